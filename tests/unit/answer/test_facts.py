@@ -60,6 +60,8 @@ SOURCE = "The first shop of Ada Lovelace opened on 5 March 2023 in Bonn with 1,2
         ("The first shop was closed in Bonn.", FactKind.DIRECTION),
         ("The last shop opened in Bonn.", FactKind.DIRECTION),
         ("It never opened in Bonn.", FactKind.NEGATION),
+        ("The first office of Ada Lovelace opened in Bonn.", FactKind.WORD),
+        ("The first office of Ada Lovelace started in Bonn.", None),
     ],
 )
 def test_what_a_claim_says_and_its_source_does_not(claim: str, kind: FactKind | None) -> None:

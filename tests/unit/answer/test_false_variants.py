@@ -59,6 +59,8 @@ FALSE = [
     "The smallest warehouse is in northern Germany.",
     "The largest warehouse is in southern Germany.",
     "Peter Novak led the team of fifty-two engineers.",
+    "Peter Novak left the team of twenty-five engineers.",
+    "Administrators can restore a folder within 90 days.",
     "Paul Novak led the team of twenty-five engineers.",
 ]
 """What rules cannot see is missing here on purpose: two names that have changed places."""

@@ -335,6 +335,7 @@ class Contract:
     ask_stream = StreamCall(_ANSWER + "AskStream", answer_pb.AskStreamRequest, answer_pb.AskStreamResponse)
     get_answer = UnaryCall(_ANSWER + "GetAnswer", answer_pb.GetAnswerRequest, answer_pb.GetAnswerResponse)
     list_answers = UnaryCall(_ANSWER + "ListAnswers", answer_pb.ListAnswersRequest, answer_pb.ListAnswersResponse)
+    ground_text = UnaryCall(_ANSWER + "GroundText", answer_pb.GroundTextRequest, answer_pb.GroundTextResponse)
     verify_citations = UnaryCall(
         _ANSWER + "VerifyCitations", answer_pb.VerifyCitationsRequest, answer_pb.VerifyCitationsResponse
     )

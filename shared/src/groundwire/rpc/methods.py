@@ -65,6 +65,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "ParseQuery": Method(Work.SEARCH),
         "Ask": Method(Work.SEARCH, 120.0),
         "AskStream": Method(Work.STREAM, 120.0),
+        "GroundText": Method(Work.SEARCH, 120.0),
         "GetDocumentText": Method(Work.STREAM, 600.0),
         "GetCollection": Method(Work.READ),
         "ListCollections": Method(Work.READ),

@@ -12,6 +12,7 @@ from groundwire.answer.ask import Answerer
 from groundwire.answer.extractive.generator import ExtractiveGenerator
 from groundwire.answer.generators.chat_endpoint import ChatEndpoint
 from groundwire.answer.generators.chat_generator import ChatGenerator
+from groundwire.answer.ground_text import TextGrounder
 from groundwire.answer.grounding.grounder import Grounder
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.ports import Generator
@@ -68,6 +69,7 @@ def build(
     time = clock or SystemClock()
     library = CatalogLibrary(catalog, workers)
     sessions = _session_store(settings, catalog, library, workers, time)
+    retriever, grounder = RetrieveClient(retriever_stub), Grounder(SentenceVectors(embedder), workers)
     own = generator or ExtractiveGenerator(
         embedder=embedder,
         workers=workers,
@@ -75,8 +77,8 @@ def build(
         max_excerpts=settings.max_sentences,
     )
     answerer = Answerer(
-        retriever=RetrieveClient(retriever_stub),
-        generator=own if chat_model is None else _chat_generator(chat_model, settings, embedder, workers),
+        retriever=retriever,
+        generator=own if chat_model is None else _chat_generator(chat_model, settings, grounder),
         fallback=None if chat_model is None else own,
         library=library,
         sessions=sessions,
@@ -87,6 +89,7 @@ def build(
     )
     servicer = AnswerServicer(
         answerer=answerer,
+        text_grounder=TextGrounder(retriever=retriever, grounder=grounder, library=library),
         sessions=sessions,
         library=library,
         clock=time,
@@ -98,7 +101,7 @@ def build(
     return AnswerService(servicer, SessionSweeper(Sessions(catalog, time).expire))
 
 
-def _chat_generator(model: ChatModel, settings: AnswerSettings, embedder: Embedder, workers: Workers) -> ChatGenerator:
+def _chat_generator(model: ChatModel, settings: AnswerSettings, grounder: Grounder) -> ChatGenerator:
     key = settings.generator_api_key
     endpoint = ChatEndpoint(
         model.url,
@@ -110,7 +113,7 @@ def _chat_generator(model: ChatModel, settings: AnswerSettings, embedder: Embedd
     return ChatGenerator(
         model.name,
         endpoint,
-        Grounder(SentenceVectors(embedder), workers),
+        grounder,
         context_tokens=settings.generator_context_tokens,
         max_tokens=settings.generator_reply_tokens,
         timeout_s=settings.generator_timeout_s,

@@ -23,6 +23,7 @@ class FactKind(StrEnum):
     NAME = "NAME"
     NEGATION = "NEGATION"
     DIRECTION = "DIRECTION"
+    WORD = "WORD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +355,8 @@ def discrepancies(
         instead = _substitute(statement, fact, evidence[0])
         if instead or fact in missing:
             found.append(Discrepancy(fact.kind, fact.text, instead))
-    return (*found, *_opposed(statement, evidence))
+    found += _opposed(statement, evidence)
+    return tuple(found or _replaced(statement, evidence))
 
 
 def lacking(statement: Reading, evidence: Sequence[Reading], context: Iterable[str] = ()) -> list[Fact]:
@@ -506,6 +508,31 @@ def _opposed(statement: Reading, evidence: Sequence[Reading]) -> Iterator[Discre
         others = _OPPOSITE_OF.get(root, frozenset()) & _all_stems(closest.text)
         if others and root not in _all_stems(closest.text) and not others & _all_stems(statement.text):
             yield Discrepancy(FactKind.DIRECTION, word, min(others))
+
+
+def _replaced(statement: Reading, evidence: Sequence[Reading]) -> Iterator[Discrepancy]:
+    """Yield the one word of content in whose place the closest sentence, which says all the rest, has another.
+
+    It may be a synonym; but who says the same in other words seldom changes a single one.
+    """
+    met = content_stems(" ".join(fact.text for fact in statement.facts))  # a number or name written in another way
+    own = statement.stems.difference(met, *(each.stems for each in evidence))
+    if len(own) != 1 or len(statement.stems) < _FEWEST_ALIKE:
+        return
+    ours, theirs = _in_context(statement.text), _in_context(evidence[0].text)
+    for word, context in ours.items():
+        others = [other for other, its in theirs.items() if its == context and other not in ours]
+        if word in own and others:
+            yield Discrepancy(FactKind.WORD, word, others[0])
+
+
+_FEWEST_ALIKE = 4
+
+
+def _in_context(text: str) -> dict[str, tuple[str, str]]:
+    """Return each content stem with the one before and the one after it, empty at the ends."""
+    stems = ["", *content_stems(text), ""]
+    return {stem: (stems[index - 1], stems[index + 1]) for index, stem in enumerate(stems[1:-1], start=1)}
 
 
 def _all_stems(text: str) -> frozenset[str]:

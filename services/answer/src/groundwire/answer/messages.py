@@ -3,7 +3,7 @@
 import re
 import unicodedata
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,10 +26,13 @@ from groundwire.answer.answers import (
     Timings,
 )
 from groundwire.answer.ask import AskedQuestion
+from groundwire.answer.facts import Discrepancy
+from groundwire.answer.ground_text import CitedClaim, GroundedText, WrittenText
+from groundwire.answer.grounding.grounder import BoundSource
 from groundwire.answer.kept_answers import ListedAnswer
 from groundwire.answer.sessions import AnswerFilter, Message, NewSession, Session, SessionFilter
 from groundwire.answer.verification import ClaimedCitation, Verification
-from groundwire.api.answer.v1 import answer_pb2, citation_pb2, session_pb2
+from groundwire.api.answer.v1 import answer_pb2, citation_pb2, grounding_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import degraded_stage_pb2, role_pb2, span_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
@@ -365,9 +368,13 @@ def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[Fie
         yield FieldViolation("max_answer_chars", f"must be {MIN_ANSWER_CHARS} to {MAX_ANSWER_CHARS}")
     if request.grounding not in answer_pb2.GroundingPolicy.values():
         yield FieldViolation("grounding", f"{request.grounding} is no grounding policy")
-    if len(request.chunk_ids) > MAX_CHUNKS:
-        yield FieldViolation("chunk_ids", f"must be at most {MAX_CHUNKS}")
-    for index, chunk_id in enumerate(request.chunk_ids[:MAX_CHUNKS]):
+    yield from _chunk_violations(request.chunk_ids, MAX_CHUNKS)
+
+
+def _chunk_violations(chunk_ids: Sequence[str], limit: int) -> Iterator[FieldViolation]:
+    if len(chunk_ids) > limit:
+        yield FieldViolation("chunk_ids", f"must be at most {limit}")
+    for index, chunk_id in enumerate(chunk_ids[:limit]):
         yield from _violations_of(parse_caller_id, chunk_id, f"chunk_ids[{index}]")
 
 
@@ -593,3 +600,79 @@ def _to_message_state(message: Message) -> "session_pb2.MessageState.ValueType":
     if message.redacted:
         return session_pb2.MESSAGE_STATE_REDACTED
     return session_pb2.MESSAGE_STATE_ABANDONED if message.abandoned else session_pb2.MESSAGE_STATE_COMPLETE
+
+
+MAX_TEXT_CHARS = 20_000
+MAX_GROUNDING_CHUNKS = 50
+_MAX_CITATIONS_BYTES = 3 << 20
+
+
+def parse_ground_request(request: pb.GroundTextRequest) -> WrittenText:
+    """Return the text to compare with its sources.
+
+    Raises:
+        InvalidRequestError: naming every field that breaks a rule.
+    """
+    violations = [
+        *_violations_of(parse_collection_name, request.collection, "collection"),
+        *_text_violations("text", request.text, MAX_TEXT_CHARS),
+    ]
+    if not request.text.strip():
+        violations.append(FieldViolation("text", "must not be blank"))
+    violations += _chunk_violations(request.chunk_ids, MAX_GROUNDING_CHUNKS)
+    if violations:
+        raise InvalidRequestError(violations)
+    return WrittenText(
+        text=request.text,
+        collection=request.collection,
+        options=request.options if request.HasField("options") else None,
+        chunk_ids=tuple(dict.fromkeys(request.chunk_ids)),
+    )
+
+
+def to_ground_response(grounded: GroundedText) -> pb.GroundTextResponse:
+    """Return the response to a GroundText call.
+
+    Raises:
+        InvalidRequestError: the citations are more than 3 MiB.
+    """
+    response = pb.GroundTextResponse(
+        verdict=grounding_pb2.GroundingVerdict.Value(f"GROUNDING_VERDICT_{grounded.verdict.value}"),
+        citations=[to_citation(citation) for citation in grounded.citations],
+        needed_count=grounded.needed,
+        supported_count=grounded.supported,
+        degraded_stages=grounded.degraded_stages,  # type: ignore[arg-type] # enum numbers, handed on unread
+    )
+    if response.ByteSize() > _MAX_CITATIONS_BYTES:
+        raise InvalidRequestError.of("text", "has more citations than a response holds; send it in parts")
+    response.claims.extend(_to_grounded_claim(each) for each in grounded.claims)
+    return response
+
+
+def _to_grounded_claim(cited: CitedClaim) -> grounding_pb2.GroundedClaim:
+    grounded = cited.grounded
+    claim = grounded.claim
+    return grounding_pb2.GroundedClaim(
+        text_span=to_span(claim.span),
+        text=claim.text,
+        kind=grounding_pb2.ClaimKind.Value(f"CLAIM_KIND_{claim.kind.value}"),
+        verdict=grounding_pb2.ClaimVerdict.Value(f"CLAIM_VERDICT_{grounded.verdict.value}"),
+        support=grounded.support,
+        sources=[_to_source(*each) for each in zip(cited.markers, grounded.sources, strict=True)],
+        discrepancies=[] if grounded.sources else [_to_discrepancy(each) for each in grounded.discrepancies],
+        opposing=[
+            grounding_pb2.OpposingSource(marker=marker, discrepancy=_to_discrepancy(each.discrepancy))
+            for marker, each in zip(cited.opposing, grounded.opposing, strict=True)
+        ],
+        closest=_to_source(cited.closest, grounded.closest) if grounded.closest is not None else None,
+    )
+
+
+def _to_source(marker: int, bound: BoundSource) -> grounding_pb2.ClaimSource:
+    match = grounding_pb2.SourceMatch.Value(f"SOURCE_MATCH_{bound.match.value}")
+    return grounding_pb2.ClaimSource(marker=marker, match=match, similarity=bound.similarity)
+
+
+def _to_discrepancy(discrepancy: Discrepancy) -> grounding_pb2.Discrepancy:
+    kind = grounding_pb2.FactKind.Value(f"FACT_KIND_{discrepancy.kind.value}")
+    return grounding_pb2.Discrepancy(kind=kind, text=discrepancy.text, instead=discrepancy.instead)

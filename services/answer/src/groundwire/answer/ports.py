@@ -46,6 +46,14 @@ class Retriever(Protocol):
         """
         ...
 
+    async def retrieve_all(self, searches: Sequence[Search]) -> list[Retrieval]:
+        """Return what each search found, in the order given; their texts are embedded together.
+
+        Raises:
+            GroundwireError: as `retrieve`, the first error of any of them.
+        """
+        ...
+
     async def places_of(self, collection: str, selected_text: str, max_query_chars: int) -> tuple[tuple[str, str], ...]:
         """Return the (document id, chapter) pairs of the chunks that a text was selected from; empty if it is nowhere.
 

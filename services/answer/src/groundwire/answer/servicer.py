@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from groundwire.answer import messages
 from groundwire.answer.answers import Answer, AnswerEvent, Final, Heartbeat
 from groundwire.answer.ask import Answerer, AskedQuestion
+from groundwire.answer.ground_text import TextGrounder
 from groundwire.answer.kept_answers import get_answer, list_answers
 from groundwire.answer.ports import Library
 from groundwire.answer.sessions import SessionStore, create_session, once, start_session
@@ -32,6 +33,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         self,
         *,
         answerer: Answerer,
+        text_grounder: TextGrounder,
         sessions: SessionStore,
         library: Library,
         clock: Clock,
@@ -40,6 +42,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         max_question_chars: int,
     ) -> None:
         self._answerer = answerer
+        self._text_grounder = text_grounder
         self._sessions = sessions
         self._library = library
         self._clock = clock
@@ -168,6 +171,12 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         entries = ((messages.to_kept_answer(each), each.kept.position) for each in page)
         listed, token = self._page_tokens.fill(entries, following, tenant=tenant, request=request)
         return pb.ListAnswersResponse(answers=listed, next_page_token=token)
+
+    async def GroundText(self, request: pb.GroundTextRequest, _context: Any) -> pb.GroundTextResponse:  # noqa: N802 - the same
+        """Compare a text with the sources."""
+        return messages.to_ground_response(
+            await self._text_grounder.ground(_tenant(), messages.parse_ground_request(request))
+        )
 
     async def VerifyCitations(self, request: pb.VerifyCitationsRequest, _context: Any) -> pb.VerifyCitationsResponse:  # noqa: N802 - the same
         """Compare citations with what is stored."""

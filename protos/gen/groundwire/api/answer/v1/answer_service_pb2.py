@@ -26,13 +26,15 @@ from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior_
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from groundwire.api.answer.v1 import answer_pb2 as groundwire_dot_api_dot_answer_dot_v1_dot_answer__pb2
 from groundwire.api.answer.v1 import citation_pb2 as groundwire_dot_api_dot_answer_dot_v1_dot_citation__pb2
+from groundwire.api.answer.v1 import grounding_pb2 as groundwire_dot_api_dot_answer_dot_v1_dot_grounding__pb2
 from groundwire.api.answer.v1 import session_pb2 as groundwire_dot_api_dot_answer_dot_v1_dot_session__pb2
+from groundwire.api.common.v1 import degraded_stage_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_degraded__stage__pb2
 from groundwire.api.common.v1 import document_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_document__pb2
 from groundwire.api.common.v1 import hit_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_hit__pb2
 from groundwire.api.common.v1 import retrieval_options_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_retrieval__options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-groundwire/api/answer/v1/answer_service.proto\x12\x18groundwire.api.answer.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a%groundwire/api/answer/v1/answer.proto\x1a\'groundwire/api/answer/v1/citation.proto\x1a&groundwire/api/answer/v1/session.proto\x1a\'groundwire/api/common/v1/document.proto\x1a\"groundwire/api/common/v1/hit.proto\x1a\x30groundwire/api/common/v1/retrieval_options.proto\"\x99\x02\n\x14\x43reateSessionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x35\n\x0cidle_timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x12\x15\n\x07user_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12P\n\x06labels\x18\x04 \x03(\x0b\x32:.groundwire.api.answer.v1.CreateSessionRequest.LabelsEntryB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"K\n\x15\x43reateSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"-\n\x11GetSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\"H\n\x12GetSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"\xb6\x02\n\x13ListSessionsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12;\n\x05state\x18\x02 \x01(\x0e\x32&.groundwire.api.answer.v1.SessionStateB\x04\xe2\x41\x01\x01\x12\x15\n\x07user_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12O\n\x06labels\x18\x04 \x03(\x0b\x32\x39.groundwire.api.answer.v1.ListSessionsRequest.LabelsEntryB\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"d\n\x14ListSessionsResponse\x12\x33\n\x08sessions\x18\x01 \x03(\x0b\x32!.groundwire.api.answer.v1.Session\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\x13ListMessagesRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x17\n\tpage_size\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\"d\n\x14ListMessagesResponse\x12\x33\n\x08messages\x18\x01 \x03(\x0b\x32!.groundwire.api.answer.v1.Message\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"G\n\x11\x45ndSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"H\n\x12\x45ndSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"J\n\x14\x44\x65leteSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"6\n\x15\x44\x65leteSessionResponse\x12\x1d\n\x15\x64\x65leted_message_count\x18\x01 \x01(\x03\"H\n\x15\x44\x65leteSessionsRequest\x12\x15\n\x07user_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"7\n\x16\x44\x65leteSessionsResponse\x12\x1d\n\x15\x64\x65leted_session_count\x18\x01 \x01(\x03\"\xad\x04\n\nAskRequest\x12\x16\n\x08question\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\ncollection\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nsession_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nmessage_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\rselected_text\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x12\x41\n\x07options\x18\x06 \x01(\x0b\x32*.groundwire.api.common.v1.RetrievalOptionsB\x04\xe2\x41\x01\x01\x12 \n\rexpected_head\x18\x07 \x01(\tB\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x17\n\tchunk_ids\x18\x08 \x03(\tB\x04\xe2\x41\x01\x01\x12#\n\x10max_answer_chars\x18\t \x01(\x05\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x1a\n\x0cinclude_hits\x18\n \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x42\n\tgrounding\x18\x0c \x01(\x0e\x32).groundwire.api.answer.v1.GroundingPolicyB\x04\xe2\x41\x01\x01\x12\x31\n\x08keep_for\x18\r \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x12\x15\n\x07user_id\x18\x0e \x01(\tB\x04\xe2\x41\x01\x01\x12(\n\x1anew_session_on_topic_shift\x18\x0f \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\x10\n\x0e_expected_headB\x13\n\x11_max_answer_chars\"?\n\x0b\x41skResponse\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\"i\n\x10\x41skStreamRequest\x12\x37\n\x03\x61sk\x18\x01 \x01(\x0b\x32$.groundwire.api.answer.v1.AskRequestB\x04\xe2\x41\x01\x02\x12\x1c\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\x42\x04\xe2\x41\x01\x01\"I\n\x11\x41skStreamResponse\x12\x34\n\x05\x65vent\x18\x01 \x01(\x0b\x32%.groundwire.api.answer.v1.AnswerEvent\"\xd5\x02\n\x0b\x41nswerEvent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12=\n\tretrieved\x18\x02 \x01(\x0b\x32(.groundwire.api.answer.v1.RetrievedEventH\x00\x12\x39\n\ntext_delta\x18\x03 \x01(\x0b\x32#.groundwire.api.answer.v1.TextDeltaH\x00\x12;\n\x08\x63itation\x18\x04 \x01(\x0b\x32\'.groundwire.api.answer.v1.CitationEventH\x00\x12\x35\n\x05\x66inal\x18\x05 \x01(\x0b\x32$.groundwire.api.answer.v1.FinalEventH\x00\x12=\n\theartbeat\x18\x06 \x01(\x0b\x32(.groundwire.api.answer.v1.HeartbeatEventH\x00\x42\x07\n\x05\x65vent\"\x89\x01\n\x0eRetrievedEvent\x12+\n\x04hits\x18\x01 \x03(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x13\n\x0bsearch_text\x18\x02 \x01(\t\x12\x35\n\tdocuments\x18\x03 \x03(\x0b\x32\".groundwire.api.common.v1.Document\"(\n\tTextDelta\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\x05\"E\n\rCitationEvent\x12\x34\n\x08\x63itation\x18\x01 \x01(\x0b\x32\".groundwire.api.answer.v1.Citation\"D\n\x0eHeartbeatEvent\x12\x32\n\x0fgeneration_time\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\">\n\nFinalEvent\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\"E\n\x10GetAnswerRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x17\n\tanswer_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\"\x90\x01\n\x11GetAnswerResponse\x12\x34\n\x06\x61nswer\x18\x01 \x01(\x0b\x32$.groundwire.api.answer.v1.KeptAnswer\x12\x45\n\rverifications\x18\x02 \x03(\x0b\x32..groundwire.api.answer.v1.CitationVerification\"\xab\x01\n\nKeptAnswer\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x13\n\x0bquestion_id\x18\x03 \x01(\t\x12\x35\n\x05state\x18\x04 \x01(\x0e\x32&.groundwire.api.answer.v1.MessageState\x12\r\n\x05stale\x18\x05 \x01(\x08\"\xa7\x01\n\x12ListAnswersRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x15\n\x07user_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nsession_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x13\n\x05stale\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\"e\n\x13ListAnswersResponse\x12\x35\n\x07\x61nswers\x18\x01 \x03(\x0b\x32$.groundwire.api.answer.v1.KeptAnswer\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"U\n\x16VerifyCitationsRequest\x12;\n\tcitations\x18\x01 \x03(\x0b\x32\".groundwire.api.answer.v1.CitationB\x04\xe2\x41\x01\x01\"v\n\x17VerifyCitationsResponse\x12\x45\n\rverifications\x18\x01 \x03(\x0b\x32..groundwire.api.answer.v1.CitationVerification\x12\x14\n\x0c\x61ll_verified\x18\x02 \x01(\x08\x32\x9e\n\n\rAnswerService\x12p\n\rCreateSession\x12..groundwire.api.answer.v1.CreateSessionRequest\x1a/.groundwire.api.answer.v1.CreateSessionResponse\x12g\n\nGetSession\x12+.groundwire.api.answer.v1.GetSessionRequest\x1a,.groundwire.api.answer.v1.GetSessionResponse\x12m\n\x0cListSessions\x12-.groundwire.api.answer.v1.ListSessionsRequest\x1a..groundwire.api.answer.v1.ListSessionsResponse\x12m\n\x0cListMessages\x12-.groundwire.api.answer.v1.ListMessagesRequest\x1a..groundwire.api.answer.v1.ListMessagesResponse\x12g\n\nEndSession\x12+.groundwire.api.answer.v1.EndSessionRequest\x1a,.groundwire.api.answer.v1.EndSessionResponse\x12p\n\rDeleteSession\x12..groundwire.api.answer.v1.DeleteSessionRequest\x1a/.groundwire.api.answer.v1.DeleteSessionResponse\x12s\n\x0e\x44\x65leteSessions\x12/.groundwire.api.answer.v1.DeleteSessionsRequest\x1a\x30.groundwire.api.answer.v1.DeleteSessionsResponse\x12R\n\x03\x41sk\x12$.groundwire.api.answer.v1.AskRequest\x1a%.groundwire.api.answer.v1.AskResponse\x12\x66\n\tAskStream\x12*.groundwire.api.answer.v1.AskStreamRequest\x1a+.groundwire.api.answer.v1.AskStreamResponse0\x01\x12\x64\n\tGetAnswer\x12*.groundwire.api.answer.v1.GetAnswerRequest\x1a+.groundwire.api.answer.v1.GetAnswerResponse\x12j\n\x0bListAnswers\x12,.groundwire.api.answer.v1.ListAnswersRequest\x1a-.groundwire.api.answer.v1.ListAnswersResponse\x12v\n\x0fVerifyCitations\x12\x30.groundwire.api.answer.v1.VerifyCitationsRequest\x1a\x31.groundwire.api.answer.v1.VerifyCitationsResponseB]\n\x1bio.groundwire.api.answer.v1P\x01Z!groundwire/api/answer/v1;answerv1\xaa\x02\x18Groundwire.Api.Answer.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-groundwire/api/answer/v1/answer_service.proto\x12\x18groundwire.api.answer.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a%groundwire/api/answer/v1/answer.proto\x1a\'groundwire/api/answer/v1/citation.proto\x1a(groundwire/api/answer/v1/grounding.proto\x1a&groundwire/api/answer/v1/session.proto\x1a-groundwire/api/common/v1/degraded_stage.proto\x1a\'groundwire/api/common/v1/document.proto\x1a\"groundwire/api/common/v1/hit.proto\x1a\x30groundwire/api/common/v1/retrieval_options.proto\"\x99\x02\n\x14\x43reateSessionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x35\n\x0cidle_timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x12\x15\n\x07user_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12P\n\x06labels\x18\x04 \x03(\x0b\x32:.groundwire.api.answer.v1.CreateSessionRequest.LabelsEntryB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"K\n\x15\x43reateSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"-\n\x11GetSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\"H\n\x12GetSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"\xb6\x02\n\x13ListSessionsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12;\n\x05state\x18\x02 \x01(\x0e\x32&.groundwire.api.answer.v1.SessionStateB\x04\xe2\x41\x01\x01\x12\x15\n\x07user_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12O\n\x06labels\x18\x04 \x03(\x0b\x32\x39.groundwire.api.answer.v1.ListSessionsRequest.LabelsEntryB\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"d\n\x14ListSessionsResponse\x12\x33\n\x08sessions\x18\x01 \x03(\x0b\x32!.groundwire.api.answer.v1.Session\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\x13ListMessagesRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x17\n\tpage_size\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\"d\n\x14ListMessagesResponse\x12\x33\n\x08messages\x18\x01 \x03(\x0b\x32!.groundwire.api.answer.v1.Message\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"G\n\x11\x45ndSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"H\n\x12\x45ndSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"J\n\x14\x44\x65leteSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"6\n\x15\x44\x65leteSessionResponse\x12\x1d\n\x15\x64\x65leted_message_count\x18\x01 \x01(\x03\"H\n\x15\x44\x65leteSessionsRequest\x12\x15\n\x07user_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"7\n\x16\x44\x65leteSessionsResponse\x12\x1d\n\x15\x64\x65leted_session_count\x18\x01 \x01(\x03\"\xad\x04\n\nAskRequest\x12\x16\n\x08question\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\ncollection\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nsession_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nmessage_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\rselected_text\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x12\x41\n\x07options\x18\x06 \x01(\x0b\x32*.groundwire.api.common.v1.RetrievalOptionsB\x04\xe2\x41\x01\x01\x12 \n\rexpected_head\x18\x07 \x01(\tB\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x17\n\tchunk_ids\x18\x08 \x03(\tB\x04\xe2\x41\x01\x01\x12#\n\x10max_answer_chars\x18\t \x01(\x05\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x1a\n\x0cinclude_hits\x18\n \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x42\n\tgrounding\x18\x0c \x01(\x0e\x32).groundwire.api.answer.v1.GroundingPolicyB\x04\xe2\x41\x01\x01\x12\x31\n\x08keep_for\x18\r \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x12\x15\n\x07user_id\x18\x0e \x01(\tB\x04\xe2\x41\x01\x01\x12(\n\x1anew_session_on_topic_shift\x18\x0f \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\x10\n\x0e_expected_headB\x13\n\x11_max_answer_chars\"?\n\x0b\x41skResponse\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\"i\n\x10\x41skStreamRequest\x12\x37\n\x03\x61sk\x18\x01 \x01(\x0b\x32$.groundwire.api.answer.v1.AskRequestB\x04\xe2\x41\x01\x02\x12\x1c\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\x42\x04\xe2\x41\x01\x01\"I\n\x11\x41skStreamResponse\x12\x34\n\x05\x65vent\x18\x01 \x01(\x0b\x32%.groundwire.api.answer.v1.AnswerEvent\"\xd5\x02\n\x0b\x41nswerEvent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12=\n\tretrieved\x18\x02 \x01(\x0b\x32(.groundwire.api.answer.v1.RetrievedEventH\x00\x12\x39\n\ntext_delta\x18\x03 \x01(\x0b\x32#.groundwire.api.answer.v1.TextDeltaH\x00\x12;\n\x08\x63itation\x18\x04 \x01(\x0b\x32\'.groundwire.api.answer.v1.CitationEventH\x00\x12\x35\n\x05\x66inal\x18\x05 \x01(\x0b\x32$.groundwire.api.answer.v1.FinalEventH\x00\x12=\n\theartbeat\x18\x06 \x01(\x0b\x32(.groundwire.api.answer.v1.HeartbeatEventH\x00\x42\x07\n\x05\x65vent\"\x89\x01\n\x0eRetrievedEvent\x12+\n\x04hits\x18\x01 \x03(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x13\n\x0bsearch_text\x18\x02 \x01(\t\x12\x35\n\tdocuments\x18\x03 \x03(\x0b\x32\".groundwire.api.common.v1.Document\"(\n\tTextDelta\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\x05\"E\n\rCitationEvent\x12\x34\n\x08\x63itation\x18\x01 \x01(\x0b\x32\".groundwire.api.answer.v1.Citation\"D\n\x0eHeartbeatEvent\x12\x32\n\x0fgeneration_time\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\">\n\nFinalEvent\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\"E\n\x10GetAnswerRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x17\n\tanswer_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\"\x90\x01\n\x11GetAnswerResponse\x12\x34\n\x06\x61nswer\x18\x01 \x01(\x0b\x32$.groundwire.api.answer.v1.KeptAnswer\x12\x45\n\rverifications\x18\x02 \x03(\x0b\x32..groundwire.api.answer.v1.CitationVerification\"\xab\x01\n\nKeptAnswer\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x13\n\x0bquestion_id\x18\x03 \x01(\t\x12\x35\n\x05state\x18\x04 \x01(\x0e\x32&.groundwire.api.answer.v1.MessageState\x12\r\n\x05stale\x18\x05 \x01(\x08\"\xa7\x01\n\x12ListAnswersRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x15\n\x07user_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nsession_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x13\n\x05stale\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\"e\n\x13ListAnswersResponse\x12\x35\n\x07\x61nswers\x18\x01 \x03(\x0b\x32$.groundwire.api.answer.v1.KeptAnswer\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x9d\x01\n\x11GroundTextRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x12\n\x04text\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x41\n\x07options\x18\x03 \x01(\x0b\x32*.groundwire.api.common.v1.RetrievalOptionsB\x04\xe2\x41\x01\x01\x12\x17\n\tchunk_ids\x18\x04 \x03(\tB\x04\xe2\x41\x01\x01\"\xb2\x02\n\x12GroundTextResponse\x12;\n\x07verdict\x18\x01 \x01(\x0e\x32*.groundwire.api.answer.v1.GroundingVerdict\x12\x37\n\x06\x63laims\x18\x02 \x03(\x0b\x32\'.groundwire.api.answer.v1.GroundedClaim\x12\x35\n\tcitations\x18\x03 \x03(\x0b\x32\".groundwire.api.answer.v1.Citation\x12\x14\n\x0cneeded_count\x18\x04 \x01(\x05\x12\x17\n\x0fsupported_count\x18\x05 \x01(\x05\x12@\n\x0f\x64\x65graded_stages\x18\x06 \x03(\x0e\x32\'.groundwire.api.common.v1.DegradedStage\"U\n\x16VerifyCitationsRequest\x12;\n\tcitations\x18\x01 \x03(\x0b\x32\".groundwire.api.answer.v1.CitationB\x04\xe2\x41\x01\x01\"v\n\x17VerifyCitationsResponse\x12\x45\n\rverifications\x18\x01 \x03(\x0b\x32..groundwire.api.answer.v1.CitationVerification\x12\x14\n\x0c\x61ll_verified\x18\x02 \x01(\x08\x32\x87\x0b\n\rAnswerService\x12p\n\rCreateSession\x12..groundwire.api.answer.v1.CreateSessionRequest\x1a/.groundwire.api.answer.v1.CreateSessionResponse\x12g\n\nGetSession\x12+.groundwire.api.answer.v1.GetSessionRequest\x1a,.groundwire.api.answer.v1.GetSessionResponse\x12m\n\x0cListSessions\x12-.groundwire.api.answer.v1.ListSessionsRequest\x1a..groundwire.api.answer.v1.ListSessionsResponse\x12m\n\x0cListMessages\x12-.groundwire.api.answer.v1.ListMessagesRequest\x1a..groundwire.api.answer.v1.ListMessagesResponse\x12g\n\nEndSession\x12+.groundwire.api.answer.v1.EndSessionRequest\x1a,.groundwire.api.answer.v1.EndSessionResponse\x12p\n\rDeleteSession\x12..groundwire.api.answer.v1.DeleteSessionRequest\x1a/.groundwire.api.answer.v1.DeleteSessionResponse\x12s\n\x0e\x44\x65leteSessions\x12/.groundwire.api.answer.v1.DeleteSessionsRequest\x1a\x30.groundwire.api.answer.v1.DeleteSessionsResponse\x12R\n\x03\x41sk\x12$.groundwire.api.answer.v1.AskRequest\x1a%.groundwire.api.answer.v1.AskResponse\x12\x66\n\tAskStream\x12*.groundwire.api.answer.v1.AskStreamRequest\x1a+.groundwire.api.answer.v1.AskStreamResponse0\x01\x12\x64\n\tGetAnswer\x12*.groundwire.api.answer.v1.GetAnswerRequest\x1a+.groundwire.api.answer.v1.GetAnswerResponse\x12j\n\x0bListAnswers\x12,.groundwire.api.answer.v1.ListAnswersRequest\x1a-.groundwire.api.answer.v1.ListAnswersResponse\x12g\n\nGroundText\x12+.groundwire.api.answer.v1.GroundTextRequest\x1a,.groundwire.api.answer.v1.GroundTextResponse\x12v\n\x0fVerifyCitations\x12\x30.groundwire.api.answer.v1.VerifyCitationsRequest\x1a\x31.groundwire.api.answer.v1.VerifyCitationsResponseB]\n\x1bio.groundwire.api.answer.v1P\x01Z!groundwire/api/answer/v1;answerv1\xaa\x02\x18Groundwire.Api.Answer.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -134,74 +136,86 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTANSWERSREQUEST'].fields_by_name['page_size']._serialized_options = b'\342A\001\001'
   _globals['_LISTANSWERSREQUEST'].fields_by_name['page_token']._loaded_options = None
   _globals['_LISTANSWERSREQUEST'].fields_by_name['page_token']._serialized_options = b'\342A\001\001'
+  _globals['_GROUNDTEXTREQUEST'].fields_by_name['collection']._loaded_options = None
+  _globals['_GROUNDTEXTREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\002'
+  _globals['_GROUNDTEXTREQUEST'].fields_by_name['text']._loaded_options = None
+  _globals['_GROUNDTEXTREQUEST'].fields_by_name['text']._serialized_options = b'\342A\001\002'
+  _globals['_GROUNDTEXTREQUEST'].fields_by_name['options']._loaded_options = None
+  _globals['_GROUNDTEXTREQUEST'].fields_by_name['options']._serialized_options = b'\342A\001\001'
+  _globals['_GROUNDTEXTREQUEST'].fields_by_name['chunk_ids']._loaded_options = None
+  _globals['_GROUNDTEXTREQUEST'].fields_by_name['chunk_ids']._serialized_options = b'\342A\001\001'
   _globals['_VERIFYCITATIONSREQUEST'].fields_by_name['citations']._loaded_options = None
   _globals['_VERIFYCITATIONSREQUEST'].fields_by_name['citations']._serialized_options = b'\342A\001\001'
-  _globals['_CREATESESSIONREQUEST']._serialized_start=388
-  _globals['_CREATESESSIONREQUEST']._serialized_end=669
-  _globals['_CREATESESSIONREQUEST_LABELSENTRY']._serialized_start=624
-  _globals['_CREATESESSIONREQUEST_LABELSENTRY']._serialized_end=669
-  _globals['_CREATESESSIONRESPONSE']._serialized_start=671
-  _globals['_CREATESESSIONRESPONSE']._serialized_end=746
-  _globals['_GETSESSIONREQUEST']._serialized_start=748
-  _globals['_GETSESSIONREQUEST']._serialized_end=793
-  _globals['_GETSESSIONRESPONSE']._serialized_start=795
-  _globals['_GETSESSIONRESPONSE']._serialized_end=867
-  _globals['_LISTSESSIONSREQUEST']._serialized_start=870
-  _globals['_LISTSESSIONSREQUEST']._serialized_end=1180
-  _globals['_LISTSESSIONSREQUEST_LABELSENTRY']._serialized_start=624
-  _globals['_LISTSESSIONSREQUEST_LABELSENTRY']._serialized_end=669
-  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1182
-  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1282
-  _globals['_LISTMESSAGESREQUEST']._serialized_start=1284
-  _globals['_LISTMESSAGESREQUEST']._serialized_end=1382
-  _globals['_LISTMESSAGESRESPONSE']._serialized_start=1384
-  _globals['_LISTMESSAGESRESPONSE']._serialized_end=1484
-  _globals['_ENDSESSIONREQUEST']._serialized_start=1486
-  _globals['_ENDSESSIONREQUEST']._serialized_end=1557
-  _globals['_ENDSESSIONRESPONSE']._serialized_start=1559
-  _globals['_ENDSESSIONRESPONSE']._serialized_end=1631
-  _globals['_DELETESESSIONREQUEST']._serialized_start=1633
-  _globals['_DELETESESSIONREQUEST']._serialized_end=1707
-  _globals['_DELETESESSIONRESPONSE']._serialized_start=1709
-  _globals['_DELETESESSIONRESPONSE']._serialized_end=1763
-  _globals['_DELETESESSIONSREQUEST']._serialized_start=1765
-  _globals['_DELETESESSIONSREQUEST']._serialized_end=1837
-  _globals['_DELETESESSIONSRESPONSE']._serialized_start=1839
-  _globals['_DELETESESSIONSRESPONSE']._serialized_end=1894
-  _globals['_ASKREQUEST']._serialized_start=1897
-  _globals['_ASKREQUEST']._serialized_end=2454
-  _globals['_ASKRESPONSE']._serialized_start=2456
-  _globals['_ASKRESPONSE']._serialized_end=2519
-  _globals['_ASKSTREAMREQUEST']._serialized_start=2521
-  _globals['_ASKSTREAMREQUEST']._serialized_end=2626
-  _globals['_ASKSTREAMRESPONSE']._serialized_start=2628
-  _globals['_ASKSTREAMRESPONSE']._serialized_end=2701
-  _globals['_ANSWEREVENT']._serialized_start=2704
-  _globals['_ANSWEREVENT']._serialized_end=3045
-  _globals['_RETRIEVEDEVENT']._serialized_start=3048
-  _globals['_RETRIEVEDEVENT']._serialized_end=3185
-  _globals['_TEXTDELTA']._serialized_start=3187
-  _globals['_TEXTDELTA']._serialized_end=3227
-  _globals['_CITATIONEVENT']._serialized_start=3229
-  _globals['_CITATIONEVENT']._serialized_end=3298
-  _globals['_HEARTBEATEVENT']._serialized_start=3300
-  _globals['_HEARTBEATEVENT']._serialized_end=3368
-  _globals['_FINALEVENT']._serialized_start=3370
-  _globals['_FINALEVENT']._serialized_end=3432
-  _globals['_GETANSWERREQUEST']._serialized_start=3434
-  _globals['_GETANSWERREQUEST']._serialized_end=3503
-  _globals['_GETANSWERRESPONSE']._serialized_start=3506
-  _globals['_GETANSWERRESPONSE']._serialized_end=3650
-  _globals['_KEPTANSWER']._serialized_start=3653
-  _globals['_KEPTANSWER']._serialized_end=3824
-  _globals['_LISTANSWERSREQUEST']._serialized_start=3827
-  _globals['_LISTANSWERSREQUEST']._serialized_end=3994
-  _globals['_LISTANSWERSRESPONSE']._serialized_start=3996
-  _globals['_LISTANSWERSRESPONSE']._serialized_end=4097
-  _globals['_VERIFYCITATIONSREQUEST']._serialized_start=4099
-  _globals['_VERIFYCITATIONSREQUEST']._serialized_end=4184
-  _globals['_VERIFYCITATIONSRESPONSE']._serialized_start=4186
-  _globals['_VERIFYCITATIONSRESPONSE']._serialized_end=4304
-  _globals['_ANSWERSERVICE']._serialized_start=4307
-  _globals['_ANSWERSERVICE']._serialized_end=5617
+  _globals['_CREATESESSIONREQUEST']._serialized_start=477
+  _globals['_CREATESESSIONREQUEST']._serialized_end=758
+  _globals['_CREATESESSIONREQUEST_LABELSENTRY']._serialized_start=713
+  _globals['_CREATESESSIONREQUEST_LABELSENTRY']._serialized_end=758
+  _globals['_CREATESESSIONRESPONSE']._serialized_start=760
+  _globals['_CREATESESSIONRESPONSE']._serialized_end=835
+  _globals['_GETSESSIONREQUEST']._serialized_start=837
+  _globals['_GETSESSIONREQUEST']._serialized_end=882
+  _globals['_GETSESSIONRESPONSE']._serialized_start=884
+  _globals['_GETSESSIONRESPONSE']._serialized_end=956
+  _globals['_LISTSESSIONSREQUEST']._serialized_start=959
+  _globals['_LISTSESSIONSREQUEST']._serialized_end=1269
+  _globals['_LISTSESSIONSREQUEST_LABELSENTRY']._serialized_start=713
+  _globals['_LISTSESSIONSREQUEST_LABELSENTRY']._serialized_end=758
+  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1271
+  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1371
+  _globals['_LISTMESSAGESREQUEST']._serialized_start=1373
+  _globals['_LISTMESSAGESREQUEST']._serialized_end=1471
+  _globals['_LISTMESSAGESRESPONSE']._serialized_start=1473
+  _globals['_LISTMESSAGESRESPONSE']._serialized_end=1573
+  _globals['_ENDSESSIONREQUEST']._serialized_start=1575
+  _globals['_ENDSESSIONREQUEST']._serialized_end=1646
+  _globals['_ENDSESSIONRESPONSE']._serialized_start=1648
+  _globals['_ENDSESSIONRESPONSE']._serialized_end=1720
+  _globals['_DELETESESSIONREQUEST']._serialized_start=1722
+  _globals['_DELETESESSIONREQUEST']._serialized_end=1796
+  _globals['_DELETESESSIONRESPONSE']._serialized_start=1798
+  _globals['_DELETESESSIONRESPONSE']._serialized_end=1852
+  _globals['_DELETESESSIONSREQUEST']._serialized_start=1854
+  _globals['_DELETESESSIONSREQUEST']._serialized_end=1926
+  _globals['_DELETESESSIONSRESPONSE']._serialized_start=1928
+  _globals['_DELETESESSIONSRESPONSE']._serialized_end=1983
+  _globals['_ASKREQUEST']._serialized_start=1986
+  _globals['_ASKREQUEST']._serialized_end=2543
+  _globals['_ASKRESPONSE']._serialized_start=2545
+  _globals['_ASKRESPONSE']._serialized_end=2608
+  _globals['_ASKSTREAMREQUEST']._serialized_start=2610
+  _globals['_ASKSTREAMREQUEST']._serialized_end=2715
+  _globals['_ASKSTREAMRESPONSE']._serialized_start=2717
+  _globals['_ASKSTREAMRESPONSE']._serialized_end=2790
+  _globals['_ANSWEREVENT']._serialized_start=2793
+  _globals['_ANSWEREVENT']._serialized_end=3134
+  _globals['_RETRIEVEDEVENT']._serialized_start=3137
+  _globals['_RETRIEVEDEVENT']._serialized_end=3274
+  _globals['_TEXTDELTA']._serialized_start=3276
+  _globals['_TEXTDELTA']._serialized_end=3316
+  _globals['_CITATIONEVENT']._serialized_start=3318
+  _globals['_CITATIONEVENT']._serialized_end=3387
+  _globals['_HEARTBEATEVENT']._serialized_start=3389
+  _globals['_HEARTBEATEVENT']._serialized_end=3457
+  _globals['_FINALEVENT']._serialized_start=3459
+  _globals['_FINALEVENT']._serialized_end=3521
+  _globals['_GETANSWERREQUEST']._serialized_start=3523
+  _globals['_GETANSWERREQUEST']._serialized_end=3592
+  _globals['_GETANSWERRESPONSE']._serialized_start=3595
+  _globals['_GETANSWERRESPONSE']._serialized_end=3739
+  _globals['_KEPTANSWER']._serialized_start=3742
+  _globals['_KEPTANSWER']._serialized_end=3913
+  _globals['_LISTANSWERSREQUEST']._serialized_start=3916
+  _globals['_LISTANSWERSREQUEST']._serialized_end=4083
+  _globals['_LISTANSWERSRESPONSE']._serialized_start=4085
+  _globals['_LISTANSWERSRESPONSE']._serialized_end=4186
+  _globals['_GROUNDTEXTREQUEST']._serialized_start=4189
+  _globals['_GROUNDTEXTREQUEST']._serialized_end=4346
+  _globals['_GROUNDTEXTRESPONSE']._serialized_start=4349
+  _globals['_GROUNDTEXTRESPONSE']._serialized_end=4655
+  _globals['_VERIFYCITATIONSREQUEST']._serialized_start=4657
+  _globals['_VERIFYCITATIONSREQUEST']._serialized_end=4742
+  _globals['_VERIFYCITATIONSRESPONSE']._serialized_start=4744
+  _globals['_VERIFYCITATIONSRESPONSE']._serialized_end=4862
+  _globals['_ANSWERSERVICE']._serialized_start=4865
+  _globals['_ANSWERSERVICE']._serialized_end=6280
 # @@protoc_insertion_point(module_scope)

@@ -10,7 +10,9 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from groundwire.api.answer.v1 import answer_pb2 as _answer_pb2
 from groundwire.api.answer.v1 import citation_pb2 as _citation_pb2
+from groundwire.api.answer.v1 import grounding_pb2 as _grounding_pb2
 from groundwire.api.answer.v1 import session_pb2 as _session_pb2
+from groundwire.api.common.v1 import degraded_stage_pb2 as _degraded_stage_pb2
 from groundwire.api.common.v1 import document_pb2 as _document_pb2
 from groundwire.api.common.v1 import hit_pb2 as _hit_pb2
 from groundwire.api.common.v1 import retrieval_options_pb2 as _retrieval_options_pb2
@@ -1009,6 +1011,100 @@ class ListAnswersResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListAnswersResponse: _TypeAlias = ListAnswersResponse  # noqa: Y015
+
+@_typing.final
+class GroundTextRequest(_message.Message):
+    """Request of `AnswerService.GroundText`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    CHUNK_IDS_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """Required. Name of the collection to compare with."""
+    text: _builtins.str
+    """Required. The text, plain or Markdown: 1 to 20,000 code points, not blank, without control characters except tab,
+    newline and return. At most 200 of its claims may need a source, otherwise INVALID_ARGUMENT: send it in parts.
+    """
+    @_builtins.property
+    def options(self) -> _retrieval_options_pb2.RetrievalOptions:
+        """Optional. How to search for each claim; `filter`, `top_k` and `min_relevance` among them."""
+
+    @_builtins.property
+    def chunk_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Chunks to compare with instead of searching, at most 50, such as those that the text was written from;
+        of another collection is NOT_FOUND.
+        """
+
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        text: _builtins.str = ...,
+        options: _retrieval_options_pb2.RetrievalOptions | None = ...,
+        chunk_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_ids", b"chunk_ids", "collection", b"collection", "options", b"options", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroundTextRequest: _TypeAlias = GroundTextRequest  # noqa: Y015
+
+@_typing.final
+class GroundTextResponse(_message.Message):
+    """Response of `AnswerService.GroundText`, at most 4 MiB. A text whose citations would be larger is INVALID_ARGUMENT: send
+    it in parts.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICT_FIELD_NUMBER: _builtins.int
+    CLAIMS_FIELD_NUMBER: _builtins.int
+    CITATIONS_FIELD_NUMBER: _builtins.int
+    NEEDED_COUNT_FIELD_NUMBER: _builtins.int
+    SUPPORTED_COUNT_FIELD_NUMBER: _builtins.int
+    DEGRADED_STAGES_FIELD_NUMBER: _builtins.int
+    verdict: _grounding_pb2.GroundingVerdict.ValueType
+    """What the sources say to the text as a whole."""
+    needed_count: _builtins.int
+    """Claims that need a source."""
+    supported_count: _builtins.int
+    """Claims among them that have one."""
+    @_builtins.property
+    def claims(self) -> _containers.RepeatedCompositeFieldContainer[_grounding_pb2.GroundedClaim]:
+        """The claims of the text, in order. What stands between them is white space, marks and markers of citations."""
+
+    @_builtins.property
+    def citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.Citation]:
+        """What the claims rest on, what opposes them, and what comes closest, in order of marker. Each was compared with the
+        stored text. `answer_spans` are ranges of the text that was sent.
+        """
+
+    @_builtins.property
+    def degraded_stages(self) -> _containers.RepeatedScalarFieldContainer[_degraded_stage_pb2.DegradedStage.ValueType]:
+        """Parts of the searches that were left out while the rest worked."""
+
+    def __init__(
+        self,
+        *,
+        verdict: _grounding_pb2.GroundingVerdict.ValueType = ...,
+        claims: _abc.Iterable[_grounding_pb2.GroundedClaim] | None = ...,
+        citations: _abc.Iterable[_citation_pb2.Citation] | None = ...,
+        needed_count: _builtins.int = ...,
+        supported_count: _builtins.int = ...,
+        degraded_stages: _abc.Iterable[_degraded_stage_pb2.DegradedStage.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["citations", b"citations", "claims", b"claims", "degraded_stages", b"degraded_stages", "needed_count", b"needed_count", "supported_count", b"supported_count", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroundTextResponse: _TypeAlias = GroundTextResponse  # noqa: Y015
 
 @_typing.final
 class VerifyCitationsRequest(_message.Message):

@@ -99,6 +99,11 @@ class AnswerServiceStub:
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersResponse.FromString,
                 _registered_method=True)
+        self.GroundText = channel.unary_unary(
+                '/groundwire.api.answer.v1.AnswerService/GroundText',
+                request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GroundTextRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GroundTextResponse.FromString,
+                _registered_method=True)
         self.VerifyCitations = channel.unary_unary(
                 '/groundwire.api.answer.v1.AnswerService/VerifyCitations',
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.VerifyCitationsRequest.SerializeToString,
@@ -214,6 +219,17 @@ class AnswerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GroundText(self, request, context):
+        """Compares a text, whoever wrote it, with the sources: claim by claim, to exact spans. Safe to retry; keeps nothing
+        but the query log of its searches. A text that nothing supports is a result, not an error.
+
+        The text is searched for claim by claim, unless `chunk_ids` says what to compare it with. What was found is not
+        proof that a claim is true, nor what was not found that it is false. That two names have changed places is not seen.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def VerifyCitations(self, request, context):
         """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
         not an error.
@@ -279,6 +295,11 @@ def add_AnswerServiceServicer_to_server(servicer, server):
                     servicer.ListAnswers,
                     request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersResponse.SerializeToString,
+            ),
+            'GroundText': grpc.unary_unary_rpc_method_handler(
+                    servicer.GroundText,
+                    request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GroundTextRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GroundTextResponse.SerializeToString,
             ),
             'VerifyCitations': grpc.unary_unary_rpc_method_handler(
                     servicer.VerifyCitations,
@@ -593,6 +614,33 @@ class AnswerService:
             '/groundwire.api.answer.v1.AnswerService/ListAnswers',
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersRequest.SerializeToString,
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GroundText(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.answer.v1.AnswerService/GroundText',
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GroundTextRequest.SerializeToString,
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GroundTextResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -90,6 +90,13 @@ class AnswerServiceStub:
     """Returns the answers that are kept, in sessions and by `AskRequest.keep_for`, the newest first; those that are kept
     in memory come after all others. Safe to retry.
     """
+    GroundText: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.GroundTextRequest, _answer_service_pb2.GroundTextResponse]
+    """Compares a text, whoever wrote it, with the sources: claim by claim, to exact spans. Safe to retry; keeps nothing
+    but the query log of its searches. A text that nothing supports is a result, not an error.
+
+    The text is searched for claim by claim, unless `chunk_ids` says what to compare it with. What was found is not
+    proof that a claim is true, nor what was not found that it is false. That two names have changed places is not seen.
+    """
     VerifyCitations: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.VerifyCitationsRequest, _answer_service_pb2.VerifyCitationsResponse]
     """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
     not an error.
@@ -156,6 +163,13 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     ListAnswers: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ListAnswersRequest, _answer_service_pb2.ListAnswersResponse]  # type: ignore[assignment]
     """Returns the answers that are kept, in sessions and by `AskRequest.keep_for`, the newest first; those that are kept
     in memory come after all others. Safe to retry.
+    """
+    GroundText: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.GroundTextRequest, _answer_service_pb2.GroundTextResponse]  # type: ignore[assignment]
+    """Compares a text, whoever wrote it, with the sources: claim by claim, to exact spans. Safe to retry; keeps nothing
+    but the query log of its searches. A text that nothing supports is a result, not an error.
+
+    The text is searched for claim by claim, unless `chunk_ids` says what to compare it with. What was found is not
+    proof that a claim is true, nor what was not found that it is false. That two names have changed places is not seen.
     """
     VerifyCitations: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.VerifyCitationsRequest, _answer_service_pb2.VerifyCitationsResponse]  # type: ignore[assignment]
     """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
@@ -286,6 +300,19 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_answer_service_pb2.ListAnswersResponse, _abc.Awaitable[_answer_service_pb2.ListAnswersResponse]]:
         """Returns the answers that are kept, in sessions and by `AskRequest.keep_for`, the newest first; those that are kept
         in memory come after all others. Safe to retry.
+        """
+
+    @_abc_1.abstractmethod
+    def GroundText(
+        self,
+        request: _answer_service_pb2.GroundTextRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_answer_service_pb2.GroundTextResponse, _abc.Awaitable[_answer_service_pb2.GroundTextResponse]]:
+        """Compares a text, whoever wrote it, with the sources: claim by claim, to exact spans. Safe to retry; keeps nothing
+        but the query log of its searches. A text that nothing supports is a result, not an error.
+
+        The text is searched for claim by claim, unless `chunk_ids` says what to compare it with. What was found is not
+        proof that a claim is true, nor what was not found that it is false. That two names have changed places is not seen.
         """
 
     @_abc_1.abstractmethod

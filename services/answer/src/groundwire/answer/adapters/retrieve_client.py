@@ -29,11 +29,13 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Or
 from groundwire.kernel.spans import Span
-from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.error_status import from_rpc_error, from_status
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.messages import only_ids
 
 _SELECTION_HITS = 10
+# A batch has one worker and one response of 4 MiB for all of its searches.
+_SEARCHES_PER_CALL = 20
 _SPACE = re.compile(r"\s+")
 _MARKUPS = {
     document_format_pb2.DOCUMENT_FORMAT_MARKDOWN: Markup.MARKDOWN,
@@ -45,6 +47,10 @@ class RetrieveStub(Protocol):
     """The part of the generated aio stub that is used; `InProcessStub` has it too."""
 
     def Retrieve(self, request: pb.RetrieveRequest, /) -> Any:  # noqa: N802 - name of the contract
+        """Return an awaitable of the response."""
+        ...
+
+    def BatchRetrieve(self, request: pb.BatchRetrieveRequest, /) -> Any:  # noqa: N802 - the same
         """Return an awaitable of the response."""
         ...
 
@@ -61,21 +67,30 @@ class RetrieveClient:
 
     async def retrieve(self, search: Search) -> Retrieval:
         """Return the passages, best first; see `groundwire.answer.ports.Retriever`."""
-        options = retrieval_options_pb2.RetrievalOptions()
-        if search.options is not None:
-            options.CopyFrom(search.options)
-        options.include_report = False
-        if search.options is None or options.view == hit_pb2.HIT_VIEW_IDS:
-            options.view = hit_pb2.HIT_VIEW_BASIC  # ids alone are nothing to answer from
-        if search.chunk_ids:
-            _only_chunks(options, search.chunk_ids)
-        elif search.places:
-            _restrict(options, Or(tuple(_at(*place) for place in search.places)))
+        options = _options(search)
         response = await self._send(search.collection, search.text, options)
-        _refuse_missing(search.chunk_ids, response.results)
-        documents = {document.document_id: document for document in response.documents}
-        passages = tuple(_to_passage(hit, documents[hit.chunk.document_id]) for hit in response.results)
-        return Retrieval(passages, _report(search, response))
+        return _retrieval(search, response)
+
+    async def retrieve_all(self, searches: Sequence[Search]) -> list[Retrieval]:
+        """Return what each search found; see `groundwire.answer.ports.Retriever`."""
+        retrievals: list[Retrieval] = []
+        for first in range(0, len(searches), _SEARCHES_PER_CALL):
+            batch = searches[first : first + _SEARCHES_PER_CALL]
+            requests = [
+                pb.RetrieveRequest(collection=each.collection, query=each.text, options=_options(each))
+                for each in batch
+            ]
+            try:
+                response: pb.BatchRetrieveResponse = await self._stub.BatchRetrieve(
+                    pb.BatchRetrieveRequest(requests=requests)
+                )
+            except grpc.RpcError as error:
+                raise _translated(from_rpc_error(error)) from error
+            for search, outcome in zip(batch, response.outcomes, strict=True):
+                if outcome.HasField("error"):
+                    raise _translated(from_status(outcome.error))
+                retrievals.append(_retrieval(search, outcome.response))
+        return retrievals
 
     async def places_of(self, collection: str, selected_text: str, max_query_chars: int) -> tuple[tuple[str, str], ...]:
         """Return where a text was selected from; see `groundwire.answer.ports.Retriever`."""
@@ -100,6 +115,28 @@ class RetrieveClient:
         except grpc.RpcError as error:
             raise _translated(from_rpc_error(error)) from error
         return response
+
+
+def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
+    """Return the caller's options, restricted to the chunks or places of the search."""
+    options = retrieval_options_pb2.RetrievalOptions()
+    if search.options is not None:
+        options.CopyFrom(search.options)
+    options.include_report = False
+    if search.options is None or options.view == hit_pb2.HIT_VIEW_IDS:
+        options.view = hit_pb2.HIT_VIEW_BASIC  # ids alone are nothing to answer from
+    if search.chunk_ids:
+        _only_chunks(options, search.chunk_ids)
+    elif search.places:
+        _restrict(options, Or(tuple(_at(*place) for place in search.places)))
+    return options
+
+
+def _retrieval(search: Search, response: pb.RetrieveResponse) -> Retrieval:
+    _refuse_missing(search.chunk_ids, response.results)
+    documents = {document.document_id: document for document in response.documents}
+    passages = tuple(_to_passage(hit, documents[hit.chunk.document_id]) for hit in response.results)
+    return Retrieval(passages, _report(search, response))
 
 
 def _translated(error: GroundwireError) -> GroundwireError:

@@ -83,6 +83,7 @@ _VERB = re.compile(
     re.IGNORECASE,
 )
 _FEWEST_CLAUSE_STEMS = 2
+_FEWEST_CLAUSE_WORDS = 4
 
 
 def split_claims(text: str) -> list[WrittenClaim]:
@@ -137,7 +138,10 @@ def _clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the clauses of a sentence, cut where both sides have words of content and a verb."""
     begin = start
     for border in _CLAUSE_BORDER.finditer(text, start, end):
-        if _stands_alone(text[begin : border.start()]) and _stands_alone(text[border.end() : end]):
+        front = text[begin : border.start()]
+        # Not every verb is known by its look; what has no comma is no list either.
+        is_clause = "," not in front and len(words(front)) >= _FEWEST_CLAUSE_WORDS
+        if (is_clause or _stands_alone(front)) and _stands_alone(text[border.end() : end]):
             yield begin, border.start()
             begin = border.end()
             conjunction = _CONJUNCTION.match(text, begin, end)

@@ -154,8 +154,12 @@ class Grounder:
         Raises:
             GroundwireError: as the embedder does, and as the budget of the call says.
         """
-        claims = split_claims(text)
+        claims = await self.claims_of(text)
         return await self.ground_claims(claims, [passages] * len(claims))
+
+    async def claims_of(self, text: str) -> list[WrittenClaim]:
+        """Return the claims of a text in order, cut in a worker: a long one takes as long as a search."""
+        return await self._workers.run(request_context.current().budget, split_claims, text)
 
     async def ground_claims(
         self, claims: Sequence[WrittenClaim], passages: Sequence[Sequence[Passage]]
@@ -360,7 +364,8 @@ class _Comparison:
 
 def opposition(statement: Reading, other: Reading) -> Discrepancy | None:
     """Return where a sentence on the same subject has another number, date, name or sign; None where it does not."""
-    return next((each for each in discrepancies(statement, [other]) if each.instead), None)
+    found = discrepancies(statement, [other])
+    return next((each for each in found if each.instead and each.kind is not FactKind.WORD), None)
 
 
 def _age(opposing: OpposingSource) -> tuple[float, int]:
