@@ -59,6 +59,18 @@ ANSWER_KEYS = {
     "timestamp",
     "timings_ms",
 }
+CLAIM_KEYS = {
+    "start",
+    "end",
+    "text",
+    "kind",
+    "verdict",
+    "support",
+    "sources",
+    "discrepancies",
+    "opposing",
+    "closest",
+}
 QUESTION = "What causes the tides of the sea?"
 
 
@@ -152,6 +164,40 @@ def test_an_answer_verifies(address: str, tmp_path: Path) -> None:
     verified = groundwire("verify", str(stored), address=address)
     assert verified.returncode == 0, verified.stderr
     assert "exact" in verified.stdout
+
+
+def test_a_text_is_compared_with_the_sources_and_its_citations_verify(address: str, tmp_path: Path) -> None:
+    reply = tmp_path / "reply.md"
+    reply.write_text(
+        "Hello! The moon causes the tides of the sea. A spring tide happens every 5 days.\n", encoding="utf-8"
+    )
+    done = groundwire("ground", str(reply), "-c", "notes", "--json", address=address)
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert set(found) == {"verdict", "needed", "supported", "claims", "citations"}
+    assert (found["verdict"], found["needed"], found["supported"]) == ("partly-grounded", 2, 1)
+    assert [claim["verdict"] for claim in found["claims"]] == ["not-needed", "supported", "unsupported"]
+    assert all(set(claim) == CLAIM_KEYS for claim in found["claims"])
+    assert all(set(citation) == CITATION_KEYS for citation in found["citations"])
+    assert found["claims"][2]["discrepancies"] == [{"kind": "number", "text": "5", "instead": ""}]
+    (tmp_path / "grounded.json").write_text(done.stdout, encoding="utf-8")
+    assert groundwire("verify", str(tmp_path / "grounded.json"), address=address).returncode == 0
+    shown = groundwire("ground", str(reply), "-c", "notes", address=address).stdout
+    assert "supported     The moon causes the tides of the sea. [1]\n" in shown
+    assert "number “5” is not in the source" in shown
+    assert "partly grounded: 1 of 2 claims have a source" in shown
+    assert "[1] tides.md › Tides · characters 9–46 · generation 1" in shown
+
+
+def test_a_text_whose_every_claim_has_a_source_exits_with_0(address: str, tmp_path: Path) -> None:
+    reply = tmp_path / "reply.txt"
+    reply.write_text("The moon causes the tides of the sea.", encoding="utf-8")
+    done = groundwire("ground", str(reply), "-c", "notes", address=address)
+    assert done.returncode == 0, done.stderr
+    assert "grounded: 1 of 1 claims have a source" in done.stdout
+    reply.write_bytes(b"\xff\xfe")
+    refused = groundwire("ground", str(reply), "-c", "notes", address=address)
+    assert (refused.returncode, "is not UTF-8" in refused.stderr) == (2, True)
 
 
 def test_a_forged_quote_does_not_verify(address: str, tmp_path: Path) -> None:

@@ -87,6 +87,8 @@ def stored(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> d
     answer = groundwire("ask", "What causes the tides of the sea?", "-c", NAME, "--json", address=server.address)
     (folder.parent / "answer.json").write_text(answer.stdout, encoding="utf-8")
     words["answer"] = str(folder.parent / "answer.json")
+    (folder.parent / "reply.md").write_text(f"{text}\n\nThe tides are 15 m high {QUIET}.\n", encoding="utf-8")
+    words["reply"] = str(folder.parent / "reply.md")
     words["page"] = str(folder.parent / "answer.html")
     (folder.parent / "faq.json").write_text(json.dumps({"type": "faq", ATTACK: ATTACK}), encoding="utf-8")
     words["faq"] = str(folder.parent / "faq.json")
@@ -114,6 +116,7 @@ RUNS: dict[str, list[list[str]]] = {
         ["And why?", "-c", NAME, "--session", "{session}"],
         ["Why?", "-c", NAME, "--session", ATTACK],
     ],
+    "ground": [["{reply}", "-c", NAME], ["{reply}", "-c", ATTACK], ["{reply}", "-c", NAME, "--chunk", "{chunk}"]],
     "verify": [["{answer}"]],
     "collections list": [[]],
     "collections get": [[NAME], [ATTACK]],

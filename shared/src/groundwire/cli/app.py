@@ -13,6 +13,7 @@ _SUMMARIES = {
     "config": ("server.config", "Show the configuration."),
     "docs": ("docs.app", "List, show, change, delete and restore documents."),
     "fsck": ("maintenance.fsck", "Check a running server's stores; exits with 1 if findings are left."),
+    "ground": ("grounding.ground", "Compare a text, whoever wrote it, with the sources: claim by claim."),
     "health": (
         "monitoring.health",
         "Print the state of each service and what fails behind the calls; exits with 1 unless all are serving.",

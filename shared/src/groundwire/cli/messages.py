@@ -7,7 +7,7 @@ from google.protobuf.descriptor import EnumDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
-from groundwire.api.answer.v1 import answer_pb2, citation_pb2
+from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2, citation_pb2, grounding_pb2
 from groundwire.api.common.v1 import degraded_stage_pb2, hit_pb2, search_mode_pb2
 from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
@@ -98,6 +98,24 @@ def _generation(report: answer_pb2.GenerationReport) -> dict[str, Any]:
         "failure": shown_name(answer_pb2.GenerationFailure.DESCRIPTOR, report.failure) or None,
         "dropped_sentences": report.dropped_sentence_count,
     }
+
+
+def grounding_json(response: answer_service_pb2.GroundTextResponse) -> dict[str, Any]:
+    """Return a compared text with the keys that docs/reference/command-line.md names."""
+    return {
+        "verdict": shown_name(grounding_pb2.GroundingVerdict.DESCRIPTOR, response.verdict),
+        "needed": response.needed_count,
+        "supported": response.supported_count,
+        "claims": [_claim(claim) for claim in response.claims],
+        "citations": [_citation(citation) for citation in response.citations],
+    }
+
+
+def _claim(claim: grounding_pb2.GroundedClaim) -> dict[str, Any]:
+    shown = message_json(claim, short_names=True)
+    span = shown.pop("text_span")
+    # `closest` has no value for a claim that is supported, and programs read the same keys of every claim.
+    return {"start": span["start"], "end": span["end"], **shown, "closest": shown.get("closest")}
 
 
 def message_json(message: Message, *, short_names: bool = False) -> dict[str, Any]:

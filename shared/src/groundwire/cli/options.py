@@ -62,9 +62,22 @@ def read_json(path: Path) -> Any:
         InvalidRequestError: it cannot be read, or is not JSON.
     """
     try:
-        with click.open_file(str(path), encoding="utf-8") as file:
-            return json.load(file)
-    except OSError as error:
-        raise InvalidRequestError.of(str(path), f"cannot be read: {error.strerror}") from error
+        return json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise InvalidRequestError.of(str(path), f"is not JSON: {error}") from error
+
+
+def read_text(path: Path) -> str:
+    """Return what a file holds; `-` is standard input.
+
+    Raises:
+        InvalidRequestError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        with click.open_file(str(path), encoding="utf-8") as file:
+            text: str = file.read()
+            return text
+    except OSError as error:
+        raise InvalidRequestError.of(str(path), f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError.of(str(path), "is not UTF-8") from error

@@ -33,7 +33,7 @@ _VERIFIED_KEYS = ("document_id", "generation", "quote", "start", "end", "start_b
 
 
 def retrieval_options(command: CommandT) -> CommandT:
-    """Add the options of a retrieval; `_options` makes the message of what is given."""
+    """Add the options of a retrieval; `retrieval_options_message` makes the message of what is given."""
     for option in (
         click.option("--min-relevance", type=float, help="Lowest score, 0 to 1; the collection's default."),
         click.option(
@@ -48,7 +48,7 @@ def retrieval_options(command: CommandT) -> CommandT:
     return command
 
 
-def _options(
+def retrieval_options_message(
     top_k: int | None, filter_json: str | None, mode: str | None, min_relevance: float | None
 ) -> retrieval_options_pb2.RetrievalOptions:
     """Return the options message; what is not given is left to the server.
@@ -113,7 +113,7 @@ def search(
     as_json: bool,
 ) -> None:
     """Show the chunks that match a text best, with their scores and places."""
-    options = _options(top_k, filter_json, mode, min_relevance)
+    options = retrieval_options_message(top_k, filter_json, mode, min_relevance)
     options.MergeFrom(
         retrieval_options_pb2.RetrievalOptions(
             query_types=[enum_value(search_mode_pb2.QueryType.DESCRIPTOR, each) for each in query_types],
@@ -262,7 +262,7 @@ def ask(
         question=text,
         collection=collection,
         message_id=str(uuid.uuid4()),
-        options=_options(top_k, filter_json, mode, min_relevance),
+        options=retrieval_options_message(top_k, filter_json, mode, min_relevance),
         grounding=enum_value(answer_pb2.GroundingPolicy.DESCRIPTOR, grounding),
     )
     with connect(address) as client:
