@@ -8,7 +8,6 @@ import pytest
 from groundwire.answer.evidence import Markup
 from groundwire.answer.extractive.cues import definition_match
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
-from groundwire.answer.extractive.plain_text import plain_text
 from groundwire.answer.extractive.question import QuestionKind, read_question
 from groundwire.answer.extractive.scoring import (
     Scored,
@@ -19,6 +18,7 @@ from groundwire.answer.extractive.scoring import (
     support,
 )
 from groundwire.answer.extractive.selection import corroborations, select_excerpts
+from groundwire.answer.plain_text import plain_text
 from groundwire.answer.words import content_stems, stem
 from groundwire.kernel.embedder import Vectors
 from tests.unit.answer.builders import make_passage

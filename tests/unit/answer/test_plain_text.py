@@ -5,7 +5,7 @@ import time
 import pytest
 
 from groundwire.answer.evidence import Markup
-from groundwire.answer.extractive.plain_text import plain_text
+from groundwire.answer.plain_text import plain_text
 
 
 @pytest.mark.parametrize(

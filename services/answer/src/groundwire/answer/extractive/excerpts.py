@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from groundwire.answer.evidence import Markup, Passage
-from groundwire.answer.extractive.plain_text import plain_text
+from groundwire.answer.plain_text import plain_text
 from groundwire.answer.words import content_stems, words
 from groundwire.kernel.sentences import BlockKind, Sentence, heading_text, split_sentences
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from groundwire.answer.evidence import Markup
-from groundwire.answer.extractive.plain_text import plain_text
+from groundwire.answer.plain_text import plain_text
 from groundwire.kernel.sentences import code_spans, split_sentences
 
 _NUMBERS = r"\[\d{1,3}(?:, ?\d{1,3}){0,20}\]"

@@ -15,10 +15,10 @@ from enum import StrEnum
 import numpy as np
 
 from groundwire.answer.evidence import Passage, Source
-from groundwire.answer.extractive.plain_text import plain_text
 from groundwire.answer.facts import Discrepancy, FactKind, Reading, discrepancies, read
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, split_claims
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
+from groundwire.answer.plain_text import plain_text
 from groundwire.answer.words import content_stems
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.sentences import BlockKind, Sentence, split_sentences
