@@ -451,13 +451,11 @@ _MERGE = text(
     """
 ).bindparams(bindparam("parts", expanding=True))
 # CROSS JOIN keeps the order: without it SQLite may begin with all vectors of the model.
-_VECTORS = text(
-    """
-    SELECT chunk_number, vector FROM json_each(:numbers) AS given
+_VECTORS = """
+    SELECT json_group_array(chunk_number), CAST(group_concat(vector, '') AS BLOB) FROM json_each(?) AS given
     CROSS JOIN chunks ON chunk_number = given.value
-    CROSS JOIN embeddings ON identity_digest = :identity AND embeddings.embedding_hash = chunks.embedding_hash
+    CROSS JOIN embeddings ON identity_digest = ? AND embeddings.embedding_hash = chunks.embedding_hash
     """
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,10 +502,10 @@ def merge_postings(connection: Connection, into: int, parts: Sequence[int]) -> N
     connection.execute(_MERGE, {"merged": into, "parts": parts})
 
 
-def read_vectors(connection: Connection, identity_digest: str, numbers: Sequence[int]) -> list[tuple[int, bytes]]:
-    """Return number and stored vector of those chunks that have one of a model."""
-    rows = connection.execute(_VECTORS, {"identity": identity_digest, "numbers": json.dumps(numbers)})
-    return [(row[0], row[1]) for row in rows]
+def read_vectors(connection: Connection, identity_digest: str, numbers: Sequence[int]) -> tuple[list[int], bytes]:
+    """Return the numbers of those chunks that have a vector of a model, and these vectors, one behind the other."""
+    ((found, vectors),) = driver_rows(connection, _VECTORS, (json.dumps(numbers), identity_digest))
+    return json.loads(found), vectors or b""
 
 
 class OwnerLock:

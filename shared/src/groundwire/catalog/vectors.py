@@ -320,7 +320,6 @@ def vectors_of(
     connection: Connection, identity: EmbeddingIdentity, numbers: Sequence[int] | NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Vectors]:
     """Return the vectors of those chunks that have one: numbers, float32 of shape (found, dimensions)."""
-    rows = read_vectors(connection, identity.digest, [int(number) for number in numbers])
-    found = np.array([row[0] for row in rows], dtype=np.int64)
-    stored = np.frombuffer(b"".join(row[1] for row in rows), dtype="<f4")
-    return found, stored.astype(np.float32, copy=False).reshape(len(rows), identity.dimensions)
+    found, stored = read_vectors(connection, identity.digest, np.asarray(numbers, dtype=np.int64).tolist())
+    vectors = np.frombuffer(stored, dtype="<f4").astype(np.float32, copy=False)
+    return np.array(found, dtype=np.int64), vectors.reshape(len(found), identity.dimensions)

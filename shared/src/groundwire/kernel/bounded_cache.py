@@ -36,16 +36,13 @@ class BoundedCache(Generic[KeyT, ValueT]):
 
     def get_all(self, keys: Iterable[KeyT]) -> list[ValueT | None]:
         """Return the value of each key, or None; for the hundred that a search looks up at a time."""
-        held, values = self._held, list[ValueT | None]()
+        asked = list(keys)
         with self._lock:
-            for key in keys:
-                found = held.get(key)
-                if found is None:
-                    values.append(None)
-                else:
-                    held.move_to_end(key)
-                    values.append(found[0])
-        return values
+            found = [*map(self._held.get, asked)]
+            for key, each in zip(asked, found, strict=True):
+                if each is not None:
+                    self._held.move_to_end(key)
+        return [None if each is None else each[0] for each in found]
 
     def put(self, key: KeyT, value: ValueT, weight: int = 1) -> None:
         """Keep a value in place of the one of its key; one heavier than the capacity is not kept."""

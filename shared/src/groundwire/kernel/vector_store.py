@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
@@ -22,8 +22,7 @@ class PointBatch:
     payloads: Sequence[Payload]
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredPoint:
+class ScoredPoint(NamedTuple):
     """A point and its similarity to the query: max(0, cosine), in [0, 1], higher is better."""
 
     number: int

@@ -43,26 +43,26 @@ class Channel:
         """
         ends_at = time.monotonic() + timeout_s
         while True:
-            self._exchange()
+            self._send_on()
             if (message := self._take()) is not None:
                 return message
             if self._is_closed_there:
                 raise EOFError("the child process has closed the connection")
-            remaining_s = ends_at - time.monotonic()
-            if remaining_s <= 0:
-                return None
             if (descriptor := self._socket.fileno()) < 0:
                 raise EOFError("the connection was closed here")
+            # An answer takes its time: to look for it before waiting would nearly always be in vain.
             poll = select.poll()
             poll.register(descriptor, select.POLLIN | (select.POLLOUT if self._unsent else 0))
-            poll.poll(remaining_s * 1000)
+            if not poll.poll(max(0.0, ends_at - time.monotonic()) * 1000):
+                return None
+            self._receive_on()
 
     def close(self) -> None:
         """Close this end; the child ends what it is at, and then listens no longer."""
         self._socket.close()
 
-    def _exchange(self) -> None:
-        """Send and receive as much as goes without waiting."""
+    def _send_on(self) -> None:
+        """Send as much as goes without waiting."""
         try:
             while self._unsent:
                 part = self._unsent[0]
@@ -70,6 +70,9 @@ class Channel:
                 self._unsent[:1] = [part] if part else []
         except BlockingIOError:
             pass
+
+    def _receive_on(self) -> None:
+        """Receive what is there."""
         try:
             while received := self._socket.recv(_RECEIVE_BYTES):
                 self._received += received

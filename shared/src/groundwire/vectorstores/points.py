@@ -111,7 +111,8 @@ def slices(points: PointBatch, size: int) -> Iterator[PointBatch]:
 
 def scored_points(cosines: Iterable[tuple[int, float]]) -> list[ScoredPoint]:
     """Return pairs of number and cosine as points with a similarity of 0 to 1, in the same order."""
-    return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in cosines]
+    # Without calls of min and max: a search has a hundred points, and nearly all are in the range.
+    return [ScoredPoint(number, cosine if 0.0 <= cosine <= 1.0 else float(cosine > 0.0)) for number, cosine in cosines]
 
 
 def as_ints(numbers: Iterable[int]) -> list[int]:

@@ -200,9 +200,10 @@ def withheld_because(
     source_uri: str, section_title: str, chapter: str, approved_prefixes: Iterable[Sequence[str]]
 ) -> Fate | None:
     """Return why a chunk must not be returned at all, or None (requirements S3-19, S3-34, S3-36)."""
-    if not all(is_approved(source_uri, prefixes) for prefixes in approved_prefixes):
-        return Fate.SOURCE_REJECTED
-    is_complete = all(value.strip() for value in (source_uri, section_title, chapter))
+    for prefixes in approved_prefixes:
+        if prefixes and not is_approved(source_uri, prefixes):
+            return Fate.SOURCE_REJECTED
+    is_complete = source_uri.strip() and section_title.strip() and chapter.strip()
     return None if is_complete else Fate.INCOMPLETE
 
 

@@ -284,4 +284,7 @@ def merge(first: Neighbours, second: Neighbours, limit: int) -> Neighbours:
 
 
 def _missing(numbers: Numbers, stored: Numbers) -> Numbers:
+    """Return those of the numbers, each once, that are not among the stored ones, which are some of them."""
+    if len(stored) == len(numbers):
+        return numbers[:0]
     return numbers if len(stored) == 0 else np.setdiff1d(numbers, stored)
