@@ -121,6 +121,30 @@ class IngestService:
         self.housekeeping.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Core:
+    """What several parts of the service share.
+
+    Other aggregates of the catalog are made where they are used, as they hold nothing but the catalog. `documents` is
+    one object because it knows which generations are being written, `tasks` because it has the locks of the engine
+    collections, and `sources` because ingests and changes of a document exclude one another.
+    """
+
+    catalog: Database
+    vectors: VectorStore
+    settings: IngestSettings
+    clock: Clock
+    collections: Collections
+    documents: Documents
+    cache: VectorCache
+    embedder: ChunkEmbedder
+    tasks: EngineTasks
+    completer: DeletionCompleter
+    points: PointCheck
+    uploads: UploadReceiver
+    sources: KeyedLocks
+
+
 def build(
     *,
     catalog: Database,
@@ -131,108 +155,24 @@ def build(
     clock: Clock | None = None,
 ) -> IngestService:
     """Wire the service up; nothing runs before `start()`."""
-    clock, folder = clock or SystemClock(), catalog.path.resolve().parent
-    collections, cache, ledger = Collections(catalog, clock), VectorCache(catalog, clock), Ledger(catalog)
-    documents = Documents(catalog, clock)  # one object, because it knows which generations are being written
-    deletions, duplicates, recovery = Deletions(catalog), DuplicateChunks(catalog), Recovery(catalog)
-    builds, full_text, inspection = IndexBuilds(catalog, clock), LexicalCheck(catalog), PointInspection(catalog)
-    chunks = Chunks(catalog)
-
-    # What housekeeping does, and calls do at once where the engine lets them.
-    chunk_embedder = ChunkEmbedder(cache, embedder, settings.embed_batch_tokens)
-    tasks = EngineTasks(collections, Outbox(catalog), cache, vectors, KeyedLocks())
-    completer = DeletionCompleter(
-        tasks,
-        deletions,
-        Leftovers(catalog),
-        vectors,
-        clock,
-        quiet_s=settings.scrub_after_quiet_s,
-        within_s=settings.scrub_within_s,
-    )
-    points = PointCheck(inspection, cache, vectors, chunk_embedder, tasks.engines)
-    uploads = UploadReceiver(Uploads(catalog), StagingFolder(folder / STAGING_FOLDER), settings.max_staged_bytes)
-    stale = StaleIndexes(vectors, cache)
-    upkeep = Upkeep(
-        documents=documents,
-        recovery=recovery,
-        builds=builds,
-        cache=cache,
-        ledger=ledger,
-        deletions=deletions,
-        expired=ExpiredGenerations(catalog),
-        uploads=uploads,
-        tasks=tasks,
-        repeated=RepeatedChunks(collections, duplicates, cache, vectors),
-        stale=stale,
-        completer=completer,
-        index_recovery=IndexRecovery(collections, cache, points, vectors),
-        words=WordRenewal(full_text),
-        identity_digest=embedder.identity.digest,
-    )
-    housekeeping = Housekeeping(upkeep.lanes(), clock, settings.sweep_every_s)
-
-    def after_write(collection: Collection) -> None:
-        stale.wrote(collection)
-        housekeeping.nudge()
-
-    # Documents.
+    core = _core(catalog, vectors, embedder, settings, clock or SystemClock())
+    upkeep = _upkeep(core)
+    housekeeping = Housekeeping(upkeep.lanes(), core.clock, settings.sweep_every_s)
     parser = ParserPool(embedder.tokenizer.definition, _parser_limits(settings), settings.parser_processes)
-    preparer = DocumentPreparer(
-        collections, documents, Sources(catalog), parser, embedder.identity, settings.max_document_bytes
+    ingest = _document_ingest(core, parser, upkeep.stale, housekeeping)
+    # Page tokens and consistency tokens are signed by one key, which a restart must not change.
+    key = load_key(catalog.path.resolve().parent / PAGE_TOKEN_KEY_FILE)
+    page_tokens = PageTokens(key)
+    parts = CallParts(
+        Pools.beside(workers, settings.concurrent_documents),
+        ExactlyOnce(Ledger(catalog)),
+        WriteTokens(CollectionPositions(catalog), ConsistencyTokens(key)),
+        Deletions(catalog),
     )
-    writer = GenerationWriter(
-        documents,
-        duplicates,
-        builds,
-        vectors,
-        chunk_embedder,
-        embedder.tokenizer.name,
-        Slots(settings.concurrent_documents),
-    )
-    sources = KeyedLocks(MAX_WAITING)
-    ingest = DocumentIngest(preparer, writer, sources, chunks, cache, embedder.tokenizer, after_write)
-    changes = DocumentUpkeep(
-        collections=collections,
-        documents=documents,
-        changes=DocumentChanges(catalog, clock),
-        soft_deletes=SoftDeletes(catalog, clock),
-        tasks=tasks,
-        completer=completer,
-        embedder=chunk_embedder,
-        vectors=vectors,
-        sources=sources,
-        after_write=housekeeping.nudge,
-    )
-
-    # Long work.
-    runs = SharedRuns()
-    builder = IndexBuilder(collections, builds, cache, full_text, vectors, chunk_embedder, runs, housekeeping.nudge)
-    check = StoreCheck(
-        collections,
-        CatalogCheck(
-            integrity=Integrity(catalog),
-            full_text=full_text,
-            bookkeeping=BookkeepingInspection(catalog),
-            recovery=recovery,
-            documents=documents,
-            sweep=lambda budget: housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), budget),
-        ),
-        EngineCheck(collections, TextInspection(catalog), points, AnswerCheck(inspection, vectors), builder, vectors),
-        runs,
-    )
-    purge = DocumentPurge(collections, documents, chunks, housekeeping.nudge)
-
-    # Calls.
-    key = load_key(folder / PAGE_TOKEN_KEY_FILE)
-    tokens = PageTokens(key)
-    pools = Pools.beside(workers, settings.concurrent_documents)
-    write_tokens = WriteTokens(CollectionPositions(catalog), ConsistencyTokens(key))
-    parts = CallParts(pools, ExactlyOnce(ledger), write_tokens, deletions)
-    use = LongUseCases(builder, check, purge, ingest, uploads, parts)
+    use = _long_use_cases(core, ingest, parts, housekeeping)
     operations = OperationRunner(
         use.by_method(),
-        Operations(catalog, clock),
+        Operations(catalog, core.clock),
         parts.once,
         _OPERATIONS_AT_A_TIME,
         settings.max_unfinished_operations,
@@ -242,34 +182,166 @@ def build(
         ingest=IngestServicer(
             parts,
             ingest,
-            changes,
+            _document_upkeep(core, housekeeping),
             BatchIngest(ingest, parts),
-            UploadStream(ingest, uploads, operations, parts),
-            ChunkStream(ingest, uploads.staging, parts, settings.max_staged_bytes),
+            UploadStream(ingest, core.uploads, operations, parts),
+            ChunkStream(ingest, core.uploads.staging, parts, settings.max_staged_bytes),
             long_work,
         ),
         collections=CollectionServicer(
             parts,
-            CollectionUpkeep(
-                collections,
-                vectors,
-                engine_name(vectors),
-                completer,
-                embedder.identity,
-                settings.max_document_bytes,
-                clock,
-                housekeeping.nudge,
-            ),
-            tokens,
+            _collection_upkeep(core, housekeeping),
+            page_tokens,
             SettingsReader(settings.max_document_bytes),
         ),
         maintenance=MaintenanceServicer(parts, long_work, housekeeping),
-        operations=OperationsServicer(parts, operations, tokens),
+        operations=OperationsServicer(parts, operations, page_tokens),
         use=use,
         housekeeping=housekeeping,
         upkeep=upkeep,
         parser=parser,
     )
+
+
+def _core(catalog: Database, vectors: VectorStore, embedder: Embedder, settings: IngestSettings, clock: Clock) -> _Core:
+    collections, cache = Collections(catalog, clock), VectorCache(catalog, clock)
+    chunk_embedder = ChunkEmbedder(cache, embedder, settings.embed_batch_tokens)
+    tasks = EngineTasks(collections, Outbox(catalog), cache, vectors, KeyedLocks())
+    staging = StagingFolder(catalog.path.resolve().parent / STAGING_FOLDER)
+    return _Core(
+        catalog=catalog,
+        vectors=vectors,
+        settings=settings,
+        clock=clock,
+        collections=collections,
+        documents=Documents(catalog, clock),
+        cache=cache,
+        embedder=chunk_embedder,
+        tasks=tasks,
+        completer=DeletionCompleter(
+            tasks,
+            Deletions(catalog),
+            Leftovers(catalog),
+            vectors,
+            clock,
+            quiet_s=settings.scrub_after_quiet_s,
+            within_s=settings.scrub_within_s,
+        ),
+        points=PointCheck(PointInspection(catalog), cache, vectors, chunk_embedder, tasks.engines),
+        uploads=UploadReceiver(Uploads(catalog), staging, settings.max_staged_bytes),
+        sources=KeyedLocks(MAX_WAITING),
+    )
+
+
+def _upkeep(core: _Core) -> Upkeep:
+    catalog = core.catalog
+    return Upkeep(
+        documents=core.documents,
+        recovery=Recovery(catalog),
+        builds=IndexBuilds(catalog, core.clock),
+        cache=core.cache,
+        ledger=Ledger(catalog),
+        deletions=Deletions(catalog),
+        expired=ExpiredGenerations(catalog),
+        uploads=core.uploads,
+        tasks=core.tasks,
+        repeated=RepeatedChunks(core.collections, DuplicateChunks(catalog), core.cache, core.vectors),
+        stale=StaleIndexes(core.vectors, core.cache),
+        completer=core.completer,
+        index_recovery=IndexRecovery(core.collections, core.cache, core.points, core.vectors),
+        words=WordRenewal(LexicalCheck(catalog)),
+        identity_digest=core.embedder.embedder.identity.digest,
+    )
+
+
+def _document_ingest(
+    core: _Core, parser: ParserPool, stale: StaleIndexes, housekeeping: Housekeeping
+) -> DocumentIngest:
+    model = core.embedder.embedder
+
+    def after_write(collection: Collection) -> None:
+        stale.wrote(collection)
+        housekeeping.nudge()
+
+    return DocumentIngest(
+        DocumentPreparer(
+            core.collections,
+            core.documents,
+            Sources(core.catalog),
+            parser,
+            model.identity,
+            core.settings.max_document_bytes,
+        ),
+        GenerationWriter(
+            core.documents,
+            DuplicateChunks(core.catalog),
+            IndexBuilds(core.catalog, core.clock),
+            core.vectors,
+            core.embedder,
+            model.tokenizer.name,
+            Slots(core.settings.concurrent_documents),
+        ),
+        core.sources,
+        Chunks(core.catalog),
+        core.cache,
+        model.tokenizer,
+        after_write,
+    )
+
+
+def _document_upkeep(core: _Core, housekeeping: Housekeeping) -> DocumentUpkeep:
+    return DocumentUpkeep(
+        collections=core.collections,
+        documents=core.documents,
+        changes=DocumentChanges(core.catalog, core.clock),
+        soft_deletes=SoftDeletes(core.catalog, core.clock),
+        tasks=core.tasks,
+        completer=core.completer,
+        embedder=core.embedder,
+        vectors=core.vectors,
+        sources=core.sources,
+        after_write=housekeeping.nudge,
+    )
+
+
+def _collection_upkeep(core: _Core, housekeeping: Housekeeping) -> CollectionUpkeep:
+    return CollectionUpkeep(
+        core.collections,
+        core.vectors,
+        engine_name(core.vectors),
+        core.completer,
+        core.embedder.embedder.identity,
+        core.settings.max_document_bytes,
+        core.clock,
+        housekeeping.nudge,
+    )
+
+
+def _long_use_cases(core: _Core, ingest: DocumentIngest, parts: CallParts, housekeeping: Housekeeping) -> LongUseCases:
+    catalog, full_text, runs = core.catalog, LexicalCheck(core.catalog), SharedRuns()
+    builder = IndexBuilder(
+        core.collections,
+        IndexBuilds(catalog, core.clock),
+        core.cache,
+        full_text,
+        core.vectors,
+        core.embedder,
+        runs,
+        housekeeping.nudge,
+    )
+    of_catalog = CatalogCheck(
+        integrity=Integrity(catalog),
+        full_text=full_text,
+        bookkeeping=BookkeepingInspection(catalog),
+        recovery=Recovery(catalog),
+        documents=core.documents,
+        sweep=lambda budget: housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), budget),
+    )
+    answers = AnswerCheck(core.points.inspection, core.vectors)
+    of_engine = EngineCheck(core.collections, TextInspection(catalog), core.points, answers, builder, core.vectors)
+    check = StoreCheck(core.collections, of_catalog, of_engine, runs)
+    purge = DocumentPurge(core.collections, core.documents, Chunks(catalog), housekeeping.nudge)
+    return LongUseCases(builder, check, purge, ingest, core.uploads, parts)
 
 
 def _parser_limits(settings: IngestSettings) -> ParserLimits:
