@@ -23,7 +23,7 @@ from groundwire.ingest.ingesting import IngestOutcome, IngestRequest, IngestResu
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.parsing.source_text import SourceWarning
-from groundwire.ingest.preparing import DocumentPreparer, Preparation, drafted
+from groundwire.ingest.preparing import DocumentPreparer, drafted
 from groundwire.ingest.writing import GenerationWriter
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
@@ -108,6 +108,7 @@ class DocumentIngest:
             DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
             DocumentChangedError: someone else changed the document meanwhile.
         """
+        # Hashed before the locks, so that nobody waits for the reading of another's large file.
         collection, source_hash = self.preparer.admit_bytes(request, original)
         with self._locked(collection, request.source_uri, source_hash, budget):
             under_way = self.preparer.examine(request, original, collection, source_hash)
@@ -134,6 +135,7 @@ class DocumentIngest:
             AlreadyExistsError: a chunk id belongs to another document.
             DocumentChangedError: someone else changed the document meanwhile.
         """
+        # Twice: what needs no text is refused before the text is put together, which takes time.
         collection = self.preparer.admit(request, None)
         check_vectors(ready, collection.identity)
         text = placed(ready, self.preparer.limit(collection))
@@ -172,9 +174,6 @@ class DocumentIngest:
         if settled is not None:
             old = self._stored(request, settled.document)
             return IngestPlan(settled.outcome, settled.document, planned_chunks(old, old), ignored=settled.ignored)
-        return self._plan_of_change(under_way, budget)
-
-    def _plan_of_change(self, under_way: Preparation, budget: Budget) -> IngestPlan:
         existing, embedder = under_way.existing, self.writer.embedder
         parsed = self.preparer.parse(under_way, budget)
         draft = drafted(under_way, parsed)
@@ -183,7 +182,7 @@ class DocumentIngest:
         return IngestPlan(
             outcome=IngestOutcome.REPLACED if existing else IngestOutcome.CREATED,
             current=existing,
-            chunks=planned_chunks(self._stored(under_way.request, existing) if existing else [], new),
+            chunks=planned_chunks(self._stored(request, existing) if existing else [], new),
             embedded=len(new_texts),
             embedded_tokens=sum(new_texts.values()),
             undersized=sum(chunk.undersized for chunk in new),
@@ -226,6 +225,7 @@ class DocumentIngest:
         receipt: Receipt[IngestResult] | None,
         warnings: Mapping[SourceWarning, int],
     ) -> IngestResult:
+        # Also after a failure, which has left points for housekeeping to remove.
         try:
             return self.writer.write(collection, draft, budget, report, receipt, warnings)
         finally:

@@ -66,9 +66,12 @@ class ChunkEmbedder:
         batches = self._batches(missing, tokens)
         for batch in batches:
             budget.check()
-            made = self._embed_texts([chunks[missing[name][0]].embedding_text for name in batch], budget)
+            made = self.embedder.embed_documents([chunks[missing[name][0]].embedding_text for name in batch], budget)
+            # Length 1 whatever the model does, as the stores are promised; a vector of zeros stays one.
+            lengths = np.linalg.norm(made, axis=1, keepdims=True)
+            made = np.asarray(made / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
             unstored = NewVectors(identity_digest, batch, made)
-            if batch is not batches[-1]:
+            if batch is not batches[-1]:  # a crash must not cost what took minutes to compute
                 self._store(unstored)
             vectors.update(zip(batch, made, strict=True))
             done += sum(len(missing[name]) for name in batch)
@@ -152,9 +155,3 @@ class ChunkEmbedder:
             batches[-1].append(name)
             size += max(1, tokens[rows[0]])
         return batches
-
-    def _embed_texts(self, texts: Sequence[str], budget: Budget) -> Vectors:
-        """Return the vectors with length 1, whatever the model does; a vector of zeros stays."""
-        made = self.embedder.embed_documents(texts, budget)
-        lengths = np.linalg.norm(made, axis=1, keepdims=True)
-        return np.asarray(made / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)

@@ -97,6 +97,7 @@ class EngineTasks:
                     else:
                         with self.engines.hold((item.engine_name,), budget):
                             self._write_anew(item.engine_name, numbers, budget)
+        # Last, so that a crash before it repeats the task instead of losing it.
         self.outbox.done([item.id])
 
     def _write_anew(self, engine_name: str, numbers: Sequence[int], budget: Budget) -> None:
@@ -224,8 +225,20 @@ class IndexRecovery:
             return 0
         try:
             collection = self.collections.of_engine(subject.key)
-            self._make(store, collection, budget)
-            filled = 0 if store.count(subject.key, budget) else self._fill(store, collection, budget)
+            dimensions = collection.identity.dimensions
+            try:
+                store.create_collection(subject.key, dimensions, budget)
+            except StoreMismatchError:  # damage has garbled it into another kind
+                store.drop_collection(subject.key, budget)
+                store.distrust([subject.key])
+                store.create_collection(subject.key, dimensions, budget)
+            filled = 0
+            if store.count(subject.key, budget) == 0:
+                # In large batches: what changes meanwhile, or has lost its vector, is left to the comparison below.
+                with suppress(DataLossError):
+                    for points in self.cache.points(collection, _POINTS_PER_FILL):
+                        store.upsert(subject.key, points, budget)
+                        filled += len(points.numbers)
             findings: list[StoreFinding] = []
             checked = max(self.points.check(collection, budget, findings.append, repair=True), default=0)
         except CollectionNotFoundError:
@@ -242,22 +255,3 @@ class IndexRecovery:
             left=unrepaired,
         )
         return filled + len(findings)
-
-    def _make(self, store: Recoverable, collection: Collection, budget: Budget) -> None:
-        """Make an engine collection that is gone, or that has been garbled into another kind."""
-        name, dimensions = collection.engine_name, collection.identity.dimensions
-        try:
-            store.create_collection(name, dimensions, budget)
-        except StoreMismatchError:
-            store.drop_collection(name, budget)
-            store.distrust([name])
-            store.create_collection(name, dimensions, budget)
-
-    def _fill(self, store: Recoverable, collection: Collection, budget: Budget) -> int:
-        """Write every point in large batches; what changes meanwhile is put right by the comparison afterwards."""
-        filled = 0
-        with suppress(DataLossError):  # the comparison writes the points whose vectors there are
-            for points in self.cache.points(collection, _POINTS_PER_FILL):
-                store.upsert(collection.engine_name, points, budget)
-                filled += len(points.numbers)
-        return filled

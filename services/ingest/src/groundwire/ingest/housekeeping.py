@@ -128,7 +128,7 @@ class Housekeeping:
             GroundwireError: the first failure, after all subjects had their turn.
         """
         done, errors = 0, list[Exception]()
-        for job in self._jobs(names):
+        for job in (job for lane in self._lanes for job in lane.jobs if job.name in names):
             for subject in job.subjects():
                 budget.check()
                 try:
@@ -177,9 +177,6 @@ class Housekeeping:
             if thread.is_alive():
                 thread.join(_STOP_LIMIT_S)
 
-    def _jobs(self, names: Sequence[str]) -> list[Job]:
-        return [job for lane in self._lanes for job in lane.jobs if job.name in names]
-
     def _loop(self, lane: _Lane) -> None:
         while not self._closing.is_set():
             # Before the turn: what is noted during the turn may have come too late for it.
@@ -196,7 +193,8 @@ class Housekeeping:
         is_due = now - self._ran_at.get(job.name, float("-inf")) >= job.every_s
         if not is_due and all(at > now for at in retry_at.values()):
             return
-        self._ran_at[job.name] = now if is_due else self._ran_at[job.name]
+        if is_due:  # a turn that only repeats what failed must not put off the next regular one
+            self._ran_at[job.name] = now
         try:
             subjects = list(job.subjects())
         except Exception as error:  # noqa: BLE001 - the thread must outlive any failure
@@ -206,6 +204,7 @@ class Housekeeping:
         for subject in subjects:
             if retry_at.get(subject.key, now) > now or not (is_due or subject.key in retry_at):
                 continue
+            # Set before the look at `_closing`: `close` sets that first, and then cancels the budget that it finds.
             lane.budget = Budget(job.timeout_s)
             if self._closing.is_set():
                 return
@@ -241,7 +240,7 @@ class Housekeeping:
             pause_s = min(_FIRST_PAUSE_S * 2 ** min(trouble.count - 1, 10), _LONGEST_PAUSE_S)
             trouble.retry_at = time.monotonic() + pause_s
             is_first = trouble.count == 1
-        if is_first:
+        if is_first:  # an engine that is down for a day would fill the log
             _log.warning(
                 "housekeeping failed and is tried again", job=job.name, collection=subject.collection, exc_info=error
             )

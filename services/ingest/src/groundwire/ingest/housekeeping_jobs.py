@@ -105,7 +105,12 @@ class Upkeep:
         """
         of_catalog = [
             Job("unfinished", self._take_back, every_s=_TIDY_EVERY_S),
-            Job("retention", self._expire, self._collections_with_past, every_s=_TIDY_EVERY_S),
+            Job(
+                "retention",
+                lambda subject, budget: self.expired.sweep(subject.key, budget),
+                lambda: [Subject(each.uid, each.tenant, each.name) for each in self.expired.collections()],
+                every_s=_TIDY_EVERY_S,
+            ),
             Job("requests", lambda _s, _b: self.ledger.sweep() + self.deletions.sweep(), every_s=_FORGET_EVERY_S),
             Job("uploads", lambda _subject, _budget: self.uploads.sweep(), every_s=_FORGET_EVERY_S),
             Job("vectors", lambda _s, _b: self.cache.sweep(self.identity_digest), every_s=_FORGET_EVERY_S),
@@ -115,6 +120,7 @@ class Upkeep:
         return [of_catalog, of_engine, rewriting, [self.index_recovery.job()]]
 
     def _take_back(self, _subject: Subject, budget: Budget) -> int:
+        # A call whose tidying up failed left them; those that a dead process left are gone since the start.
         leftovers = self.recovery.leftovers(lambda: self.documents.under_way)
         for pending in leftovers:
             budget.check()
@@ -122,9 +128,3 @@ class Upkeep:
         if leftovers:
             _log.warning("took back generations that nobody writes any more", generations=len(leftovers))
         return len(leftovers)
-
-    def _collections_with_past(self) -> list[Subject]:
-        return [Subject(each.uid, each.tenant, each.name) for each in self.expired.collections()]
-
-    def _expire(self, subject: Subject, budget: Budget) -> int:
-        return self.expired.sweep(subject.key, budget)

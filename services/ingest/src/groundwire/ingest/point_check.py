@@ -101,6 +101,7 @@ class PointCheck:
         """Return those problems that are still there, of chunks that are still live, and not about to be solved."""
         if not problems:
             return {}
+        # Tasks of the outbox will solve these: they are lag, not damage.
         waiting = self.inspection.waiting(collection)
         suspects = [number for number in problems if number not in waiting]
         points = self.inspection.expected_of(collection, suspects)
@@ -108,22 +109,20 @@ class PointCheck:
 
     def _repair(self, collection: Collection, numbers: Sequence[int], budget: Budget) -> set[int]:
         """Write points anew from the catalog; return the numbers of those that are right now."""
-        self._make_lost_vectors(collection, numbers, budget)
+        if collection.identity == self.embedder.embedder.identity:
+            expected = self.inspection.expected_of(collection, numbers)
+            lost = [point.embedding_hash for point in expected if point.vector is None]
+            if lost:
+                # What is there of them is garbled: only a vector that is missing is made again.
+                self.inspection.forget_vectors(collection.identity.digest, lost)
+                self.embedder.embed_missing(collection, budget)
         points = [point for point in self.inspection.expected_of(collection, numbers) if point.vector is not None]
+        # Read and written under the lock, so that an update of filter keys in between is not undone.
         with self.engines.hold((collection.engine_name,), budget):
             current = self.cache.points_of(collection, [point.number for point in points])
             self.vectors.upsert(collection.engine_name, current, budget)
         left = self._problems(collection, points, budget)
         return {point.number for point in points if point.number not in left}
-
-    def _make_lost_vectors(self, collection: Collection, numbers: Sequence[int], budget: Budget) -> None:
-        if collection.identity != self.embedder.embedder.identity:
-            return
-        points = self.inspection.expected_of(collection, numbers)
-        lost = [point.embedding_hash for point in points if point.vector is None]
-        if lost:
-            self.inspection.forget_vectors(collection.identity.digest, lost)
-            self.embedder.embed_missing(collection, budget)
 
     def _check_lost_vectors(self, collection: Collection, budget: Budget, tell: Tell, *, repair: bool) -> None:
         """Look for chunks that have no point, whose vectors searches from the top down and restorations need."""

@@ -68,6 +68,7 @@ class DocumentPreparer:
                 like this.
         """
         collection = self.collections.get(request.tenant, request.collection)
+        # The cheap refusals come first: whoever sends a document of many megabytes hears of them at once.
         refuse_other_model(collection, self.identity)
         check_source(request.source_uri, collection.settings)
         request.chunking.over(collection.settings.chunking, "chunking")
@@ -139,6 +140,7 @@ class DocumentPreparer:
             StaleSourceVersionError: it is of a later version.
         """
         existing = self.existing(request, source_hash)
+        # What the source said last time: a field that still says so follows the source, another one the caller set.
         properties = DocumentFields() if existing is None else self._properties(request, existing)
         policy = request.chunking.over(collection.settings.chunking, "chunking")
         return Preparation(request, original, collection, policy, source_hash, existing, properties)
@@ -256,12 +258,8 @@ def is_url(value: str) -> bool:
         host, _ = parts.hostname, parts.port  # a bad port raises
     except ValueError:
         return False
-    return parts.scheme in _SCHEMES and host is not None and _is_host(host)
-
-
-def _is_host(host: str) -> bool:
-    """Tell whether a host is an IPv6 address, which `urlsplit` has checked, or labels of letters and digits."""
-    if ":" in host:
-        return True
+    if parts.scheme not in _SCHEMES or host is None:
+        return False
     labels = host.removesuffix(".").split(".")
-    return all(label and label.replace("-", "a").replace("_", "a").isalnum() for label in labels)
+    # With a colon it is an IPv6 address, which `urlsplit` has checked; else labels of letters and digits.
+    return ":" in host or all(label and label.replace("-", "a").replace("_", "a").isalnum() for label in labels)

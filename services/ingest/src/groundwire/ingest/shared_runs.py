@@ -87,20 +87,17 @@ class SharedRuns:
                 raise CallCancelledError("the service is closing")
             run = self._runs.get(key)
             if run is None or run.waiting == 0:  # nobody wants the old one any more: it is ending
-                run = self._runs[key] = self._start(key, kind, work)
+                run = self._runs[key] = _Run(kind)
+                # In the context of who began it, so that the log names that request; the budget is the run's own.
+                context = contextvars.copy_context()
+                run.thread = threading.Thread(
+                    target=context.run, args=(self._do, key, run, work), name="operation", daemon=True
+                )
+                run.thread.start()
             elif run.kind != kind:
                 raise ConflictError("something else is being done to the same collection; wait for its end")
             run.waiting += 1
             return run
-
-    def _start(self, key: Hashable, kind: Hashable, work: Callable[..., Any]) -> _Run:
-        run = _Run(kind)
-        context = contextvars.copy_context()
-        run.thread = threading.Thread(
-            target=context.run, args=(self._do, key, run, work), name="operation", daemon=True
-        )
-        run.thread.start()
-        return run
 
     def _do(self, key: Hashable, run: _Run, work: Callable[..., Any]) -> None:
         def tell(event: Any) -> None:
@@ -115,7 +112,7 @@ class SharedRuns:
             run.error = error
         with self._changed:
             run.is_over = True
-            if self._runs.get(key) is run:
+            if self._runs.get(key) is run:  # else another run began while this one, left by all, was ending
                 del self._runs[key]
             self._changed.notify_all()
 
@@ -126,6 +123,7 @@ class SharedRuns:
                 if not run.is_over and heard == len(run.told):
                     self._changed.wait(_POLL_S)
                 news, is_over = run.told[heard:], run.is_over
+            # Outside the lock: a report may wait for a slow client, which must not hold up the other listeners.
             for event in news:
                 report(event)
             heard += len(news)

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -93,17 +93,16 @@ class CatalogCheck:
     def whole(self, tenant: str, budget: Budget, *, repair: bool) -> Iterator[StoreFinding]:
         """Yield what concerns no single collection: the file, overdue tasks, requests, sessions, the audit record."""
         yield from self.integrity.file(budget)
-        overdue = self.bookkeeping.overdue(tenant)
-        yield from self._swept(tenant, overdue, budget) if repair and overdue else overdue
+        overdue = list(self.bookkeeping.overdue(tenant))
+        if repair and overdue:
+            with suppress(UnavailableError, DataLossError):  # the tasks stay, and are told as not repaired
+                self.sweep(budget)
+            left = {finding.message for finding in self.bookkeeping.overdue(tenant)}
+            overdue = [replace(finding, repaired=finding.message not in left) for finding in overdue]
+        yield from overdue
         yield from self.bookkeeping.repeated_requests(tenant)
         yield from self.bookkeeping.incomplete_sessions(tenant)
         yield from self.bookkeeping.broken_audit(tenant, budget)
-
-    def _swept(self, tenant: str, overdue: Iterable[StoreFinding], budget: Budget) -> Iterator[StoreFinding]:
-        with suppress(UnavailableError, DataLossError):  # the tasks stay, and are told as not repaired
-            self.sweep(budget)
-        left = {finding.message for finding in self.bookkeeping.overdue(tenant)}
-        yield from (replace(finding, repaired=finding.message not in left) for finding in overdue)
 
 
 @dataclass(frozen=True, slots=True)

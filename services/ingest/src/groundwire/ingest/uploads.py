@@ -43,6 +43,7 @@ class StagedFile:
         if self._file.seek(0, os.SEEK_END) < size_bytes:
             self._file.close()
             raise DataLossError("a staged file is shorter than it was", what="staged upload")
+        # Bytes behind these were never flushed: nobody knows whether they are whole.
         self._file.truncate(size_bytes)
         self._file.seek(size_bytes)
         self.size_bytes = size_bytes
@@ -178,7 +179,11 @@ class IncomingUpload:
             if offset + len(data) > total:
                 raise InvalidRequestError.of("part.data", f"goes beyond the announced {total} bytes")
             self._staged.append(memoryview(data)[received - offset :])
-            return self._is_sync_due() and self.sync()
+            # Each flush costs milliseconds, and what is not flushed a client has to send again after a crash.
+            is_last = self._staged.size_bytes == total
+            is_much = self._staged.size_bytes - self._durable_bytes >= SYNC_EVERY_BYTES
+            is_due = is_last or is_much or time.monotonic() - self._synced_at >= SYNC_EVERY_S
+            return is_due and self.sync()
 
     def sync(self) -> bool:
         """Make everything durable that came in; return whether that was more than before.
@@ -191,6 +196,7 @@ class IncomingUpload:
             self._synced_at = time.monotonic()
             if not self.has_unsynced:
                 return False
+            # The bytes before the row that counts them: a row that counts too many would lose the rest of an upload.
             self._staged.sync()
             self._uploads.advance(self._tenant, self.stored.upload_id, self._staged.size_bytes)
             self._durable_bytes = self._staged.size_bytes
@@ -223,11 +229,6 @@ class IncomingUpload:
                 finally:
                     self._closed = True
                     self._staged.close()
-
-    def _is_sync_due(self) -> bool:
-        is_last = self._staged.size_bytes == self.stored.total_bytes
-        is_much = self._staged.size_bytes - self._durable_bytes >= SYNC_EVERY_BYTES
-        return is_last or is_much or time.monotonic() - self._synced_at >= SYNC_EVERY_S
 
     def _check_open(self) -> None:
         if self._closed:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
 from itertools import pairwise
 
 import yaml
@@ -30,7 +29,7 @@ _ALIASES |= {"subject": "subjects", "lang": "language", "summary": "description"
 
 _LINE_END = re.compile(r"\r\n?|\n")
 # The inline rules would take ten times as long as the rules for blocks (5 MB/s) and find nothing that is needed.
-_INLINE_RULES = ["inline", "text_join"]
+_PARSER = MarkdownIt("commonmark").disable(["inline", "text_join"])
 _VERBATIM = frozenset({"fence", "code_block", "html_block"})
 
 
@@ -70,7 +69,7 @@ def markdown_outline(text: str, start: int = 0) -> TextOutline:
         first, after_last = token.map
         return line_starts[first], line_starts[min(after_last, len(line_starts) - 1)]
 
-    tokens = _parser().parse(body)
+    tokens = _PARSER.parse(body)
     headings = [
         Heading(int(opening.tag[1]), heading_text(content.content), *code_points(opening))
         for opening, content in pairwise(tokens)
@@ -78,11 +77,6 @@ def markdown_outline(text: str, start: int = 0) -> TextOutline:
     ]
     verbatim = [code_points(token) for token in tokens if token.type in _VERBATIM]
     return TextOutline(tuple(heading for heading in headings if heading.text), tuple(verbatim))
-
-
-@lru_cache(maxsize=1)
-def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark").disable(_INLINE_RULES)
 
 
 def read_front_matter(text: str) -> FrontMatter:

@@ -62,19 +62,17 @@ class LongUseCases:
         header that is repeated.
         """
         return {
-            "Reindex": Work(self._reindex),
-            "Reembed": Work(self._reembed),
+            "Reindex": Work(self._build_index),
+            "Reembed": Work(self._build_index),
             "CheckStore": Work(self._check_store),
             "PurgeDocuments": Work(self._purge_documents),
             "IngestDocument": Work(self._ingest_staged, drop=self.uploads.forget, is_small=True),
             "UploadDocument": Work(self._ingest_staged, drop=self.uploads.finish, is_small=True),
         }
 
-    def _reindex(self, operation: Operation, budget: Budget, report: Report) -> pb.IndexBuildResult:
-        return to_index_build_result(self.builder.reindex(operation.tenant, operation.collection, budget, report))
-
-    def _reembed(self, operation: Operation, budget: Budget, report: Report) -> pb.IndexBuildResult:
-        return to_index_build_result(self.builder.reembed(operation.tenant, operation.collection, budget, report))
+    def _build_index(self, operation: Operation, budget: Budget, report: Report) -> pb.IndexBuildResult:
+        build = self.builder.reembed if operation.method == "Reembed" else self.builder.reindex
+        return to_index_build_result(build(operation.tenant, operation.collection, budget, report))
 
     def _check_store(self, operation: Operation, budget: Budget, report: Report) -> pb.StoreReport:
         findings: list[StoreFinding] = []
@@ -82,7 +80,7 @@ class LongUseCases:
         def hear(event: CheckEvent) -> None:
             if isinstance(event, Progress):
                 report(event)
-            elif len(findings) < MAX_FINDINGS:
+            elif len(findings) < MAX_FINDINGS:  # the report counts all of them, and has to fit into a message
                 findings.append(event)
 
         repair = pb.CheckStoreRequest.FromString(operation.request).repair
@@ -111,7 +109,7 @@ class LongUseCases:
                 return self._ingest_once(operation, request, budget, report)
             except (UnavailableError, OverloadedError) as error:
                 _log.info("a staged document is tried again", pause_s=pause_s, error=error.message)
-                nothing = threading.Condition()
+                nothing = threading.Condition()  # a pause that ends at once when the operation is cancelled
                 with nothing:
                     budget.wait_for(nothing, lambda: False, pause_s)
         return self._ingest_once(operation, request, budget, report)

@@ -110,7 +110,9 @@ def _rules(message: pb.ReadyChunk, number: int) -> Iterator[tuple[str, bool]]:
     )
     yield f"content_hash differs: the content has {computed}", message.content_hash.lower() in {"", computed}
     yield f"level must be 0 to {_MAX_LEVEL}", 0 <= message.level <= _MAX_LEVEL
-    yield "embedding must have finite numbers that are not all 0", not message.embedding or _is_vector(message)
+    numbers = message.embedding
+    is_vector = all(map(math.isfinite, numbers)) and any(numbers)
+    yield "embedding must have finite numbers that are not all 0", not numbers or is_vector
     yield from _headings(message)
 
 
@@ -127,10 +129,6 @@ def _headings(message: pb.ReadyChunk) -> Iterator[tuple[str, bool]]:
         all(part.strip() and len(part) <= _MAX_HEADING_CHARS for part in path),
     )
     yield _without_controls("hierarchy_path", "".join(path))
-
-
-def _is_vector(message: pb.ReadyChunk) -> bool:
-    return all(map(math.isfinite, message.embedding)) and any(message.embedding)
 
 
 def _without_controls(name: str, value: str) -> tuple[str, bool]:
