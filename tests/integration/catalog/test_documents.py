@@ -76,7 +76,6 @@ def test_a_pending_generation_is_seen_by_no_reader(catalog: Catalog, docs: Colle
     assert list(catalog.vectors.points(docs, 10)) == []
     for read in (
         lambda: catalog.documents.get(TENANT, "docs", "doc-1"),
-        lambda: catalog.documents.locate(TENANT, "doc-1"),
         lambda: catalog.texts.slice(TENANT, "docs", "doc-1", 1, [(0, 1)]),
         lambda: catalog.texts.parts(TENANT, "docs", "doc-1", None, 10),
         lambda: catalog.chunks.page(TENANT, "docs", "doc-1", -1, 10),

@@ -52,7 +52,6 @@ def stranger(request: pytest.FixtureRequest, catalog: Catalog, mine: Belongings)
 
 REFUSED: dict[str, Callable[[Belongings, str], object]] = {
     "get a document": lambda my, who: my.catalog.documents.get(who, "docs", my.document.document_id),
-    "locate a document": lambda my, who: my.catalog.documents.locate(who, my.document.document_id),
     "delete a document": lambda my, who: my.catalog.documents.delete(who, "docs", my.document.document_id),
     "name a document": lambda my, who: my.catalog.documents.add_alias(who, "docs", my.document.document_id, "b"),
     "list chunks": lambda my, who: my.catalog.chunks.page(who, "docs", my.document.document_id, -1, 10),

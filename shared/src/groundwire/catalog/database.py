@@ -113,13 +113,11 @@ class ChunkNumbers:
     def take(self, count: int) -> range:
         """Return `count` numbers that were never returned before."""
         with self._lock:
-            first = self._next if self._next is not None else self._start()
-            self._next = first + count
+            if self._next is None:
+                with self._read() as connection:
+                    self._next = last_number(connection, chunks) + 1
+            first, self._next = self._next, self._next + count
             return range(first, first + count)
-
-    def _start(self) -> int:
-        with self._read() as connection:
-            return last_number(connection, chunks) + 1
 
 
 T = TypeVar("T")
@@ -205,6 +203,7 @@ class Database:
             DeadlineError, CallCancelledError: the work was taken back; nothing was written.
             RuntimeError: this thread has a reading connection, which is a defect of its code.
         """
+        # Nobody waits for the writer with a connection in hand, for which others wait.
         self._readers.refuse_holder()
         return self._writer.run(work, alone=alone)
 
@@ -243,6 +242,7 @@ class Database:
             if self._closed:
                 return
             self._closed = True
+            # What has passed since it was last stored would else count as time without a server.
             with suppress(StoreUnavailableError):  # the rows age a little later
                 self._writer.run(lambda connection: self.steady.store(connection, at_once=True))
             self._writer.close()
@@ -275,6 +275,7 @@ class _Readers:
             if self._free == 0:
                 self._wait_free(budget)
             self._free -= 1
+            # Opened below, outside the lock, where there is none yet.
             connection = self._idle.pop() if self._idle else None
         self._own.reads = True
         try:

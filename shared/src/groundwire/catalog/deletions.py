@@ -295,7 +295,8 @@ class Deletions:
         engine, ready = _engine_and_readiness()
         statement = select(deletions).where(ready, engine == engine_name).order_by(deletions.c.id)
         with self._database.read() as connection:
-            return [Deleted(_to_deletion(row), _to_traces(row)) for row in connection.execute(statement)]
+            rows = connection.execute(statement).all()
+        return [Deleted(_to_deletion(row), DeletionTraces(**json.loads(zlib.decompress(row.traces)))) for row in rows]
 
     def engine_of(self, tenant: str, deletion_id: str) -> str | None:
         """Return the engine collection that a deletion waits for, None unless it is ready."""
@@ -385,10 +386,6 @@ def _to_deletion(row: Row[Any]) -> Deletion:
     )
 
 
-def _to_traces(row: Row[Any]) -> DeletionTraces:
-    return DeletionTraces(**json.loads(zlib.decompress(row.traces)))
-
-
 def delete_document(
     connection: Connection, tenant: str, collection: str, document_id: str, etag: str, now: int
 ) -> Deleted:
@@ -405,7 +402,7 @@ def delete_document(
     leaving = select(generations.c.generation_key).where(
         generations.c.document_key == key, generations.c.state != GenerationState.PENDING.value
     )
-    traces = trace_document(connection, row, leaving, permanent=True)
+    traces = trace_document(connection, row, leaving, permanent=True)  # while the rows are there to be counted
     # The engine is told through the outbox: it may be away, and a deletion does not wait for it to be acknowledged.
     tasks = queue_deleted_points(connection, tenant, row["engine_name"], traces.numbers)
     last = select(func.max(generations.c.generation)).where(generations.c.document_key == key)
@@ -462,7 +459,7 @@ def delete_collection(connection: Connection, collection: Collection, now: int) 
     task = queue_dropped_collection(connection, collection)
     connection.execute(delete(collections).where(collections.c.collection_key == key))
     connection.execute(delete(query_logs).where(query_logs.c.collection_uid == collection.uid))
-    # No row is left to note the change; the count of changes goes on all the same.
+    # No row is left to note the change; the count goes on all the same, for all that remember something by it.
     advance_position(connection, key)
     redact_answers(connection, collection.tenant, traces.document_ids)
     return Deleted.now(

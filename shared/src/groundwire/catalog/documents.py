@@ -148,17 +148,6 @@ class Documents:
             raise InvalidRequestError.of("reference.source_uri", several)
         return found[0]
 
-    def locate(self, tenant: str, document_id: str) -> Document:
-        """Return a document by its id alone, which is unique among the collections of a tenant.
-
-        Raises:
-            DocumentNotFoundError: the tenant has none of this id.
-        """
-        found = self._first(_BY_ID_ALONE, {"tenant": tenant, "value": document_id})
-        if found is None:
-            raise DocumentNotFoundError(document_id)
-        return found
-
     def live_generations(self, tenant: str, document_ids: Iterable[str]) -> dict[str, int]:
         """Return the live generation of each of the documents that has one."""
         statement = select(documents.c.document_id, documents.c.live_generation).where(
@@ -234,9 +223,28 @@ class Documents:
             DocumentNotFoundError: the collection has none of this id.
             DocumentChangedError: the source belongs to another document.
         """
-        self._database.write(
-            lambda connection: _add_alias(connection, tenant, collection, document_id, source_uri, moved_from)
-        )
+
+        def work(connection: Connection) -> None:
+            key = collection_key(connection, tenant, collection)
+            row = visible_row(connection, tenant, collection, document_id)
+            refuse_taken_source(connection, key, source_uri, document_id)
+            alias = document_aliases.c
+            this_alias = and_(alias.collection_key == key, alias.source_path == source_uri)
+            # A document that nobody sees, because it was deleted softly or is being written, has to give it up too.
+            gives_up = or_(~IS_VISIBLE, documents.c.document_id == moved_from)
+            giving_up = select(documents.c.document_key).where(documents.c.collection_key == key, gives_up)
+            given_up = and_(this_alias, alias.document_key.in_(giving_up))
+            count_aliases(connection, select(alias.document_key).where(given_up), -1)
+            connection.execute(delete(document_aliases).where(given_up))
+            if source_uri != row["source_path"]:
+                values = {"collection_key": key, "source_path": source_uri, "document_key": row["document_key"]}
+                if connection.execute(upsert(document_aliases).values(values).on_conflict_do_nothing()).rowcount:
+                    count_aliases(connection, [row["document_key"]], 1)
+            owner = connection.execute(select(alias.document_key).where(this_alias)).scalar()
+            if owner not in {None, row["document_key"]}:
+                raise changed(document_id)
+
+        self._database.write(work)
 
     def raise_source_version(self, document: Document, tenant: str, source_version: int) -> Document:
         """Note that a document is unchanged in a later version; return it as it is then.
@@ -266,6 +274,7 @@ class Documents:
             AlreadyExistsError: the document id is in use in another collection, or a chunk id in another document.
             ValueError: a chunk is not exactly the text of its span (a bug of ours).
         """
+        # All that can be worked out before is, so that the writer, of which there is one, has only rows to insert.
         check_chunks(draft.text, draft.chunks)
         now = self._clock.now()
         # A document that was deleted softly gets a new generation when its source comes again.
@@ -307,6 +316,7 @@ class Documents:
         def work(connection: Connection) -> PendingGeneration:
             written = insert_generation(connection, prepared)
             keys.append(written.key)
+            # Inside the transaction: once it is committed the sweeper may see the row, and must see this, too.
             self._under_way[written.key] += 1
             return written
 
@@ -410,26 +420,3 @@ class Documents:
         with self._database.read() as connection:
             row = connection.execute(statement, given).first()
         return None if row is None else to_document(row)
-
-
-def _add_alias(
-    connection: Connection, tenant: str, collection: str, document_id: str, source_uri: str, moved_from: str
-) -> None:
-    key = collection_key(connection, tenant, collection)
-    row = visible_row(connection, tenant, collection, document_id)
-    refuse_taken_source(connection, key, source_uri, document_id)
-    alias = document_aliases.c
-    this_alias = and_(alias.collection_key == key, alias.source_path == source_uri)
-    # A document that nobody sees, because it was deleted softly or is being written, has to give it up too.
-    gives_up = or_(~IS_VISIBLE, documents.c.document_id == moved_from)
-    giving_up = select(documents.c.document_key).where(documents.c.collection_key == key, gives_up)
-    given_up = and_(this_alias, alias.document_key.in_(giving_up))
-    count_aliases(connection, select(alias.document_key).where(given_up), -1)
-    connection.execute(delete(document_aliases).where(given_up))
-    if source_uri != row["source_path"]:
-        values = {"collection_key": key, "source_path": source_uri, "document_key": row["document_key"]}
-        if connection.execute(upsert(document_aliases).values(values).on_conflict_do_nothing()).rowcount:
-            count_aliases(connection, [row["document_key"]], 1)
-    owner = connection.execute(select(alias.document_key).where(this_alias)).scalar()
-    if owner not in {None, row["document_key"]}:
-        raise changed(document_id)

@@ -373,13 +373,14 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
     is_kept = pending.collection.settings.generation_retention > timedelta(0)
     keeps_history = is_kept or pending.expected_generation == 0
     position = advance_position(connection, row["collection_key"], keeps_history=keeps_history)
-    # The generation before goes first: an index of the database lets a document have one that is live.
+    # The generation before goes first: an index of the database lets a document have only one that is live.
     _supersede(connection, pending, row["document_key"], position, kept_since=steady_ms if is_kept else None)
     connection.execute(
         update(generations)
         .where(generations.c.generation_key == pending.key)
         .values(state=GenerationState.LIVE.value, live_from=position)
     )
+    # Its words were written with its chunks: here they only change their state, whatever the size of the document.
     release_pending(connection, row["collection_key"], pending.key)
     of_source = (
         document_aliases.c.collection_key == row["collection_key"],
@@ -405,6 +406,7 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
 
 def take_back_generation(connection: Connection, pending: PendingGeneration) -> None:
     """Remove a pending generation and queue its points; a published one stays as it is."""
+    # One that was published is not touched, however often a call that did not hear of it tidies up.
     row = _pending_row(connection, pending.key)
     if row is None and connection.execute(select(1).where(generations.c.generation_key == pending.key)).first():
         return

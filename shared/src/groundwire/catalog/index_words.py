@@ -73,6 +73,7 @@ class IndexWords:
             words |= new | pairs
             # Another thread may put in its own at the same time: each only ever adds what is true.
             if len(known) + len(new) > _REMEMBERED_RUNS:
+                # A new one, and not cleared: other threads may be reading the old one.
                 self._known = known = {}
             short = ((run, cut) for run, cut in new.items() if len(run) <= _REMEMBERED_CHARS)
             known.update(islice(short, _REMEMBERED_RUNS))
@@ -81,6 +82,7 @@ class IndexWords:
     def _cut(self, runs: Collection[str]) -> dict[str, tuple[str, ...]]:
         words: list[list[str]] = [[] for _ in runs]
         connection = self._connection()
+        # Rolled back at the end, so that the table is empty for the next call without any row being deleted.
         connection.execute("BEGIN")
         try:
             connection.executemany("INSERT INTO given (rowid, words) VALUES (?, ?)", enumerate(runs))

@@ -135,11 +135,24 @@ class Integrity:
 
     def file(self, budget: Budget) -> list[StoreFinding]:
         """Return what the database says about its file."""
-        return self._read(_file_findings, budget)
+
+        def find(connection: Connection) -> Iterator[StoreFinding]:
+            for subject, message in file_problems(connection):
+                yield StoreFinding(FindingKind.CATALOG_DAMAGED, "", subject, message)
+
+        return self._read(find, budget)
 
     def tables(self, budget: Budget) -> list[StoreFinding]:
         """Return where tables contradict one another."""
-        return self._read(_table_findings, budget)
+
+        def find(connection: Connection) -> Iterator[StoreFinding]:
+            statement = select(collections.c.collection_key, collections.c.name)
+            names = {row.collection_key: row.name for row in connection.execute(statement)}
+            for rule in _RULES:
+                for key, subject in connection.execute(text(f"{rule.statement} LIMIT {_FINDINGS_OF_EACH}")):
+                    yield StoreFinding(rule.kind, names.get(key, ""), str(subject), rule.message)
+
+        return self._read(find, budget)
 
     def _read(self, find: Callable[[Connection], Iterator[StoreFinding]], budget: Budget) -> list[StoreFinding]:
         """Return what a look at the whole file finds, which takes long and ends with the budget."""
@@ -160,19 +173,6 @@ class Integrity:
             raise
         except DataLossError as error:
             return [StoreFinding(FindingKind.CATALOG_DAMAGED, "", "", error.message)]
-
-
-def _file_findings(connection: Connection) -> Iterator[StoreFinding]:
-    for subject, message in file_problems(connection):
-        yield StoreFinding(FindingKind.CATALOG_DAMAGED, "", subject, message)
-
-
-def _table_findings(connection: Connection) -> Iterator[StoreFinding]:
-    statement = select(collections.c.collection_key, collections.c.name)
-    names = {row.collection_key: row.name for row in connection.execute(statement)}
-    for rule in _RULES:
-        for key, subject in connection.execute(text(f"{rule.statement} LIMIT {_FINDINGS_OF_EACH}")):
-            yield StoreFinding(rule.kind, names.get(key, ""), str(subject), rule.message)
 
 
 class TextInspection:
@@ -206,7 +206,12 @@ class TextInspection:
                 return []
             parts = _segments(connection, key)
             text = "".join(part.content for part in parts)
-            problems = [*_text_problems(generation, parts, text), *_chunk_problems(connection, key, text)]
+            name, problems = f"the text of generation {generation['generation']}", list[tuple[str, str]]()
+            if hashlib.sha256(text.encode("utf-8")).hexdigest() != generation["text_hash"]:
+                problems.append(("", f"{name} is not the one that was stored; ingest the document again"))
+            elif parts != list(cut(text)):  # slices look for their parts by these places
+                problems.append(("", f"the parts of {name} are at wrong places; ingest the document again"))
+            problems += _chunk_problems(connection, key, text)
         return [
             StoreFinding(FindingKind.TEXT_DIFFERS, collection, subject or generation["document_id"], message)
             for subject, message in problems
@@ -225,14 +230,6 @@ def _segments(connection: Connection, key: int) -> list[Segment]:
     columns = (text_segments.c.number, text_segments.c.char_start, text_segments.c.byte_start, text_segments.c.content)
     statement = select(*columns).where(text_segments.c.generation_key == key).order_by(text_segments.c.number)
     return [Segment(*row) for row in connection.execute(statement)]
-
-
-def _text_problems(generation: RowMapping, parts: list[Segment], text: str) -> Iterator[tuple[str, str]]:
-    name = f"the text of generation {generation['generation']}"
-    if hashlib.sha256(text.encode("utf-8")).hexdigest() != generation["text_hash"]:
-        yield "", f"{name} is not the one that was stored; ingest the document again"
-    elif parts != list(cut(text)):
-        yield "", f"the parts of {name} are at wrong places; ingest the document again"
 
 
 def _chunk_problems(connection: Connection, key: int, text: str) -> Iterator[tuple[str, str]]:

@@ -176,6 +176,7 @@ def supersede_chunks(connection: Connection, which: ColumnElement[bool]) -> list
 
 def _take_out(connection: Connection, collection_key: int, state: str, entries: Sequence[Entry]) -> list[int]:
     """Take chunks out of segments that have others as well; return the keys of the segments that have no others."""
+    # Only segments with the same high bits can hold a chunk, so that most of a large collection is not even read.
     leaving: dict[int, list[Entry]] = defaultdict(list)
     for entry in entries:
         leaving[entry.high].append(entry)

@@ -110,6 +110,7 @@ def _queue(
 
 
 def _insert(connection: Connection, tenant: str, kind: OutboxKind, engine_name: str, numbers: Sequence[int]) -> int:
+    # Ages are counted in time of service: an engine has done nothing wrong while no server ran.
     row = {"tenant": tenant, "kind": kind.value, "engine_name": engine_name, "numbers": list(numbers)}
     statement = insert(outbox).values(**row, queued_steady=NOW_MS).returning(outbox.c.id)
     return int(connection.execute(statement).scalar_one())

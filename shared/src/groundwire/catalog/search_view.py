@@ -144,7 +144,11 @@ class SearchViews:
             if row is None:
                 raise CollectionNotFoundError(name)
             key, changed, readable_from, position, is_behind = row
-            collection = self._collection(connection, key, changed)
+            collection = self._figures.collections.get((key, changed))
+            if collection is None:  # every change of its settings moves the position at which it changed
+                found = connection.execute(select(collections).where(collections.c.collection_key == key))
+                collection = to_collection(found.mappings().one())
+                self._figures.collections.put((key, changed), collection)
             if snapshot is not None:
                 oldest = oldest_snapshot(connection, key, readable_from, collection, self._database.steady.now_ms())
                 check_snapshot(snapshot, oldest, position)
@@ -164,15 +168,6 @@ class SearchViews:
             self._figures,
             engine_is_behind=engine_is_behind,
         )
-
-    def _collection(self, connection: Connection, key: int, changed: int) -> Collection:
-        """Return the collection; every change of its settings moves the position at which it changed."""
-        known = self._figures.collections.get((key, changed))
-        if known is None:
-            row = connection.execute(select(collections).where(collections.c.collection_key == key)).mappings().one()
-            known = to_collection(row)
-            self._figures.collections.put((key, changed), known)
-        return known
 
 
 class SearchView:
@@ -275,6 +270,7 @@ class SearchView:
                 documents.c.collection_key == self._key, documents.c.live_generation > 0
             )
             count = int(read.connection.execute(counted).scalar_one())
+            # Under what was read, not under what the view began with: the two differ once something has changed.
             self._figures.chunk_count.put((self._key, read.changed), count)
         return count
 

@@ -218,6 +218,7 @@ class SoftDeletes:
             add_chunks(connection, (generations.c.document_key == key) & IS_LIVE)
             values = {"live_generation": row["deleted_generation"], "deleted_generation": 0, "delete_time": None}
             connection.execute(update(documents).where(documents.c.document_key == key).values(values))
+            # They were to take the points away again, which are now to stay.
             connection.execute(delete(outbox).where(outbox.c.id.in_(returning.tasks)))
             document = visible_document(connection, tenant, name, returning.document_id)
             self._audit.record(connection, tenant, "restore_document", document.document_id, receipt, document)

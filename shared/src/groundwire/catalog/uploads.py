@@ -76,6 +76,7 @@ class Uploads:
         statement = (
             update(uploads)
             .where(uploads.c.tenant == tenant, uploads.c.upload_id == upload_id)
+            # Each part gives the client a day more to come back.
             .values(durable_bytes=durable_bytes, source_hash=source_hash, update_time=self._database.steady.now_ms())
         )
         self._database.write(lambda connection: connection.execute(statement))

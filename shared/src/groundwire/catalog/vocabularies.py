@@ -116,6 +116,7 @@ def _values(connection: Connection, key: int) -> dict[str, tuple[str, ...]]:
 
 
 def _read(connection: Connection, statement: Select[Any]) -> tuple[str, ...]:
+    # One more than allowed tells a field with too many values, which has none in the vocabulary, from a full one.
     return tuple(connection.execute(statement.limit(MAX_VALUES + 1)).scalars())
 
 
