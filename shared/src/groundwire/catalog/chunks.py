@@ -156,6 +156,7 @@ class Chunks:
                 raise DocumentNotFoundError(document_id)
             if where is None and document is not None:
                 of_document = {"document": document[0], "after": after, "limit": limit + 1}
+                # Not read at once: a page ends where its contents are long, and the rest is never decoded.
                 rows = connection.execute(_OF_DOCUMENT, of_document)
                 found, is_last = _page_of(to_stored_chunks(rows), limit)
                 rows.close()

@@ -63,6 +63,7 @@ class Collections:
                 settle(connection, self._database.steady, collection.tenant, receipt, found)
                 return found
             connection.execute(insert(collections).values(collection_values(collection)))
+            # Read back, because times are kept in milliseconds: what is answered is what every later call answers.
             stored = require_collection(connection, collection.tenant, collection.name)
             self._audit.record(connection, stored.tenant, "create_collection", stored.name, receipt, stored)
             return stored

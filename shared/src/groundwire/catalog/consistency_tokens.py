@@ -43,6 +43,7 @@ class ConsistencyTokens:
         """
         raw = _decoded(token)
         mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
+        # In constant time: how long a comparison takes must not tell how much of a forged token is right.
         is_ours = len(body) == _POSITION_BYTES and hmac.compare_digest(mac, self._mac(body, tenant, collection_uid))
         if not is_ours:
             raise InvalidRequestError.of(field, "was not issued by this server for this collection")

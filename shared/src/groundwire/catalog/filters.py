@@ -84,7 +84,7 @@ def _some_element(payload: ColumnElement[Any], field: str, holds: Callable[[Elem
 
 def _comparison(payload: ColumnElement[Any], field: str, comparator: Comparator, value: Scalar) -> Condition:
     if comparator in _ORDERINGS:
-        if isinstance(value, bool):
+        if isinstance(value, bool):  # truth values have no order
             return false()
         return _some_element(payload, field, lambda each: _ordered(each, comparator, value))
     equal = _some_element(payload, field, lambda each: _is_one_of(each, (value,)))
@@ -179,6 +179,7 @@ def chunks_matching(generation_keys: Select[tuple[int]], where: Filter) -> Colum
     A document's own clauses are evaluated on its first chunk; with some fifty chunks to a document that is most
     of the work saved.
     """
+    # Only of a conjunction: within an Or a clause about the document decides nothing by itself.
     clauses = where.clauses if isinstance(where, And) else (where,)
     of_documents = And(tuple(clause for clause in clauses if _concerns_documents(clause)))
     of_chunks = [to_sql(clause, chunks.c.payload) for clause in clauses if not _concerns_documents(clause)]

@@ -131,6 +131,7 @@ class IndexBuilds:
             if found.engine_name != serving.engine_name:
                 raise ConflictError("another build of the index was faster", collection=serving.name)
             changes = _published_since(connection, serving, held.position)
+            # Where the changes since are not known, all points are compared while writers wait, at last.
             if changes is None and compares_all:
                 expected = _live_points(connection, serving)
                 changes = expected.beyond(held), held.absent_from(expected)

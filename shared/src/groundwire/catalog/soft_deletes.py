@@ -126,6 +126,7 @@ class SoftDeletes:
             if next_source is None:
                 return None
             refuse_other_etag(connection, row, etag)
+            # The names of a document are its first source and its aliases: an alias takes the place of the first.
             is_first = source_uri == row["source_path"]
             alias = next_source if is_first else source_uri
             connection.execute(

@@ -125,6 +125,7 @@ class VectorCache:
     def put(self, identity_digest: str, embedding_hashes: Sequence[str], vectors: Vectors) -> None:
         """Store vectors, row i for hash i: float32, shape (len(embedding_hashes), dimensions); known ones stay."""
         now = epoch_ms(self._clock.now())
+        # In parts, between which other writers have their turn.
         for start in range(0, len(embedding_hashes), _ROWS_PER_TRANSACTION):
             part = slice(start, start + _ROWS_PER_TRANSACTION)
             new = NewVectors(identity_digest, embedding_hashes[part], vectors[part])

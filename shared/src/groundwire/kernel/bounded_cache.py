@@ -47,7 +47,7 @@ class BoundedCache(Generic[KeyT, ValueT]):
     def put(self, key: KeyT, value: ValueT, weight: int = 1) -> None:
         """Keep a value in place of the one of its key; one heavier than the capacity is not kept."""
         with self._lock:
-            self._drop(key)
+            self._drop(key)  # also where the new value is not kept: the old one is out of date
             # Otherwise it would push everything else out and then itself.
             if weight > self._capacity:
                 return

@@ -110,6 +110,7 @@ class Document:
     @property
     def etag(self) -> str:
         """Return a tag of all about it that callers can change: content, fields, sources and deletion."""
+        # The aliases by how often they changed: only the first of them are at hand.
         identity = (self.document_id, self.source_uri, self.alias_changes)
         return etag_of((identity, self.generation, self.delete_time is None, asdict(self.fields)))
 

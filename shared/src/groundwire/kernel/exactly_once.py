@@ -39,6 +39,7 @@ def answered_once(find: Callable[[], bytes | None], work: Callable[[], bytes]) -
     try:
         return work()
     except ConflictError:
+        # The same call may have been completed between the look and the effect.
         earlier = find()
         if earlier is None:
             raise  # it is another call that stands in the way

@@ -45,6 +45,7 @@ from groundwire.kernel.filters import (
 JsonFilter: TypeAlias = dict[str, Any]
 """What `json.loads` makes of a filter object."""
 
+# What SQL and the engines hold; Python alone would take any integer.
 _INT64 = range(-(2**63), 2**63)
 _COMPARATORS = frozenset(comparator.value for comparator in Comparator)
 _OPERATORS = (
@@ -104,7 +105,7 @@ def parse_filter_text(text: str, path: str = "filter", depth: int = 0) -> Filter
 
     try:
         document = json.loads(text, object_pairs_hook=unique)
-    except RecursionError:
+    except RecursionError:  # the parser of the library gives up before the depth is looked at
         raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
         raise InvalidFilterError.of(path, f"is not JSON: {error}") from error

@@ -319,6 +319,7 @@ def _literal_regex(part: str) -> str:
 
 
 def _any_equal(values: tuple[Scalar, ...], others: tuple[Scalar, ...]) -> bool:
+    # Of one kind alone: for Python a truth value equals 1 or 0.
     return any(kind_of(value) is kind_of(other) and value == other for value in values for other in others)
 
 

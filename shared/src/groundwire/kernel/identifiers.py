@@ -95,6 +95,7 @@ def is_approved(source_uri: str, prefixes: Sequence[str]) -> bool:
 def _begins_with(source_uri: str, prefix: str) -> bool:
     if not source_uri.startswith(prefix):
         return False
+    # Within a path any continuation is below it; behind a bare host only what cannot belong to the host is.
     authority = prefix.partition("://")[2]
     rest = source_uri[len(prefix) :]
     return not authority or not rest or "/" in authority or rest[0] in "/?#"

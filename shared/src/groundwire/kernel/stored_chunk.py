@@ -54,6 +54,7 @@ class StoredChunk:
     @property
     def etag(self) -> str:
         """Return a tag of all about it that callers can change: its tags and metadata, and those of its document."""
+        # The number is another one with each generation, so that an etag of replaced content never fits.
         return etag_of((self.chunk_number, self.chunk.tags, self.tags, self.metadata))
 
     @property

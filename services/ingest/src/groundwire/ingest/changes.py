@@ -135,6 +135,7 @@ class DocumentUpkeep:
         """
         uid = self.collections.get(tenant, collection).uid
         found = self.documents.find(tenant, collection, reference)
+        # An ingest of the source under way would write back the fields that it read before.
         with self.sources.hold(("source", uid, found.source_uri), budget):
             changed = self.changes.document(tenant, collection, found.document_id, change, receipt, etag=etag)
         self.tasks.finish(changed.tasks, budget)
@@ -188,6 +189,7 @@ class DocumentUpkeep:
         self.collections.get(tenant, collection)
         of_deleted: Receipt[Deleted] | None = receipt and receipt.made_from(lambda deleted: deleted.deletion)
         deleted = None
+        # The source first: a document that has others stays with them, and only this one goes.
         if reference.source_uri:
             deleted = self.soft_deletes.drop_source(
                 tenant, collection, reference.source_uri, of_deleted, permanent=purge, etag=etag

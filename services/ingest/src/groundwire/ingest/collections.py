@@ -102,7 +102,7 @@ class CollectionUpkeep:
 
     def page(self, tenant: str, after_name: str, limit: int) -> tuple[list[CollectionFigures], str | None]:
         """Return up to `limit` collections with names above `after_name`, by name, and the last name if more follow."""
-        rows = self.collections.page(tenant, after_name, limit + 1)
+        rows = self.collections.page(tenant, after_name, limit + 1)  # one more tells whether another page follows
         found = []
         for each in rows[:limit]:
             with suppress(CollectionNotFoundError):  # deleted meanwhile

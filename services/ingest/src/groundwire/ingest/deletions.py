@@ -75,7 +75,7 @@ class DeletionCompleter:
             if each.complete_time is None and not each.permanent:
                 self.deletions.forget(subject.tenant, each.deletion_id)  # the document was restored
         left = sum(each.complete_time is None and each.permanent for each in searched)
-        if left:
+        if left:  # as a failure of the job, so that it is tried again and operators hear of it
             raise DataLossError(f"{left} deletions have left something behind", subject=subject.collection)
         return len(searched)
 

@@ -108,6 +108,7 @@ class IndexBuilder:
         built = self.builds.begin(collection, identity)
         try:
             self.vectors.create_collection(built.engine_name, identity.dimensions, budget)
+            # Nearly everything is written before the first attempt to move, which may make writers wait.
             held = self._catch_up(built, _NOTHING, self.builds.live_points(collection), budget, report)
             self._optimise(built, budget, report)
             self.full_text.rebuild(collection.tenant, collection.name, budget)

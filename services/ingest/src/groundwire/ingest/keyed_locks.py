@@ -33,6 +33,7 @@ class KeyedLocks:
             DeadlineError: `budget` was used up while waiting.
             OverloadedError: too many wait for it already.
         """
+        # A queue and not a lock for each key: who waits has to leave when its budget ends, and order is kept.
         ticket = object()
         with self._changed:
             queue = self._queues.setdefault(key, deque())
@@ -49,6 +50,7 @@ class KeyedLocks:
                 queue.remove(ticket)
                 if not queue:
                     del self._queues[key]
+                # All: they wait for different keys, and the condition does not know who is next for this one.
                 self._changed.notify_all()
 
 

@@ -76,14 +76,14 @@ class GenerationWriter:
                 while True:
                     try:
                         self._upsert(pending, chunks, embedded, budget, report)
-                        budget.check()
+                        budget.check()  # the last moment: what is published stays, whether anybody hears of it or not
                         return self._publish(pending, draft, embedded, new_texts, receipt, warnings)
                     except (IndexMovedError, CollectionNotFoundError):
                         moves += 1
                         if moves == MAX_INDEX_MOVES:
                             raise
                         moved = self.builds.follow(pending.collection)
-                        _refuse_new_model(moved, collection)
+                        _refuse_new_model(moved, collection)  # its vectors would have to be computed anew
                         pending = replace(pending, collection=moved)
             except BaseException:
                 self._abandon(pending)
@@ -119,6 +119,7 @@ class GenerationWriter:
         report: Report,
     ) -> None:
         collection = pending.collection
+        # Costs next to nothing where it is there; without it nobody could write after the engine lost its files.
         self.vectors.create_collection(collection.engine_name, collection.identity.dimensions, budget)
         indexed = [row for row, chunk in enumerate(chunks) if chunk.indexed]
         total = len(indexed)

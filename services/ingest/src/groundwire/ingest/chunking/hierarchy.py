@@ -48,6 +48,7 @@ class HierarchyChunker:
         paragraphs: Counter[int] = Counter()
         owner = 0
         for leaf in leaves:
+            # The last node that begins before its end is the innermost one around it: outer ones come first.
             while owner + 1 < len(nodes) and nodes[owner + 1].start < leaf.end:
                 owner += 1
             paragraphs[owner] += 1

@@ -26,6 +26,7 @@ from groundwire.kernel.spans import PageSpan, Span
 Message = dict[str, Any]
 # The numbers of a chunk, in the order of `parsed_to_message`.
 _ROW = struct.Struct(">16Q")
+# By their reasons, so that what the parser refuses is raised here as it was raised there.
 _REFUSALS: dict[str, type[InvalidRequestError]] = {
     error.reason: error
     for error in vars(document_errors).values()

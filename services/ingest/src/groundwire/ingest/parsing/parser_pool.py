@@ -48,6 +48,7 @@ class ParserPool:
 
     def __init__(self, tokenizer: TokenizerDefinition, limits: ParserLimits, processes: int = 4) -> None:
         self._processes = [ParserProcess(tokenizer, limits) for _ in range(processes)]
+        # A stack: the process that was used last is used next, and another one starts only when it is busy.
         self._free = list(reversed(self._processes))
         self._running: list[Cost] = []
         self._waiting: list[_Ticket] = []
@@ -102,7 +103,7 @@ class ParserPool:
                 budget.wait_for(self._changed, lambda: self._closed or self._next() is ticket)
             finally:
                 self._waiting.remove(ticket)
-                self._changed.notify_all()
+                self._changed.notify_all()  # one that left may have been the next
             if self._closed:
                 raise UnavailableError("the ingest service is closed")
             process = self._free.pop()
@@ -123,6 +124,7 @@ class ParserPool:
         return min(allowed, key=lambda ticket: ticket.turn, default=None)
 
     def _may_begin(self, cost: Cost) -> bool:
+        # At least one may run whatever it costs, so that a pool of two parses large documents, too.
         return all(
             sum(running >= bound for running in self._running) < max(1, len(self._processes) - bound)
             for bound in Cost

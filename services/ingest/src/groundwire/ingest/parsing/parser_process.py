@@ -26,11 +26,13 @@ from groundwire.processes.child import ChildProcess
 
 _MODULE = "groundwire.ingest.parsing.parser_worker"
 _NICENESS = 5
+"""Behind the serving process, for whose answers somebody waits."""
 _POLL_S = 0.05
 """So often a waiting call looks whether its budget is over or the document has used up its time."""
 _MOST_BYTES = 1 << 30
 """No longer answer is accepted from a process that a document may have taken over."""
 _DEATH_S = 1.0
+"""The connection of a process that dies breaks a moment before its exit code is there."""
 _START_LIMIT_S = 30.0
 _ATTEMPTS = 2
 _MIB = 1 << 20
@@ -127,8 +129,10 @@ class ParserProcess:
         stalls = 0
         for _ in range(_ATTEMPTS):
             child, channel = self._ready(budget)
+            # Staged bytes stay on disk: the parser reads them, and the serving process never holds them.
             path = str(original.path) if original.path else None
             more_bytes = self._limits.more_memory_bytes(original.size_bytes)
+            # The system enforces both limits in the process itself; the watch below hears of a stall, too.
             costs = {"cpu_s": math.ceil(limit_s), "more_memory_bytes": more_bytes}
             channel.send(*json_parts({"rules": rules_to_message(rules), "path": path, **costs}, original.content))
             watch = _Watch(budget, child, limit_s, self._limits.stall_s)

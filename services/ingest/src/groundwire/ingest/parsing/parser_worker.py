@@ -38,6 +38,7 @@ def main(connections: Sequence[socket.socket]) -> None:
         send_message(parent, *json_parts({"ready": True}))
         while True:
             message, body = read_json(receive_message(parent))
+            # Anew for each document: both count what the process has used before.
             _limit_time(message["cpu_s"])
             _limit_memory(message["more_memory_bytes"])
             send_message(parent, *json_parts(*_answer(message, body, limits, tokenizer)))
@@ -79,6 +80,7 @@ def _answer(
     except MemoryError:
         return {"out_of_memory": message["more_memory_bytes"]}, b""
     except Exception as error:  # noqa: BLE001 - whatever a library raises on a hostile file, the next one must work
+        # For the operator: the caller hears no more than that the document is built wrongly.
         traceback.print_exc(file=sys.stderr)
         return {"failed": type(error).__name__}, b""
     return {"parsed": parsed}, rows

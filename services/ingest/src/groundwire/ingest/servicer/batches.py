@@ -91,6 +91,7 @@ class BatchIngest:
         try:
             await asyncio.gather(*tasks)
         finally:
+            # Where one raised, the others must not go on behind a call that has ended.
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -99,6 +100,7 @@ class BatchIngest:
     def _ingest(
         self, collection: str, item: pb.IngestDocumentRequest, key: RequestKey | None
     ) -> pb.BatchIngestDocumentsOutcome:
+        # As a call of its own would say it: names of fields in errors are those of the document, not of the batch.
         alone = pb.IngestDocumentRequest()
         alone.CopyFrom(item)
         alone.collection = collection

@@ -49,6 +49,7 @@ class SpooledParts:
         check_size(self.size_bytes + part.ByteSize(), MAX_PARTS_BYTES, "part")
         self._text.update(part.text.encode())
         for chunk in part.chunks:
+            # With its length, so that the borders of chunks count, and those of parts do not.
             encoded = chunk.SerializeToString(deterministic=True)
             self._chunks.update(len(encoded).to_bytes(8) + encoded)
         out: Any = self._scratch  # the library writes to anything, its types want a BytesIO

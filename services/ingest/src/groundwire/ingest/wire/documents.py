@@ -226,6 +226,7 @@ def parse_plan_ingest(request: pb.PlanIngestRequest, tenant: str) -> tuple[Inges
     Raises:
         InvalidRequestError: naming the field that breaks a rule.
     """
+    # As the ingest that it plans, so that both are refused, and prepared, in the same way.
     same = pb.IngestDocumentRequest(
         collection=request.collection,
         source_uri=request.source_uri,

@@ -137,7 +137,7 @@ def _parse_metadata(
     if size > MAX_METADATA_BYTES:
         checks.refuse(path, f"must have at most {MAX_METADATA_BYTES} bytes, not {size}")
     parsed: dict[str, Value] = {}
-    for key in sorted(messages):
+    for key in sorted(messages):  # protobuf keeps no order, and the same request is to get the same answer
         place = f"{path}[{key!r}]"
         if _KEY.fullmatch(key) is None:
             checks.refuse(place, "the key must be 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'")
