@@ -11,7 +11,7 @@ from groundwire.api.common.v1 import document_format_pb2, document_pb2
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.catalog.collections import CollectionPositions
+from groundwire.catalog.collections import Collections
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -108,8 +108,8 @@ def test_tokens_are_those_that_the_model_reads(harness: Harness, collection: str
 
 
 def test_a_plan_leaves_nothing(harness: Harness, collection: str) -> None:
-    positions = CollectionPositions(harness.catalog)
-    before = positions.of(DEFAULT_TENANT, collection)
+    collections = Collections(harness.catalog)
+    before = collections.position(DEFAULT_TENANT, collection)
     for _ in range(2):
         planned = plan(harness, collection, "a.md", "# One\n\nText of a new document.\n")
         assert planned.outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
@@ -117,7 +117,7 @@ def test_a_plan_leaves_nothing(harness: Harness, collection: str) -> None:
         assert not planned.HasField("current")
     assert harness.sources(collection) == []
     assert harness.points(collection) == []
-    assert positions.of(DEFAULT_TENANT, collection) == before
+    assert collections.position(DEFAULT_TENANT, collection) == before
 
 
 def test_other_fields_and_other_rules_are_planned(harness: Harness, collection: str) -> None:

@@ -155,7 +155,7 @@ def test_a_search_with_a_token_sees_what_is_committed_and_not_acknowledged_yet(t
     # As in the moment between a commit and the note of its position.
     library.database._writer.position = before
     wait = library.service.search.wait_for_position
-    now = wait.positions.of("default", "docs")
+    now = wait.collections.position("default", "docs")
     token = wait.token_of(now.position, "default", now.uid)
     assert now.position > before
     assert len(library.search(_by_vector(1, consistency_token=token)).hits) == 2

@@ -38,6 +38,14 @@ class CollectionCounts:
     total_chars: int
 
 
+@dataclass(frozen=True, slots=True)
+class CollectionPosition:
+    """A position of the catalog, and the uid of a collection that existed then."""
+
+    uid: str
+    position: int
+
+
 class Collections:
     """Collections of all tenants; each call sees those of one."""
 
@@ -78,6 +86,19 @@ class Collections:
         """
         with self._database.read() as connection:
             return require_collection(connection, tenant, name)
+
+    def position(self, tenant: str, name: str) -> CollectionPosition:
+        """Return the current position; a write that was acknowledged is at or before each that is read afterwards.
+
+        Raises:
+            CollectionNotFoundError: the tenant has none of this name.
+        """
+        statement = select(collections.c.uid).where(collections.c.tenant == tenant, collections.c.name == name)
+        with self._database.read() as connection:
+            uid = connection.execute(statement).scalar()
+            if uid is None:
+                raise CollectionNotFoundError(name)
+            return CollectionPosition(uid, self._database.position(connection))
 
     def of_engine(self, engine_name: str) -> Collection:
         """Return the collection that an engine collection serves, whichever tenant's.
@@ -199,34 +220,6 @@ def _sum_by(rows: Sequence[Sequence[Any]], group: int, count: int) -> dict[Any, 
     for row in rows:
         totals[row[group]] += row[count]
     return dict(totals)
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionPosition:
-    """A position of the catalog, and the uid of a collection that existed then."""
-
-    uid: str
-    position: int
-
-
-class CollectionPositions:
-    """Reads positions; a write that was acknowledged is at or before every position read afterwards."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def of(self, tenant: str, collection: str) -> CollectionPosition:
-        """Return the current position.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
-        """
-        statement = select(collections.c.uid).where(collections.c.tenant == tenant, collections.c.name == collection)
-        with self._database.read() as connection:
-            uid = connection.execute(statement).scalar()
-            if uid is None:
-                raise CollectionNotFoundError(collection)
-            return CollectionPosition(uid, self._database.position(connection))
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,46 +121,6 @@ def _trace(
     )
 
 
-class Leftovers:
-    """A final search through the catalog."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def scrub(self, budget: Budget) -> bool:
-        """Let the files of the catalog hold nothing of what was deleted; tell whether that is so."""
-        return self._database.scrub(budget)
-
-    def count(self, traces: DeletionTraces) -> dict[str, int]:
-        """Return how many entries are left, by store: all but the vector engine."""
-        is_live = documents.c.live_generation > 0
-        needed = exists(select(1).where(chunks.c.embedding_hash == embeddings.c.embedding_hash))
-        unneeded = (embeddings.c.identity_digest == traces.identity_digest) & ~needed
-        with self._database.read() as connection:
-            left = {
-                "catalog": _count(connection, documents.c.document_key, traces.document_keys, is_live),
-                "full_text": count_among(connection, traces.collection_key, traces.numbers),
-                "texts": 0,
-                "embedding_cache": _count(connection, embeddings.c.embedding_hash, traces.embedding_hashes, unneeded),
-                "sessions": 0,
-            }
-            if traces.permanent:
-                # A row without any content stays while another ingest of the document is under way.
-                left["catalog"] += (
-                    _count(connection, documents.c.document_key, traces.document_keys, IS_HIDDEN)
-                    + _count(connection, generations.c.generation_key, traces.generation_keys)
-                    + _count(connection, chunks.c.chunk_number, traces.numbers)
-                )
-                left["texts"] = _count(connection, text_segments.c.generation_key, traces.generation_keys)
-                # What is there again under the same id may be quoted again.
-                again = select(documents.c.document_id).where(
-                    documents.c.tenant == traces.tenant, is_live, among(documents.c.document_id, traces.document_ids)
-                )
-                gone = set(traces.document_ids) - set(connection.execute(again).scalars())
-                left["sessions"] = count_quoting_messages(connection, traces.tenant, sorted(gone))
-        return left
-
-
 def _count(
     connection: Connection, column: Column[Any], given: Sequence[Any], which: ColumnElement[bool] | None = None
 ) -> int:
@@ -304,6 +264,39 @@ class Deletions:
         of_id = deletions.c.tenant == tenant, deletions.c.deletion_id == deletion_id
         with self._database.read() as connection:
             return connection.execute(select(engine).where(*of_id, ready)).scalar()
+
+    def scrub(self, budget: Budget) -> bool:
+        """Let the files of the catalog hold nothing of what was deleted; tell whether that is so."""
+        return self._database.scrub(budget)
+
+    def left_of(self, traces: DeletionTraces) -> dict[str, int]:
+        """Return how many entries a final search finds, by store: all but the vector engine."""
+        is_live = documents.c.live_generation > 0
+        needed = exists(select(1).where(chunks.c.embedding_hash == embeddings.c.embedding_hash))
+        unneeded = (embeddings.c.identity_digest == traces.identity_digest) & ~needed
+        with self._database.read() as connection:
+            left = {
+                "catalog": _count(connection, documents.c.document_key, traces.document_keys, is_live),
+                "full_text": count_among(connection, traces.collection_key, traces.numbers),
+                "texts": 0,
+                "embedding_cache": _count(connection, embeddings.c.embedding_hash, traces.embedding_hashes, unneeded),
+                "sessions": 0,
+            }
+            if traces.permanent:
+                # A row without any content stays while another ingest of the document is under way.
+                left["catalog"] += (
+                    _count(connection, documents.c.document_key, traces.document_keys, IS_HIDDEN)
+                    + _count(connection, generations.c.generation_key, traces.generation_keys)
+                    + _count(connection, chunks.c.chunk_number, traces.numbers)
+                )
+                left["texts"] = _count(connection, text_segments.c.generation_key, traces.generation_keys)
+                # What is there again under the same id may be quoted again.
+                again = select(documents.c.document_id).where(
+                    documents.c.tenant == traces.tenant, is_live, among(documents.c.document_id, traces.document_ids)
+                )
+                gone = set(traces.document_ids) - set(connection.execute(again).scalars())
+                left["sessions"] = count_quoting_messages(connection, traces.tenant, sorted(gone))
+        return left
 
     def note(self, tenant: str, searched: Sequence[Deletion]) -> None:
         """Note what final searches found; what is complete keeps no trace of what was deleted."""

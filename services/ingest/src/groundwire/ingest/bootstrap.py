@@ -7,10 +7,10 @@ from google.longrunning import operations_pb2_grpc
 from groundwire.api.ingest.v1 import collection_service_pb2_grpc, ingest_service_pb2_grpc, maintenance_service_pb2_grpc
 from groundwire.catalog.changes import DocumentChanges
 from groundwire.catalog.chunks import Chunks
-from groundwire.catalog.collections import CollectionPositions, Collections
+from groundwire.catalog.collections import Collections
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
-from groundwire.catalog.deletions import Deletions, Leftovers
+from groundwire.catalog.deletions import Deletions
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.generations import ExpiredGenerations, Recovery
@@ -166,7 +166,7 @@ def build(
     parts = CallParts(
         Pools.beside(workers, settings.concurrent_documents),
         ExactlyOnce(Ledger(catalog)),
-        WriteTokens(CollectionPositions(catalog), ConsistencyTokens(key)),
+        WriteTokens(core.collections, ConsistencyTokens(key)),
         Deletions(catalog),
     )
     use = _long_use_cases(core, ingest, parts, housekeeping)
@@ -221,7 +221,6 @@ def _core(catalog: Database, vectors: VectorStore, embedder: Embedder, settings:
         completer=DeletionCompleter(
             tasks,
             Deletions(catalog),
-            Leftovers(catalog),
             vectors,
             clock,
             quiet_s=settings.scrub_after_quiet_s,

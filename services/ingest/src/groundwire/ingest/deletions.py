@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from groundwire.catalog.deletions import Deleted, Deletion, Deletions, Leftovers
+from groundwire.catalog.deletions import Deleted, Deletion, Deletions
 from groundwire.ingest.engine_upkeep import EngineTasks
 from groundwire.ingest.housekeeping import Job, Subject
 from groundwire.kernel.budget import Budget
@@ -32,7 +32,6 @@ class DeletionCompleter:
 
     tasks: EngineTasks
     deletions: Deletions
-    leftovers: Leftovers
     vectors: VectorStore
     clock: Clock
     quiet_s: float
@@ -84,12 +83,13 @@ class DeletionCompleter:
     ) -> list[Deletion]:
         """Search for what was deleted, scrub the files once, and note what was found; none if something has to wait."""
         found = [
-            self.leftovers.count(each.traces) | {"vectors": self._points_left(engine_name, each.traces.numbers, budget)}
+            self.deletions.left_of(each.traces)
+            | {"vectors": self._points_left(engine_name, each.traces.numbers, budget)}
             for each in waiting
         ]
         # What cannot be completed anyway is no reason to write everything anew.
         if any(each.traces.permanent and not any(left.values()) for each, left in zip(waiting, found, strict=True)):
-            if not self.leftovers.scrub(budget):
+            if not self.deletions.scrub(budget):
                 return []  # a reader of an earlier state keeps the deleted text in the log
             store = self.vectors
             if isinstance(store, Scrubbable) and not store.scrub(engine_name, budget, at_any_size=at_any_size):

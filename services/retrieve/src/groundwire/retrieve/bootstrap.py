@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc, retrieve_service_pb2_grpc
 from groundwire.catalog.chunks import Chunks, Passages
-from groundwire.catalog.collections import CollectionPositions, Collections, Statistics
+from groundwire.catalog.collections import Collections, Statistics
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
@@ -147,7 +147,7 @@ def _search(
         parse_question=parse_question,
         filter_cache=FilterCache(settings.filter_cache_mib << 20),
         spare_threads=SpareThreads(),
-        wait_for_position=WaitForPosition(CollectionPositions(catalog), ConsistencyTokens(_token_key(catalog))),
+        wait_for_position=WaitForPosition(Collections(catalog), ConsistencyTokens(_token_key(catalog))),
         clock=clock,
         tuning=Tuning(
             words=SearchTuning(settings.max_terms, settings.max_term_share, settings.dense_weight),

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from groundwire.catalog.collections import CollectionPositions
+from groundwire.catalog.collections import Collections
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import UnavailableError
@@ -19,7 +19,7 @@ _LEFT_FOR_THE_ANSWER_S = 0.05
 class WaitForPosition:
     """Waits for positions, and issues the tokens that searches return."""
 
-    positions: CollectionPositions
+    collections: Collections
     tokens: ConsistencyTokens
 
     def wait(self, token: str, tenant: str, collection: str, budget: Budget, field: str = FIELD) -> None:
@@ -33,7 +33,7 @@ class WaitForPosition:
         """
         if not token:
             return
-        now = self.positions.of(tenant, collection)
+        now = self.collections.position(tenant, collection)
         wanted = self.tokens.read(token, tenant=tenant, collection_uid=now.uid, field=field)
         pause_s = _FIRST_PAUSE_S
         while now.position < wanted:
@@ -44,7 +44,7 @@ class WaitForPosition:
             budget.check()
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            now = self.positions.of(tenant, collection)
+            now = self.collections.position(tenant, collection)
 
     def token_of(self, position: int, tenant: str, collection_uid: str) -> str:
         """Return the token of what a search has read."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
-from groundwire.catalog.collections import CollectionPositions
+from groundwire.catalog.collections import Collections
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.deletions import Deletions
 from groundwire.catalog.idempotency import Ledger, document_told_of
@@ -103,7 +103,7 @@ class ExactlyOnce:
 class WriteTokens:
     """Adds a consistency token to the answer of a write: the position of the catalog now, which is not before it."""
 
-    positions: CollectionPositions
+    collections: Collections
     tokens: ConsistencyTokens
 
     def add(self, answer: MessageT, collection: str, tenant: str = "") -> MessageT:
@@ -113,7 +113,7 @@ class WriteTokens:
         """
         tenant = tenant or request_context.current().tenant
         try:
-            now = self.positions.of(tenant, collection)
+            now = self.collections.position(tenant, collection)
         except CollectionNotFoundError:
             return answer
         token = self.tokens.issue(now.position, tenant=tenant, collection_uid=now.uid)
