@@ -240,6 +240,7 @@ class Deletions:
         now = self._database.steady.now_ms()
         first, last = func.min(deletions.c.hidden_steady), func.max(deletions.c.hidden_steady)
         engine, ready = _engine_and_readiness()
+        # Any of the names that it had: all deletions of an engine collection are completed together.
         name = func.max(deletions.c.collection)
         statement = (
             select(engine, deletions.c.tenant, name, now - first, now - last)

@@ -356,6 +356,7 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
     """
     collection = find_collection(connection, pending.collection.tenant, pending.collection.name)
     is_same = collection is not None and collection.uid == pending.collection.uid
+    # The first of all refusals, as it is the only one that the caller gets over: by writing the points once more.
     if collection is not None and is_same and collection.engine_name != pending.collection.engine_name:
         raise IndexMovedError(collection)
     row = _pending_row(connection, pending.key)
@@ -451,6 +452,7 @@ def _supersede(
     found = connection.execute(current.where(generations.c.document_key == document_key, is_current)).first()
     if found is None:
         return
+    # What was deleted softly is not read as of the past either: its chunks go at once.
     key, kept_since = found.generation_key, None if found.state == GenerationState.DELETED.value else kept_since
     old = numbers_of(connection, select(generations.c.generation_key).where(generations.c.generation_key == key))
     queue_deleted_points(connection, pending.collection.tenant, pending.collection.engine_name, old)

@@ -125,6 +125,7 @@ class IndexBuilds:
         now = epoch_ms(self._clock.now())
 
         def work(connection: Connection) -> bool:
+            # Hours may have passed since the build began: the name may be another collection's by now.
             found = find_collection(connection, serving.tenant, serving.name)
             if found is None or found.uid != serving.uid:
                 raise CollectionNotFoundError(serving.name)
@@ -137,10 +138,8 @@ class IndexBuilds:
                 changes = expected.beyond(held), held.absent_from(expected)
             if changes is None or not catch_up(*changes):
                 return False
-            key, is_same_model = (
-                connection.execute(select(key_of(serving))).scalar_one(),
-                serving.identity == built.identity,
-            )
+            key = connection.execute(select(key_of(serving))).scalar_one()
+            is_same_model = serving.identity == built.identity
             of_collection = collections.c.collection_key == key
             values = {name: collection_values(built)[name] for name in ("engine_name", "identity", "identity_digest")}
             connection.execute(update(collections).where(of_collection).values(values))
@@ -218,6 +217,7 @@ def _published_since(
             collections.c.collection_key == key_of(collection)
         )
     ).one()
+    # Of what was deleted for good no row is left, and of changed filter keys none says which they were.
     if max(facts.readable_from, facts.rewritten_position) > position:
         return None
     of_generations = (

@@ -136,9 +136,10 @@ class LexicalCheck:
         """Put chunks into the index that are in no segment, unless they have come into one meanwhile."""
         with self._database.read() as connection:
             entries = _read(connection, key, state, numbers)
-        segments = make_segments(entries)
+        segments = make_segments(entries)  # outside the writer, as above
 
         def add(connection: Connection) -> None:
+            # A write may have put them in meanwhile, or deleted them; then the little that is left is cut here.
             indexed = set(_indexed(connection, key, state))
             now = [entry for entry in _read(connection, key, state, numbers) if entry.number not in indexed]
             advance_position(connection, key, keeps_history=True)

@@ -114,6 +114,7 @@ class LexicalSearch:
         A term or phrase may be any text: it is cut into words, which must stand side by side. The scores are those
         that an index of nothing but the visible chunks gives, to the last bit.
         """
+        # Two terms that are cut into the same words count twice.
         queried = Counter(tuple(words) for words in index_words().sought([*terms, *phrases]) if words)
         if not queried:
             return LexicalMatches(np.zeros(0, dtype=np.int64), np.zeros(0))
@@ -128,7 +129,7 @@ class LexicalSearch:
         """
         cut = {term: tuple(words) for term, words in zip(terms, index_words().sought(terms), strict=True)}
         queried = list({words for words in cut.values() if words})
-        if reading.as_of is not None:
+        if reading.as_of is not None:  # seldom asked for, and another answer at each position: not remembered
             counts = _count_each(_read_terms(reading, queried, self._read_totals(reading).visible), queried)
             return {term: counts.get(words, 0) for term, words in cut.items()}
         known = {words: self._counts.get((reading.key, reading.changed, words)) for words in queried}
@@ -196,6 +197,7 @@ def _numbers(reading: Reading, which: ColumnElement[bool]) -> Numbers:
 def _live_counts(reading: Reading, queried: Sequence[Words]) -> dict[Words, int]:
     counts = dict.fromkeys(queried, 0)
     if single := [words[0] for words in queried if len(words) == 1]:
+        # How long the postings are says how many there are: none of them is read.
         sizes = sizes_of_postings(reading.connection, reading.key, _LIVE, single)
         counts |= {(word,): size // POSTING.itemsize for word, size in sizes.items()}
     if several := [words for words in queried if len(words) > 1]:
@@ -230,6 +232,7 @@ def _read(reading: Reading, words: Sequence[str], visible: Numbers | None, *, pl
     """Read where words are, which are given in order and without repetition."""
     states = _LIVE if reading.as_of is None else _LIVE_AND_PAST
     stored = read_postings(reading.connection, reading.key, states, words, with_positions=places)
+    # All words at once: what numpy does to a whole array costs about as much as to the few numbers of one word.
     postings = np.frombuffer(stored.postings, POSTING)
     counts = np.array(stored.sizes, dtype=np.int64) // POSTING.itemsize
     at = {word: number for number, word in enumerate(words)}
@@ -305,6 +308,7 @@ def _best(postings: _Postings, repeated: NDArray[np.int64], totals: _Totals, lim
     often = _CONTENT_WEIGHT * postings.content + _HEADING_WEIGHT * postings.heading
     shortness = _K1 * (1 - _B + _B * postings.lengths / average) if len(often) else often
     numbers, added = _added_up(postings.numbers, rarities[postings.terms] * often * (_K1 + 1) / (often + shortness))
+    # A common word is in most chunks: only those that may be among the best are sorted, ties with the last included.
     if len(numbers) > limit:
         least = np.partition(added, len(added) - limit)[len(added) - limit]
         among = added >= least

@@ -71,6 +71,7 @@ class Operations:
         values = {"method": method, "collection": collection, "request": request}
 
         def work(connection: Connection) -> Operation:
+            # Here and not in a job: where no operation is begun, none piles up.
             oldest = self._database.steady.now_ms() - OPERATION_RETENTION // timedelta(milliseconds=1)
             connection.execute(_ENDED_BEFORE, {"oldest": oldest})
             now = epoch_ms(self._clock.now())
@@ -149,6 +150,7 @@ class Operations:
 
 def _change(connection: Connection, tenant: str, operation_id: str, values: dict[str, Any]) -> None:
     _require(connection, tenant, operation_id)
+    # One that has ended stays as it is: a cancellation may come a moment too late.
     going_on = operations.c.end_time.is_(None)
     connection.execute(update(operations).where(*_named(tenant, operation_id), going_on).values(**values))
 

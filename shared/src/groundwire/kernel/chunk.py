@@ -87,6 +87,7 @@ class Chunk:
     @property
     def headings(self) -> tuple[str, ...]:
         """Return the headings above the chunk, outermost first; of an upper chunk its own is the last."""
+        # Where levels have chunks of their own, the last part of the path of a paragraph is the paragraph itself.
         return self.hierarchy_path if self.upper or self.parent is None else self.hierarchy_path[:-1]
 
 

@@ -33,7 +33,7 @@ def split_words(text: str, word: re.Pattern[str] = _WORD) -> list[str]:
         text: any text.
         word: what a word is in the other scripts; by default letters and digits in a row.
     """
-    if text.isascii():
+    if text.isascii():  # most texts: all that follows is about others
         return word.findall(text)
     if _HAS_WIDE.search(text):
         text = text.translate(_WIDE)

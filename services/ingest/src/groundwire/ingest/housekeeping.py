@@ -200,7 +200,11 @@ class Housekeeping:
         except Exception as error:  # noqa: BLE001 - the thread must outlive any failure
             self._failed(job, Subject(), error)
             return
-        self._forget_all_but(job, subjects)
+        keys = {subject.key for subject in subjects}
+        with self._guard:  # failures of what is no more, such as a deleted collection, are no failures any longer
+            for name, key in list(self._troubles):
+                if name == job.name and key not in keys:
+                    del self._troubles[name, key]
         for subject in subjects:
             if retry_at.get(subject.key, now) > now or not (is_due or subject.key in retry_at):
                 continue
@@ -244,11 +248,3 @@ class Housekeeping:
             _log.warning(
                 "housekeeping failed and is tried again", job=job.name, collection=subject.collection, exc_info=error
             )
-
-    def _forget_all_but(self, job: Job, subjects: Sequence[Subject]) -> None:
-        """Drop the failures of subjects that are no more, such as deleted collections."""
-        keys = {subject.key for subject in subjects}
-        with self._guard:
-            for name, key in list(self._troubles):
-                if name == job.name and key not in keys:
-                    del self._troubles[name, key]

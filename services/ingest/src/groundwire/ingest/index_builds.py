@@ -110,7 +110,12 @@ class IndexBuilder:
             self.vectors.create_collection(built.engine_name, identity.dimensions, budget)
             # Nearly everything is written before the first attempt to move, which may make writers wait.
             held = self._catch_up(built, _NOTHING, self.builds.live_points(collection), budget, report)
-            self._optimise(built, budget, report)
+            store = self.vectors
+            if isinstance(store, Rebuildable) and store.needs_rebuild(built.engine_name, budget):
+                # Of a large collection, before anybody searches it.
+                report(Progress(Stage.INDEXING, 0, 1))
+                store.rebuild(built.engine_name, lambda: self.cache.points(built, _POINTS_PER_BATCH), budget)
+                report(Progress(Stage.INDEXING, 1, 1))
             self.full_text.rebuild(collection.tenant, collection.name, budget)
             attempt = 1
             while not self._move(collection, built, held, budget, compares_all=attempt > _ATTEMPTS_BESIDE_WRITERS):
@@ -157,15 +162,6 @@ class IndexBuilder:
             budget.check()
             self.vectors.delete(built.engine_name, gone[start : start + _POINTS_PER_BATCH], budget)
         return deleted
-
-    def _optimise(self, built: Collection, budget: Budget, report: Report) -> None:
-        """Give a large new collection its index before anyone searches it."""
-        store = self.vectors
-        if not isinstance(store, Rebuildable) or not store.needs_rebuild(built.engine_name, budget):
-            return
-        report(Progress(Stage.INDEXING, 0, 1))
-        store.rebuild(built.engine_name, lambda: self.cache.points(built, _POINTS_PER_BATCH), budget)
-        report(Progress(Stage.INDEXING, 1, 1))
 
     def _abandon(self, built: Collection) -> None:
         try:
