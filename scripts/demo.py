@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -22,24 +22,62 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=Path, required=True, help="folder of Markdown files")
     parser.add_argument("--question", required=True)
+    parser.add_argument("--chat-model", action="store_true", help="let a small chat model write the answer")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="groundwire-demo-") as scratch, _server(Path(scratch)) as address:
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groundwire-demo-")))
+        generator = f"openai+{stack.enter_context(_chat_model())}#smollm2" if options.chat_model else "extractive:"
+        address = stack.enter_context(_server(scratch, generator))
         environment = os.environ | {"GROUNDWIRE_ADDRESS": address}
-        return _tour(options.docs, options.question, Path(scratch) / "answer.json", environment)
+        asked = ["ask", options.question, "-c", COLLECTION, "-k", "2"]
+        _run(["ingest", str(options.docs), "-c", COLLECTION], environment)
+        if options.chat_model:
+            print("\n# All that the model writes, and what of it no source supports")
+            _run([*asked, "--grounding", "annotate"], environment)
+            print("\n# What leaves by default")
+        return _tour(asked, scratch / "answer.json", environment)
 
 
-def _tour(docs: Path, question: str, answer: Path, environment: dict[str, str]) -> int:
-    _run(["ingest", str(docs), "-c", COLLECTION], environment)
-    _run(["ask", question, "-c", COLLECTION], environment)
+def _tour(asked: list[str], answer: Path, environment: dict[str, str]) -> int:
+    _run(asked, environment)
     with answer.open("w", encoding="utf-8") as output:
-        _run(["ask", question, "-c", COLLECTION, "--json"], environment, output)
+        _run([*asked, "--json"], environment, output)
     return _run(["verify", str(answer)], environment)
 
 
 @contextmanager
-def _server(scratch: Path) -> Iterator[str]:
-    command = [GROUNDWIRE, "serve", "--listen", "127.0.0.1:0", "--data", str(scratch / "data")]
-    print("$ groundwire serve", flush=True)
+def _chat_model() -> Iterator[str]:
+    """Give the URL of a small model that runs until the end."""
+    script = Path(__file__).with_name("smollm2_server.py")
+    print("$ python scripts/smollm2_server.py", flush=True)
+    server = subprocess.Popen([sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own command
+    assert server.stdout is not None  # noqa: S101 - for the type checker: it was asked for
+    assert server.stdin is not None  # noqa: S101 - the same
+    try:
+        url = server.stdout.readline().strip()
+        if not url:
+            sys.exit("the model did not start")
+        print(url, flush=True)
+        yield url
+    finally:
+        server.stdin.close()
+        server.wait(timeout=30)
+        server.stdout.close()
+
+
+@contextmanager
+def _server(scratch: Path, generator: str) -> Iterator[str]:
+    command = [
+        GROUNDWIRE,
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--data",
+        str(scratch / "data"),
+        "--generator",
+        generator,
+    ]
+    print(f"$ groundwire serve --generator {generator}", flush=True)
     with (scratch / "server.log").open("w", encoding="utf-8") as log:
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)  # noqa: S603 - our own command
     assert server.stdout is not None  # noqa: S101 - for the type checker: it was asked for

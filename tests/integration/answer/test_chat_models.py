@@ -183,9 +183,9 @@ async def test_a_model_may_say_that_the_sources_do_not_answer(model: ScriptedMod
 
 
 async def test_a_long_reply_is_cut_at_the_limit_and_not_read_on(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
-    model.says(*[_TRUE, _ALSO_TRUE] * 50)
+    model.says(*(f"Red foxes eat small mice number {number}." for number in range(100)))
     model.ending = "hang"
-    answer = await chat_rig().ask(_QUESTION, max_answer_chars=100)
+    answer = await chat_rig().ask(_QUESTION, max_answer_chars=100, grounding=_ANNOTATE)
     assert answer.finish_reason == answer_pb2.FINISH_REASON_LENGTH
     assert 50 < len(answer.content) <= 100
     await asyncio.wait_for(model.left.wait(), 10)
@@ -314,10 +314,36 @@ async def test_documents_stand_as_data_within_a_boundary_that_is_new_each_time(
     for request in model.requests:
         system, user = (message["content"] for message in request["messages"])
         assert [message["role"] for message in request["messages"]] == ["system", "user"]
-        boundary = user.split()[0]
-        assert user.startswith(f"{boundary} source 1: ")
+        boundary, _, rest = user.partition("\n")
         assert boundary in system
         assert "mice" not in system
-        assert user.rstrip().endswith(f"{boundary} end of sources\n\nQuestion: {_QUESTION}")
+        blocks = rest.split(f"\n{boundary}\n")
+        assert [block.partition(" ")[0] for block in blocks[:-1]] == ["[1]", "[2]", "[3]"][: len(blocks) - 1]
+        assert "Red foxes eat small mice." in blocks[0]
+        assert blocks[-1] == f"\nQuestion: {_QUESTION}"
         boundaries.append(boundary)
     assert len(set(boundaries)) == 2
+
+
+async def test_a_model_that_repeats_itself_is_stopped(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    model.says(_TRUE, *[_ALSO_TRUE] * 20)
+    model.ending = "hang"
+    answer = await chat_rig().ask(_QUESTION)
+    assert answer.content == f"{_QUOTED}\nThe red fox hunts at night. [2]"
+    assert answer.finish_reason == answer_pb2.FINISH_REASON_INTERRUPTED
+    await asyncio.wait_for(model.left.wait(), 10)
+
+
+async def test_a_boundary_that_a_model_copies_is_not_shown(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    model.write = lambda body: f"{body['messages'][1]['content'].splitlines()[0]}\n{_TRUE}"
+    answer = await chat_rig().ask(_QUESTION, grounding=_ANNOTATE)
+    assert answer.content == _QUOTED
+
+
+async def test_sentences_that_shuffle_the_words_of_their_sources_are_dropped(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.says("Mice hunt small red foxes [1].", "Small mice hunt at night [1].", _ALSO_TRUE)
+    answer = await chat_rig().ask(_QUESTION)
+    assert answer.content == "The red fox hunts at night. [1]"
+    assert answer.generation.dropped_sentence_count == 2

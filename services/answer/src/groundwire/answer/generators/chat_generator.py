@@ -6,9 +6,9 @@ from contextlib import aclosing, contextmanager
 
 from groundwire.answer.answers import GenerationFailure
 from groundwire.answer.evidence import Passage, Source, Statement
-from groundwire.answer.generators.chat_endpoint import ChatEndpoint, Message
+from groundwire.answer.generators.chat_endpoint import ChatEndpoint
 from groundwire.answer.generators.orders import without_orders
-from groundwire.answer.generators.prompt import ABSTENTION, fitting_prompt
+from groundwire.answer.generators.prompt import ABSTENTION, Prompt, fitting_prompt
 from groundwire.answer.generators.sentences import StatementReader, WrittenStatement
 from groundwire.answer.grounding.claims import WrittenClaim, split_claims
 from groundwire.answer.grounding.grounder import GroundedClaim, Grounder, Verdict
@@ -23,6 +23,11 @@ _TEMPLATE_TOKENS = 64
 """What the template of a model may add to the messages."""
 _MAX_REPLY_CHARS = 20_000
 _SOURCES_PER_CLAIM = 3
+# Small models shuffle the words of their sources, which gives each word a source and no sentence one. On every third
+# claim of WiCE dev, 68 % of what passes is supported in full, 65 % without it.
+_LEAST_SIMILARITY = 0.62
+_MAX_REPEATS = 3
+"""Sentences that a model may say again, each of which is dropped; small ones end in a loop."""
 # Says what the model is about to do. A source that asked for it would seem to support it.
 _ANNOUNCEMENT = re.compile(r"(?:\w{1,20}[,!.]? )?(?:here|below)(?:'s| is| are)\b", re.IGNORECASE)
 
@@ -76,14 +81,20 @@ class ChatGenerator:
             )
             if prompt is None:
                 raise GenerationFailedError(GenerationFailure.REJECTED, "the question does not fit into the context")
-            is_first = True
-            async with aclosing(self._statements(prompt.messages, limit)) as written:
+            said: set[str] = set()
+            repeats = 0
+            async with aclosing(self._statements(prompt, limit)) as written:
                 async for batch in written:
-                    if is_first and batch[0].text.strip(" .").upper() == ABSTENTION:
+                    if not said and batch[0].text.strip(" .").upper() == ABSTENTION:
                         return
-                    is_first = False
-                    yield await self._bound(batch, passages, readable)
-            if is_first:
+                    fresh = list({each.text: each for each in batch if each.text not in said}.values())
+                    said.update(each.text for each in fresh)
+                    repeats += len(batch) - len(fresh)
+                    if fresh:
+                        yield await self._bound(fresh, passages, readable)
+                    if repeats > _MAX_REPEATS:
+                        raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the model repeats itself")
+            if not said:
                 raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the reply is empty")
 
     @contextmanager
@@ -119,24 +130,31 @@ class ChatGenerator:
         found = iter(await self._grounder.ground_claims([claim for claim, _ in flat], [own for _, own in flat]))
         return [[next(found) for _ in group] for group in claims]
 
-    async def _statements(
-        self, messages: Sequence[Message], limit: Budget
-    ) -> AsyncGenerator[Sequence[WrittenStatement], None]:
+    async def _statements(self, prompt: Prompt, limit: Budget) -> AsyncGenerator[Sequence[WrittenStatement], None]:
         """Yield the statements of the reply, at least one in each batch."""
         reader, chars = StatementReader(), 0
-        async with aclosing(self._endpoint.complete(messages, self._max_tokens, limit)) as pieces:
+        async with aclosing(self._endpoint.complete(prompt.messages, self._max_tokens, limit)) as pieces:
             async for piece in pieces:
                 chars += len(piece.text)
-                if found := reader.feed(piece.text):
+                if found := _without_boundary(reader.feed(piece.text), prompt.boundary):
                     yield found
                 if piece.is_cut or chars > _MAX_REPLY_CHARS:
                     raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the reply is longer than it may be")
-        if found := reader.end():
+        if found := _without_boundary(reader.end(), prompt.boundary):
             yield found
 
 
+def _without_boundary(written: Sequence[WrittenStatement], boundary: str) -> list[WrittenStatement]:
+    """Return what is left of statements: small models copy lines of the prompt."""
+    secret = boundary.strip("- ")
+    return [each for each in written if secret not in each.text]
+
+
 def _holds(claim: GroundedClaim) -> bool:
-    return claim.verdict in {Verdict.SUPPORTED, Verdict.DISPUTED, Verdict.NOT_NEEDED}
+    if claim.verdict is Verdict.NOT_NEEDED:
+        return True
+    is_supported = claim.verdict in {Verdict.SUPPORTED, Verdict.DISPUTED}
+    return is_supported and any(each.similarity >= _LEAST_SIMILARITY for each in claim.sources)
 
 
 def _statement(
