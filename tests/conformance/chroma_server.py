@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_START_S = 60.0
+_START_S = 100.0
+_MOST_PORTS = 5
 
 
 class ChromaServer:
@@ -19,12 +20,24 @@ class ChromaServer:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.port = _free_port()
-        self.url = f"chroma+http://127.0.0.1:{self.port}"
+        self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def url(self) -> str:
+        return f"chroma+http://127.0.0.1:{self.port}"
+
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start it and wait until it answers; the first time on a port that nobody else has taken meanwhile."""
+        is_first = not self.port
+        for _ in range(_MOST_PORTS if is_first else 1):
+            if is_first:
+                self.port = _free_port()
+            if self._begins():
+                return
+        raise RuntimeError("the Chroma server does not start")
+
+    def _begins(self) -> bool:
         command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(self._folder)]
         self._process = subprocess.Popen(
             [*command, "--host", "127.0.0.1", "--port", str(self.port)],
@@ -32,10 +45,13 @@ class ChromaServer:
             stderr=subprocess.DEVNULL,
         )
         deadline = time.monotonic() + _START_S
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError("the Chroma server does not start")
+        while time.monotonic() < deadline and self._process.poll() is None:
+            # Another server may have taken the port, and answer, until this one has found that out and ended.
+            if self._answers() and self._process.poll() is None:
+                return True
             time.sleep(0.05)
+        self.stop()
+        return False
 
     def stop(self) -> None:
         """Kill it, as an outage does."""

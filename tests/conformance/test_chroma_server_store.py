@@ -74,7 +74,7 @@ def test_a_server_that_hangs_costs_a_call_no_more_than_its_time(tmp_path: Path) 
                 began_at = time.monotonic()
                 with pytest.raises((DeadlineError, StoreUnavailableError)):
                     call()
-                assert time.monotonic() - began_at < 5.0
+                assert time.monotonic() - began_at < 15.0
         store.check_responding()
         assert store.count(NAME, Budget()) == 20
         store.close()

@@ -176,13 +176,13 @@ def test_a_server_that_hangs_costs_a_call_no_more_than_its_time(
             began_at = time.monotonic()
             with pytest.raises((DeadlineError, StoreUnavailableError)):
                 call()
-            assert limit_s - 0.1 < time.monotonic() - began_at < limit_s + 1.5
+            assert limit_s - 0.1 < time.monotonic() - began_at < limit_s + 4.0
         cancelled = Budget()
         threading.Timer(0.5, cancelled.cancel).start()
         began_at = time.monotonic()
         with pytest.raises(CallCancelledError):
             store.upsert(NAME, batch([2], unit_vectors(1)), cancelled)
-        assert time.monotonic() - began_at < 2.0
+        assert time.monotonic() - began_at < 5.0
     store.check_responding()
     assert store.count(NAME, Budget()) <= 2
 

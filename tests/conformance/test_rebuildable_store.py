@@ -240,7 +240,7 @@ def test_killing_the_owner_leaves_one_whole_copy_and_no_process(
     assert list(reopened.numbers(NAME, Budget())) == list(range(1, COUNT + 1))
     assert len(copies(folder)) == 1
     reopened.close()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while any(map(is_running, helpers)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not [pid for pid in helpers if is_running(pid)]

@@ -53,7 +53,14 @@ def _cpu_s(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _wait_until(is_so: Callable[[], bool], limit_s: float = 60) -> None:
+def _is_idle(server: ServerProcess) -> bool:
+    """Tell whether the server leaves the processor alone; one that embeds takes all that it gets."""
+    before = _cpu_s(server.process.pid)
+    time.sleep(1)
+    return _cpu_s(server.process.pid) - before < 0.25
+
+
+def _wait_until(is_so: Callable[[], bool], limit_s: float = 150) -> None:
     end = time.monotonic() + limit_s
     while not is_so():
         assert time.monotonic() < end
@@ -75,18 +82,17 @@ def test_ctrl_c_stops_the_file_that_is_under_way(server: ServerProcess, tmp_path
     with GroundwireClient(server.address) as client:
         _wait_until(lambda: any(each.name == "cut" for each in client.list_collections().collections))
     _wait_until(lambda: "a.md" in _counts(server))
-    time.sleep(3)  # the large file is being embedded, which takes minutes
+    working = _cpu_s(server.process.pid)
+    # The large file is being embedded, which takes minutes.
+    _wait_until(lambda: _cpu_s(server.process.pid) - working > 0.5)
     assert run.poll() is None
     run.send_signal(signal.SIGINT)
     began = time.monotonic()
     _, said = run.communicate(timeout=60)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert said.splitlines()[-1] == f"interrupted: 1 of 2 done; {AGAIN}"
     assert run.returncode == 130
-    time.sleep(3)  # one batch more may run
-    before = _cpu_s(server.process.pid)
-    time.sleep(4)
-    assert _cpu_s(server.process.pid) - before < 1.0, "the server goes on working on a call that was cancelled"
+    _wait_until(lambda: _is_idle(server))  # one batch more may run
     assert _counts(server) == {"a.md": 1}
     shown = groundwire("search", "granite", "-c", "cut", "--json", address=server.address)
     assert {each["source"] for each in json.loads(shown.stdout)["results"]} == {"a.md"}

@@ -40,7 +40,7 @@ def data(tmp_path: Path) -> Path:
 def server(data: Path) -> Iterator[ServerProcess]:
     running = ServerProcess(data, OPTIONS, GROUNDWIRE_ANSWER_MIN_SUPPORT="0.01")
     yield running
-    running.close()
+    running.stop()
 
 
 def converse(client: GroundwireClient, collection: str) -> str:

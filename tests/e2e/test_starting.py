@@ -179,7 +179,11 @@ def test_ctrl_c_at_a_terminal_stops_every_process_quietly(tmp_path: Path) -> Non
     ) as server:
         assert server.stdout is not None
         assert server.stdout.readline().startswith("listening on ")
-        time.sleep(1.5)  # its children have started
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+        ends_at = time.monotonic() + 60
+        while not children.read_text(encoding="ascii"):
+            assert time.monotonic() < ends_at
+            time.sleep(0.05)
         os.killpg(server.pid, signal.SIGINT)
         _, said = server.communicate(timeout=60)
     assert "Traceback" not in said

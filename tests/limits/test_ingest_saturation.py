@@ -120,7 +120,7 @@ async def test_documents_end_in_time_while_parsers_hang(
     assert ends == {"OK": 32}
     started = time.monotonic()
     assert await outcome(stub.IngestDocument(text_of("after.md", "After all."), timeout=DEADLINE_S)) == "OK"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15
 
 
 async def test_pages_of_too_many_attributes_delay_nobody(

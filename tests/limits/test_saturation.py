@@ -29,9 +29,9 @@ from tests.stubs import by_id
 pytestmark = pytest.mark.limits
 
 CALLS = 4 * WORKERS
-GRACE_S = 4.0
+GRACE_S = 10.0
 """What a busy machine may take beyond a deadline to tell about it."""
-RECOVERY_S = 5.0
+RECOVERY_S = 20.0
 _TYPED = {"DEADLINE_EXCEEDED", "UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 _FILTER = to_filter_message(parse_filter({"$and": [{"language": {"$ne": "xx"}}, {"source": {"$like": "%.md"}}]}))
 _BY_INDEX = to_filter_message(parse_filter({"title": {"$ne": "nothing"}}))
@@ -79,13 +79,13 @@ async def soon(attempt: Callable[[], Awaitable[Any]]) -> float:
 async def others_work(limits: Limits) -> None:
     """Make the calls that need neither model nor engine."""
     document = library_pb.GetDocumentRequest(collection=COLLECTION, reference=by_id(limits.document_ids[0]))
-    found = await limits.ingest.GetDocument(document, timeout=5)
+    found = await limits.ingest.GetDocument(document, timeout=20)
     assert found.document.source_uri == "0.md"
-    listed = await limits.ingest.ListDocuments(library_pb.ListDocumentsRequest(collection=COLLECTION), timeout=5)
+    listed = await limits.ingest.ListDocuments(library_pb.ListDocumentsRequest(collection=COLLECTION), timeout=20)
     assert len(listed.documents) == len(limits.document_ids)
-    session = await limits.answer.CreateSession(answer_pb.CreateSessionRequest(collection=COLLECTION), timeout=5)
+    session = await limits.answer.CreateSession(answer_pb.CreateSessionRequest(collection=COLLECTION), timeout=20)
     again = answer_pb.GetSessionRequest(session_id=session.session.session_id)
-    assert (await limits.answer.GetSession(again, timeout=5)).session.collection == COLLECTION
+    assert (await limits.answer.GetSession(again, timeout=20)).session.collection == COLLECTION
 
 
 def ask(limits: Limits, within_s: float) -> Any:
@@ -134,7 +134,7 @@ async def test_a_hung_engine_ends_each_search_with_its_deadline_and_nothing_else
         modes = (search_mode_pb2.SEARCH_MODE_VECTOR, search_mode_pb2.SEARCH_MODE_HYBRID)
         hung = asyncio.gather(
             *(
-                outcome(limits.retrieve.Retrieve(search(number, mode=modes[number % 2]), timeout=2))
+                outcome(limits.retrieve.Retrieve(search(number, mode=modes[number % 2]), timeout=4))
                 for number in range(CALLS)
             )
         )
@@ -148,7 +148,7 @@ async def test_a_hung_engine_ends_each_search_with_its_deadline_and_nothing_else
         by_words = [response for code, _, response in found if code == "OK"]
         assert by_words
         assert all(degraded_stage_pb2.DEGRADED_STAGE_DENSE in each.degraded_stages for each in by_words)
-        assert max(seconds for _, seconds, _ in found) < 2 + GRACE_S
+        assert max(seconds for _, seconds, _ in found) < 4 + GRACE_S
         limits.engine.let_go()
         await soon(lambda: limits.retrieve.Retrieve(search(100), timeout=2))
         again = await outcomes(limits.retrieve.Retrieve(search(200 + each), timeout=20) for each in range(CALLS))
@@ -203,7 +203,7 @@ async def test_a_locked_catalog_stops_writes_only(tmp_path: Path) -> None:
         searches = await outcomes(limits.retrieve.Retrieve(search(number), timeout=20) for number in range(CALLS))
         assert failures(searches) == set()
         document = library_pb.GetDocumentRequest(collection=COLLECTION, reference=by_id(limits.document_ids[0]))
-        assert (await limits.ingest.GetDocument(document, timeout=5)).document.source_uri == "0.md"
+        assert (await limits.ingest.GetDocument(document, timeout=20)).document.source_uri == "0.md"
         found = await hung
         assert set(codes(found)) <= _TYPED
         assert max(seconds for _, seconds, _ in found) < 2 + GRACE_S

@@ -42,12 +42,12 @@ def test_a_catalog_at_work_can_be_read_and_written(catalog: Database, probe: Cat
 def test_a_catalog_that_others_keep_locked_cannot_be_written(
     catalog: Database, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_STUCK_S", 0.3)
+    monkeypatch.setattr(sqlite, "_STUCK_S", 0.6)
     probe.check_writable()
     stranger = pysqlite3.connect(str(catalog.path), isolation_level=None)
     stranger.execute("BEGIN IMMEDIATE")
     probe.check_writable()  # a transaction may take a moment
-    time.sleep(0.4)
+    time.sleep(0.8)
     with pytest.raises(StoreUnavailableError, match="locked"):
         probe.check_writable()
     probe.check_readable()
@@ -64,7 +64,7 @@ def test_a_catalog_that_others_keep_locked_cannot_be_written(
 def test_a_long_transaction_of_our_own_is_no_fault_while_it_works(
     catalog: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_STUCK_S", 0.5)
+    monkeypatch.setattr(sqlite, "_STUCK_S", 1.0)
     probe = CatalogProbe(catalog.path, catalog.writer_busy_s)
     begun, rests, ends = threading.Event(), threading.Event(), threading.Event()
 
@@ -77,7 +77,7 @@ def test_a_long_transaction_of_our_own_is_no_fault_while_it_works(
     writing = threading.Thread(target=catalog.write, args=(work,), kwargs={"alone": True})
     writing.start()
     assert begun.wait(10)
-    ends_at, checks = time.monotonic() + 1.5, 0
+    ends_at, checks = time.monotonic() + 2.0, 0
     while time.monotonic() < ends_at:
         probe.check_writable()
         checks += 1
@@ -87,7 +87,7 @@ def test_a_long_transaction_of_our_own_is_no_fault_while_it_works(
     rests.set()
     time.sleep(0.3)
     probe.check_writable()
-    time.sleep(0.7)
+    time.sleep(1.2)
     with pytest.raises(StoreUnavailableError, match="locked"):
         probe.check_writable()
     ends.set()

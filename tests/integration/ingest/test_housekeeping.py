@@ -35,7 +35,7 @@ from tests.stubs import by_id, by_source
 
 
 def eventually(is_true: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         if is_true():
             return True

@@ -72,7 +72,7 @@ def reindex(harness: Harness, **fields: str) -> operations_pb2.Operation:
 
 def ended(harness: Harness, name: str) -> operations_pb2.Operation:
     """Wait for the end of an operation and return it."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 100
     while not (operation := calls_of(harness).get(name)).done:
         assert time.monotonic() < until
         time.sleep(0.02)

@@ -81,7 +81,7 @@ def test_a_document_that_takes_too_long_is_refused_and_the_next_one_goes_on() ->
         started = time.monotonic()
         with pytest.raises(InvalidRequestError) as caught:
             parser.parse(original(SLOW), RULES, Budget())
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 30
         assert caught.value.violations[0].field == "content"
     finally:
         parser.close()
@@ -126,7 +126,7 @@ def test_a_caller_that_leaves_does_not_wait(parser: ParserProcess, error: type[E
     started = time.monotonic()
     with pytest.raises(error):
         parser.parse(original(SLOW), RULES, budget)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 20
     assert parser.parse(original("# Small\n\nText."), RULES, Budget()).chunks
 
 
@@ -196,7 +196,7 @@ def test_a_closed_pool_ends_those_who_wait() -> None:
     time.sleep(0.5)
     pool.close()
     for thread in slow:
-        thread.join(10)
+        thread.join(60)
     assert len(ends) == 4
     assert pool.process_ids == []
 
@@ -292,7 +292,7 @@ def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while _is_running(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _is_running(child)

@@ -203,6 +203,14 @@ def test_readers_and_writers_go_on_until_the_end(process: Callable[..., Harness]
     assert_sound(harness)
 
 
+def wait_for_runs(harness: Harness) -> None:
+    """Wait for the runs whose last callers have left: they end just after them."""
+    ends_at = time.monotonic() + 30
+    while harness.service.use.builder.runs._runs:
+        assert time.monotonic() < ends_at
+        time.sleep(0.01)
+
+
 def test_cancelled_nothing_has_changed(process: Callable[..., Harness]) -> None:
     store = SlowStore()
     harness = process(store)
@@ -214,7 +222,7 @@ def test_cancelled_nothing_has_changed(process: Callable[..., Harness]) -> None:
     with pytest.raises(CallCancelledError):
         reindex(harness, budget=budget)
     assert collection_of(harness) == before
-    time.sleep(0.1)  # the run itself ends just after its last caller
+    wait_for_runs(harness)
     assert_sound(harness)
 
 
@@ -333,18 +341,19 @@ def test_an_interrupted_embedding_goes_on_where_it_was(process: Callable[..., Ha
     fill(process(store, embed_batch_tokens=1), documents=8)
     embedder = CountingEmbedder(OTHER_DIMENSIONS)
     harness = process(store, embedder, embed_batch_tokens=1)
-    budget = Budget()
+    budget, has_left = Budget(), threading.Event()
 
     def stop_after_some() -> None:
         if len(embedder.texts) >= 3:
             budget.cancel()
-            time.sleep(0.05)  # long enough for the caller to leave before all is done
+            assert has_left.wait(30)
 
     embedder.texts.clear()
     embedder.before_embedding = stop_after_some
     with pytest.raises(CallCancelledError):
         reembed(harness, budget=budget)
-    time.sleep(0.1)  # the run itself ends just after its last caller
+    has_left.set()
+    wait_for_runs(harness)
     made = list(embedder.texts)
     assert 3 <= len(made) < len(harness.live_numbers("tides"))
     assert collection_of(harness).identity.dimensions == DIMENSIONS

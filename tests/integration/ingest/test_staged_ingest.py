@@ -84,10 +84,19 @@ def staged(harness: Harness) -> list[str]:
 
 def await_no_bytes(harness: Harness) -> None:
     """They are dropped right after the end of the operation."""
-    until = time.monotonic() + 10
-    while staged(harness):
+    eventually(lambda: not staged(harness))
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not condition():
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def uploads_in(harness: Harness) -> int:
+    with harness.catalog.read() as connection:
+        return int(connection.exec_driver_sql("SELECT count(*) FROM uploads").scalar_one())
 
 
 def upload(harness: Harness, content: bytes, **fields: Any) -> list[pb.UploadDocumentResponse]:
@@ -306,8 +315,7 @@ def test_the_same_request_twice_at_a_time_begins_one_operation_and_leaves_no_byt
     assert first == second
     assert result(docs, operations_pb2.Operation(name=first)).outcome == CREATED
     await_no_bytes(docs)
-    with docs.catalog.read() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM uploads").scalar() == 0
+    eventually(lambda: uploads_in(docs) == 0)
 
 
 def test_bytes_of_an_upload_that_could_not_be_ingested_count(process: Process) -> None:

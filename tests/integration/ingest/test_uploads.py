@@ -209,7 +209,7 @@ async def test_an_upload_outlives_the_process(tmp_path: Path) -> None:
             result = await second.finish()
         assert result.document.source_hash == hashlib.sha256(content).hexdigest()
         assert harness.text("books", "a.txt") == content.decode()
-        for _ in range(100):
+        for _ in range(600):
             if not staged(tmp_path):
                 break
             await asyncio.sleep(0.05)

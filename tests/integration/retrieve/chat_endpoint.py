@@ -61,7 +61,7 @@ class ChatEndpoint:
     def _send(self, handler: BaseHTTPRequestHandler, reply: bytes) -> None:
         match self.behaviour:
             case "hang":
-                time.sleep(5)
+                time.sleep(60)
             case "drip":
                 handler.send_response(200)
                 handler.end_headers()

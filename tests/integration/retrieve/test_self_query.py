@@ -69,7 +69,7 @@ def endpoint() -> Iterator[ChatEndpoint]:
 @pytest.fixture
 def modelled(tmp_path: Path, endpoint: ChatEndpoint) -> Iterator[Library]:
     settings = RetrieveSettings(
-        self_query=endpoint.url, self_query_api_key=SecretStr("s3cret"), self_query_timeout_s=0.5
+        self_query=endpoint.url, self_query_api_key=SecretStr("s3cret"), self_query_timeout_s=30
     )
     opened = Library(tmp_path, settings=settings)
     _fill(opened)
@@ -202,10 +202,12 @@ async def test_when_the_model_fails_the_search_runs_unfiltered_and_says_so(
 ) -> None:
     endpoint.content = BROKEN.get(kind, "{}")
     endpoint.behaviour = "reply" if kind in BROKEN else kind
+    if kind in {"hang", "drip"}:
+        object.__setattr__(modelled.service.extractor, "_timeout_s", 0.5)
     async with serving(modelled) as stub:
         started = time.perf_counter()
         response = await stub.Retrieve(_search())
-        assert time.perf_counter() - started < 4
+        assert time.perf_counter() - started < 20
         assert _sources(response) == {"q3-finance", "q3-end", "q4-finance", "q3-legal"}
         assert list(response.degraded_stages) == [degraded_stage_pb2.DEGRADED_STAGE_SELF_QUERY]
         assert not response.report.HasField("applied_filter")
@@ -235,12 +237,11 @@ async def test_an_endpoint_that_is_not_there_is_a_failure_like_any_other(tmp_pat
 async def test_the_deadline_of_the_call_comes_before_the_patience_with_the_model(
     modelled: Library, endpoint: ChatEndpoint
 ) -> None:
-    object.__setattr__(modelled.service.extractor, "_timeout_s", 30.0)
     endpoint.behaviour = "hang"
     async with serving(modelled) as stub:
         started = time.perf_counter()
-        response = await stub.Retrieve(_search(), timeout=2)
-        assert time.perf_counter() - started < 2
+        response = await stub.Retrieve(_search(), timeout=4)
+        assert time.perf_counter() - started < 4
     assert len(response.results) == 4
 
 

@@ -41,7 +41,7 @@ async def server_process(drain_s: float) -> AsyncIterator[tuple[asyncio.subproce
     )
     assert process.stdout is not None
     try:
-        port = int(await asyncio.wait_for(process.stdout.readline(), 20))
+        port = int(await asyncio.wait_for(process.stdout.readline(), 100))
         yield process, f"127.0.0.1:{port}"
     finally:
         if process.returncode is None:
@@ -74,7 +74,7 @@ async def test_accepted_calls_finish_and_adapters_close_in_reverse(number: signa
 
         assert (await stream.read()).HasField("result")
         assert process.stdout is not None
-        rest = await asyncio.wait_for(process.stdout.read(), 20)
+        rest = await asyncio.wait_for(process.stdout.read(), 60)
         assert rest.split() == [b"vectors", b"catalog"]
         assert await process.wait() == 0
 
@@ -105,7 +105,7 @@ async def test_a_call_that_takes_too_long_is_cut_off() -> None:
 
         with pytest.raises(grpc.aio.AioRpcError):
             await stream.read()
-        assert await asyncio.wait_for(process.wait(), 20) == 0
+        assert await asyncio.wait_for(process.wait(), 60) == 0
 
 
 async def test_a_second_signal_does_not_wait() -> None:
@@ -117,7 +117,7 @@ async def test_a_second_signal_does_not_wait() -> None:
 
         with pytest.raises(grpc.aio.AioRpcError):
             await stream.read()
-        assert await asyncio.wait_for(process.wait(), 20) == 0
+        assert await asyncio.wait_for(process.wait(), 60) == 0
 
 
 async def test_stopping_takes_back_readiness_and_can_be_repeated() -> None:

@@ -23,7 +23,7 @@ from groundwire.standalone.readiness import Dependency, ReadinessMonitor
 from groundwire.vectorstores.memory import MemoryVectorStore
 from tests.catalogs import open_database
 
-TELLING_S = 6.0
+TELLING_S = 20.0
 """5 s, and what a busy machine may add."""
 
 
@@ -97,7 +97,7 @@ async def test_stopping_does_not_wait_for_a_check_that_hangs() -> None:
     await asyncio.sleep(0.1)
     began_at = time.monotonic()
     await monitor.stop()
-    assert time.monotonic() - began_at < 4.0
+    assert time.monotonic() - began_at < 20.0, "the check would take 30 s"
     engine.goes_on.set()
 
 
@@ -130,7 +130,7 @@ async def test_each_service_needs_what_its_calls_use(tmp_path: Path) -> None:
         monitor = ReadinessMonitor(dependencies_of(catalog, vectors, cast("Embedder", model), stack), board)
         monitor.start()
         await asyncio.sleep(1.0)
-        assert board.state() == healthy
+        await until(lambda: board.state() == healthy)
         model.is_responsive = False
         await until(lambda: board.state() == healthy | dict.fromkeys((INGEST, RETRIEVE, ANSWER), False))
         model.is_responsive = True

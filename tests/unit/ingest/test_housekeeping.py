@@ -130,7 +130,7 @@ def test_a_job_that_hangs_keeps_no_other_lane_waiting_and_ends_with_the_service(
         assert entered.wait(10)
         assert eventually(lambda: len(other.ran) >= 3)
         before = time.monotonic()
-    assert time.monotonic() - before < 4
+    assert time.monotonic() - before < 30
 
 
 def test_a_job_gets_no_more_than_its_time() -> None:

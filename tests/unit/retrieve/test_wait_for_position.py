@@ -54,12 +54,30 @@ def test_it_waits_until_the_position_is_reached() -> None:
     assert positions.looks == 5
 
 
-@pytest.mark.alone
-def test_a_position_that_does_not_come_is_told_before_the_deadline() -> None:
-    started = time.monotonic()
+class Countdown(Budget):
+    """A budget that only pauses use up."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    def remaining_s(self) -> float:
+        return self.seconds
+
+    def pause(self, seconds: float) -> None:
+        self.seconds -= seconds
+
+
+@pytest.mark.parametrize("seconds", [0.4, 0.413, 0.449])
+def test_a_position_that_does_not_come_is_told_with_time_left_for_the_answer(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    budget, positions = Countdown(seconds), Positions(3)
+    monkeypatch.setattr(time, "sleep", budget.pause)
     with pytest.raises(UnavailableError) as late:
-        waiting(Positions(3)).wait(token(4), "t", "docs", Budget(0.4))
-    assert time.monotonic() - started < 0.4
+        waiting(positions).wait(token(4), "t", "docs", budget)
+    assert budget.seconds == pytest.approx(0.05)
+    assert 8 < positions.looks < 20
     assert late.value.metadata == {"position": "3", "wanted": "4"}
 
 

@@ -59,7 +59,8 @@ async def test_at_most_size_functions_run_at_a_time(workers: Workers) -> None:
     assert most == 2
 
 
-def until_stopped(budget: Budget, stopped: threading.Event) -> None:
+def until_stopped(budget: Budget, begun: threading.Event, stopped: threading.Event) -> None:
+    begun.set()
     try:
         while True:
             budget.check()
@@ -69,22 +70,23 @@ def until_stopped(budget: Budget, stopped: threading.Event) -> None:
 
 
 async def test_cancelling_the_caller_stops_the_function(workers: Workers) -> None:
-    budget, stopped = Budget(), threading.Event()
-    caller = asyncio.create_task(workers.run(budget, until_stopped, budget, stopped))
-    await asyncio.sleep(0.02)
+    budget, begun, stopped = Budget(), threading.Event(), threading.Event()
+    caller = asyncio.create_task(workers.run(budget, until_stopped, budget, begun, stopped))
+    assert await asyncio.to_thread(begun.wait, 10)
     caller.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await caller
-    assert await asyncio.to_thread(stopped.wait, 1)
+    assert await asyncio.to_thread(stopped.wait, 10)
 
 
 async def test_the_deadline_ends_the_wait_and_the_function(workers: Workers) -> None:
-    budget, stopped = Budget(0.05), threading.Event()
+    budget, begun, stopped = Budget(0.5), threading.Event(), threading.Event()
 
     with pytest.raises(DeadlineError):
-        await workers.run(budget, until_stopped, budget, stopped)
-    assert await asyncio.to_thread(stopped.wait, 1)
+        await workers.run(budget, until_stopped, budget, begun, stopped)
+    assert begun.is_set()
+    assert await asyncio.to_thread(stopped.wait, 10)
 
 
 async def test_a_function_that_has_not_begun_never_begins(workers: Workers) -> None:
@@ -188,10 +190,11 @@ async def test_an_iterator_ends_with_its_error(workers: Workers) -> None:
 
 @pytest.mark.parametrize("leave", ["close", "cancel", "deadline"])
 async def test_a_consumer_that_leaves_stops_the_function(workers: Workers, leave: str) -> None:
-    ended = threading.Event()
-    budget = Budget(0.1 if leave == "deadline" else None)
+    begun, ended = threading.Event(), threading.Event()
+    budget = Budget(0.5 if leave == "deadline" else None)
 
     def endless(report: Callable[[int], None]) -> None:
+        begun.set()
         try:
             while True:
                 report(1)
@@ -206,10 +209,10 @@ async def test_a_consumer_that_leaves_stops_the_function(workers: Workers, leave
                 await asyncio.sleep(0.02)
 
     consumer = asyncio.create_task(consume())
-    await asyncio.sleep(0.05)
+    assert await asyncio.to_thread(begun.wait, 10)
     if leave == "cancel":
         consumer.cancel()
     (outcome,) = await asyncio.gather(consumer, return_exceptions=True)
 
     assert type(outcome) is {"close": type(None), "cancel": asyncio.CancelledError, "deadline": DeadlineError}[leave]
-    assert await asyncio.to_thread(ended.wait, 1)
+    assert await asyncio.to_thread(ended.wait, 10)

@@ -42,7 +42,7 @@ class WaitForPosition:
                 message = "the write is not visible yet; repeat the search"
                 raise UnavailableError(message, position=now.position, wanted=wanted)
             budget.check()
-            time.sleep(pause_s)
+            time.sleep(pause_s if left_s is None else min(pause_s, left_s - _LEFT_FOR_THE_ANSWER_S))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             now = self.collections.position(tenant, collection)
 
