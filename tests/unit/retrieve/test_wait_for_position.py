@@ -29,7 +29,7 @@ class Positions:
         self._next: Iterator[int] = iter(range(last + 1))
         self._last = last
 
-    def of(self, tenant: str, collection: str) -> Now:
+    def position(self, tenant: str, collection: str) -> Now:
         self.looks += 1
         return Now(next(self._next, self._last))
 
