@@ -45,6 +45,7 @@ CITATION_KEYS = {
     "chapter",
     "page_numbers",
     "score",
+    "support",
 }
 ANSWER_KEYS = {
     "answer",
@@ -293,6 +294,8 @@ def test_rows_of_an_answer_have_a_line_each(address: str, tmp_path: Path) -> Non
 
 
 def test_a_question_the_notes_do_not_answer_is_refused(address: str, tmp_path: Path) -> None:
+    strict = groundwire("ask", QUESTION, "-c", "notes", "--strictness", "1", "--json", address=address)
+    assert json.loads(strict.stdout)["refusal_reason"] == "weak-support"
     done = groundwire("ask", "Who wrote the opera Tosca?", "-c", "notes", "--json", address=address)
     answer = json.loads(done.stdout)
     assert done.returncode == 0

@@ -77,6 +77,7 @@ def test_an_answer_is_cited_and_verified(client: GroundwireClient, notes: Collec
 
 
 def test_an_answer_that_the_material_does_not_give_is_refused(notes: Collection) -> None:
+    assert notes.ask("What causes the tides of the sea?", strictness=1.0).refusal == "weak_support"
     answer = notes.ask("Who won the chess championship of 1972?", filter={"year": 1800})
     assert (answer.grounded, answer.citations, answer.refusal) == (False, (), "no_results")
 

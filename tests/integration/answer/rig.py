@@ -101,7 +101,9 @@ class ScriptedGenerator:
         self._write = write
         self.closed = 0
 
-    async def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
+    async def draft(
+        self, question: str, passages: Sequence[Passage], strictness: float | None = None
+    ) -> AsyncGenerator[Sequence[Statement], None]:
         assert question
         try:
             for batch in self._write(passages):

@@ -34,7 +34,9 @@ class _Scripted:
         self.is_waiting = asyncio.Event()
         self.error: Exception | None = None
 
-    async def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
+    async def draft(
+        self, question: str, passages: Sequence[Passage], strictness: float | None = None
+    ) -> AsyncGenerator[Sequence[Statement], None]:
         assert question
         passage = passages[0]
         first, second = _sentences(passage)

@@ -112,12 +112,16 @@ async def _answer_of(
 @pytest.mark.requirement("S4-08")
 async def test_the_same_words_found_with_lower_scores_are_less_sure(make_rig: MakeRig) -> None:
     rig = make_rig(settings=AnswerSettings(min_support=0.0))
+    confidences = []
     for number, similarity in enumerate((0.9, 0.6, 0.3)):
         answer = await _answer_of(rig, f"c{number}", similarity)
         assert answer.content == "Grey wolves eat large deer. [1]"
         assert answer.citations[0].relevance_score == pytest.approx(similarity, abs=1e-5)
-        # With one citation the answer is as sure as its passage is relevant, and so is its claim.
-        assert (answer.confidence, answer.claims[0].confidence) == pytest.approx((similarity, similarity), abs=1e-5)
+        # With one citation the answer is as sure as its quote is supported, and so is its claim.
+        support = answer.citations[0].support_score
+        assert (answer.confidence, answer.claims[0].confidence) == pytest.approx((support, support))
+        confidences.append(answer.confidence)
+    assert confidences[0] > confidences[1] > confidences[2] > 0
 
 
 @pytest.mark.requirement("C28")
@@ -139,9 +143,10 @@ async def test_a_book_answers_only_from_passages_above_its_threshold(make_rig: M
 
 
 @pytest.mark.requirement("S4-08")
+@pytest.mark.requirement("C22")
 async def test_the_confidence_of_an_answer_is_that_of_the_documented_formula(rig: Rig) -> None:
     answer = await rig.ask("What do red foxes eat and what does the borrow checker compare?")
-    scores = [citation.relevance_score for citation in answer.citations]
+    scores = [citation.support_score for citation in answer.citations]
     assert len(set(scores)) > 1
     assert answer.confidence == pytest.approx(0.6 * max(scores) + 0.4 * sum(scores) / len(scores))
     assert answer.confidence < max(scores)
@@ -149,9 +154,9 @@ async def test_the_confidence_of_an_answer_is_that_of_the_documented_formula(rig
 
 @pytest.mark.requirement("S1-106")
 async def test_a_claim_of_two_documents_is_surer_than_that_of_one(rig: Rig) -> None:
-    (alone,) = (await rig.ask("What do red foxes eat?")).claims
-    rig.library.put("zoo.txt", ["In our zoo nothing is wasted. A red fox eats small mice. It sleeps by day."])
     rig.library.put("myth.txt", ["Some say otherwise. Red foxes do not eat small mice. They eat owls."])
+    alone = (await rig.ask("What do red foxes eat?")).claims[0]
+    rig.library.put("zoo.txt", ["In our zoo nothing is wasted. A red fox eats small mice. It sleeps by day."])
     answer = await rig.ask("What do red foxes eat?")
     claim = answer.claims[0]
     assert claim.text == alone.text == "Red foxes eat small mice."
@@ -175,6 +180,19 @@ async def test_every_sentence_has_a_marker_and_every_marker_a_citation(rig: Rig)
         assert answer.content[span.end :].startswith(f" [{claim.markers[0]}]")
     for citation in answer.citations:
         assert all(answer.content[span.start : span.end] == citation.quote for span in citation.answer_spans)
+
+
+async def test_the_strictness_of_a_request_says_how_sure_an_answer_must_be(rig: Rig) -> None:
+    sure = (await rig.ask("What do red foxes eat?")).citations[0].support_score
+    assert (await rig.ask("What do red foxes eat?", strictness=sure)).grounded
+    refused = await rig.ask("What do red foxes eat?", strictness=sure + 0.001)
+    assert refused.refusal_reason == answer_pb2.REFUSAL_REASON_WEAK_SUPPORT
+    # Unset is the server's, 0.1 here; 0 is not the same as unset.
+    unlikely = "How do zebras of the salary department eat?"
+    assert not (await rig.ask(unlikely)).grounded
+    assert (await rig.ask(unlikely, strictness=0.0)).grounded
+    last = (await rig.stream(unlikely, strictness=0.0))[-1]
+    assert last.final.answer.grounded
 
 
 @pytest.mark.requirement("S4-15")
@@ -364,6 +382,9 @@ async def test_metadata_of_the_document_is_on_the_citation(rig: Rig) -> None:
         ({"expected_head": ""}, "expected_head"),
         ({"max_answer_chars": 99}, "max_answer_chars"),
         ({"max_answer_chars": 2001}, "max_answer_chars"),
+        ({"strictness": -0.1}, "strictness"),
+        ({"strictness": 1.01}, "strictness"),
+        ({"strictness": float("nan")}, "strictness"),
         ({"chunk_ids": ["c"] * 21}, "chunk_ids"),
         ({"chunk_ids": ["ok", "../no"]}, "chunk_ids[1]"),
     ],

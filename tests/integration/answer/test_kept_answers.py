@@ -26,7 +26,7 @@ _WOLVES = "What do grey wolves eat?"
 @pytest.fixture(params=[SessionStoreName.CATALOG, SessionStoreName.MEMORY])
 def rig(make_rig: MakeRig, request: pytest.FixtureRequest) -> Rig:
     """A rig with each session store in turn, and a second document."""
-    rig = make_rig(settings=AnswerSettings(min_support=0.3, session_store=request.param))
+    rig = make_rig(settings=AnswerSettings(min_support=0.1, session_store=request.param))
     rig.library.put("wolves.txt", ["Grey wolves eat large deer."])
     return rig
 
@@ -119,7 +119,7 @@ async def test_answers_of_sources_that_changed_or_vanished_are_stale(rig: Rig) -
 @pytest.mark.parametrize("stale", [False, True])
 async def test_answers_are_listed_in_pages(make_rig: MakeRig, *, stale: bool) -> None:
     """Some in the catalog and some in memory; each is on one page."""
-    rig = make_rig(settings=AnswerSettings(min_support=0.3))
+    rig = make_rig(settings=AnswerSettings(min_support=0.1))
     foxes = rig.library.documents.find_by_source(DEFAULT_TENANT, "docs", "foxes.txt")
     book = rig.library.create("book", profile_name=ProfileName.BOOK)
     rig.library.put("owls.md", ["Red owls eat small mice."], collection=book)

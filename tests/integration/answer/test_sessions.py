@@ -32,7 +32,7 @@ _STATE = session_pb2.SessionState.Name
 @pytest.fixture(params=list(SessionStoreName))
 def rig(make_rig: MakeRig, request: pytest.FixtureRequest) -> Rig:
     """A rig with each session store in turn."""
-    return make_rig(settings=AnswerSettings(min_support=0.3, session_store=request.param))
+    return make_rig(settings=AnswerSettings(min_support=0.1, session_store=request.param))
 
 
 async def _get(rig: Rig, session_id: str) -> session_pb2.Session:
@@ -385,7 +385,7 @@ async def test_repeated_changes_at_the_same_time_have_one_effect(rig: Rig) -> No
 
 
 async def test_changes_and_answers_are_repeated_after_a_restart(tmp_path: Path) -> None:
-    settings = AnswerSettings(min_support=0.3, session_store=SessionStoreName.CATALOG)
+    settings = AnswerSettings(min_support=0.1, session_store=SessionStoreName.CATALOG)
     rig = Rig(tmp_path, settings=settings)
     rig.library.put("foxes.txt", FOXES)
     session_id, message_id = await rig.session(), str(uuid.uuid4())

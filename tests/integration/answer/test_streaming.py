@@ -94,7 +94,9 @@ class _Endless:
         self.batches = 0
         self.closed = asyncio.Event()
 
-    async def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
+    async def draft(
+        self, question: str, passages: Sequence[Passage], strictness: float | None = None
+    ) -> AsyncGenerator[Sequence[Statement], None]:
         assert question
         passage = passages[0]
         try:

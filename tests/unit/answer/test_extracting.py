@@ -11,11 +11,11 @@ from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.question import QuestionKind, read_question
 from groundwire.answer.extractive.scoring import (
     Scored,
+    Support,
     covered,
     rarities,
     score_excerpts,
     shortlist,
-    support,
 )
 from groundwire.answer.extractive.selection import corroborations, select_excerpts
 from groundwire.answer.plain_text import plain_text
@@ -42,7 +42,8 @@ def _best(question: str, *contents: str) -> str:
 
 def _selected(question: str, scored: list[Scored]) -> list[str]:
     weights = rarities(read_question(question), [item.excerpt for item in scored])
-    return [item.excerpt.text for item in select_excerpts(scored, weights)]
+    best = min(scored, key=Scored.order)
+    return [item.excerpt.text for item in select_excerpts(best, scored, weights)]
 
 
 @pytest.mark.parametrize(
@@ -222,10 +223,9 @@ def test_another_document_supports_a_claim_only_if_it_says_the_same(said: str, c
     assert sum(len(corroborations(each.excerpt, claims[2:])) for each in claims[:2]) == count
 
 
-def test_far_worse_excerpts_stay_out_and_nothing_gives_nothing() -> None:
+def test_far_worse_excerpts_stay_out() -> None:
     scored = _scored(FOXES, "Foxes eat small mice. The weather was fine that day.")
     assert _selected(FOXES, scored) == ["Foxes eat small mice."]
-    assert select_excerpts([], {}) == []
 
 
 def test_each_part_of_a_question_is_answered() -> None:
@@ -257,8 +257,7 @@ def test_a_shortlist_keeps_the_best_by_words_in_order() -> None:
 
 def _support(question: str, content: str) -> float:
     scored = _scored(question, content)
-    asked = read_question(question)
-    return support(asked, scored[0], rarities(asked, [item.excerpt for item in scored]))
+    return Support(read_question(question), scored).of(scored[0])
 
 
 @pytest.mark.parametrize(
@@ -300,10 +299,12 @@ def test_hostile_text_is_read_in_no_time(piece: str) -> None:
     content = piece * (20_000 // len(piece))
     question = read_question("What is a? Why 1.0 and not a_b? " + content[:400])
     began = time.thread_time()
-    excerpts = shortlist(question, find_excerpts([make_passage(content)]), 64)
+    passages = [make_passage(content), make_passage("All of it is read.", rank=2)]
+    excerpts = shortlist(question, find_excerpts(passages), 64)
     ones: Vectors = np.full((len(excerpts), 4), 0.5, dtype=np.float32)
     scored = score_excerpts(question, excerpts, np.full(4, 0.5, dtype=np.float32), ones)
-    select_excerpts(scored, rarities(question, excerpts))
+    lead, _ = Support(question, scored).lead()
+    select_excerpts(lead, scored, rarities(question, excerpts))
     assert time.thread_time() - began < 2.0
 
 

@@ -197,6 +197,7 @@ def _citation(citation: citation_pb2.Citation) -> dict[str, Any]:
         "chapter": citation.chapter,
         "page_numbers": list(citation.page_numbers),
         "score": round(citation.relevance_score, _DECIMALS),
+        "support": round(citation.support_score, _DECIMALS),
     }
 
 

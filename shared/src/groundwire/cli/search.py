@@ -237,6 +237,7 @@ def _show_passages(passages: Sequence[pb.ExpandedPassage]) -> None:
     default="strict",
     help="What becomes of sentences of a chat model that no source supports: strict drops, annotate names them.",
 )
+@click.option("--strictness", type=float, help="How sure an answer must be, 0 to 1; the server's default.")
 @retrieval_options
 @server_options
 def ask(
@@ -251,6 +252,7 @@ def ask(
     filter_json: str | None,
     mode: str | None,
     min_relevance: float | None,
+    strictness: float | None,
     address: str,
     as_json: bool,
 ) -> None:
@@ -264,6 +266,7 @@ def ask(
         message_id=str(uuid.uuid4()),
         options=retrieval_options_message(top_k, filter_json, mode, min_relevance),
         grounding=enum_value(answer_pb2.GroundingPolicy.DESCRIPTOR, grounding),
+        strictness=strictness,
     )
     with connect(address) as client:
         if session == _NEW_SESSION:

@@ -354,6 +354,7 @@ class CollectionOperations(Operations):
         mode: str = "",
         min_relevance: float | None = None,
         grounding: str = "strict",
+        strictness: float | None = None,
     ) -> Answer:
         """Answer a question with citations, or say why not (`refusal`).
 
@@ -366,6 +367,7 @@ class CollectionOperations(Operations):
             min_relevance: lowest score of a chunk, 0 to 1; the collection's default if not given.
             grounding: what becomes of sentences of a chat model that no source supports: strict, the default, drops
                 them, annotate keeps them and names them in `unsupported`.
+            strictness: how sure an answer must be, 0 to 1; the server's if not given.
 
         Raises:
             SessionNotFoundError: there is no such session; `SessionExpiredError` if it ended.
@@ -376,7 +378,7 @@ class CollectionOperations(Operations):
             for citation in answer.citations:
                 print(citation.marker, citation.source, citation.quote)
         """
-        request = self._question(question, session, _options(k, filter, mode, min_relevance), grounding)
+        request = self._question(question, session, _options(k, filter, mode, min_relevance), grounding, strictness)
         return Answer.of((await self._transport.send(Contract.ask, request)).answer)
 
     @StreamOperation
@@ -390,6 +392,7 @@ class CollectionOperations(Operations):
         mode: str = "",
         min_relevance: float | None = None,
         grounding: str = "strict",
+        strictness: float | None = None,
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Answer a question as `ask` does and yield what becomes known meanwhile; the last event is the `Answer`.
 
@@ -406,7 +409,7 @@ class CollectionOperations(Operations):
                     case Answer(citations=citations):
                         print(len(citations))
         """
-        asked = self._question(question, session, _options(k, filter, mode, min_relevance), grounding)
+        asked = self._question(question, session, _options(k, filter, mode, min_relevance), grounding, strictness)
         async with aclosing(
             self._transport.receive(Contract.ask_stream, answer_pb.AskStreamRequest(ask=asked))
         ) as responses:
@@ -585,6 +588,7 @@ class CollectionOperations(Operations):
         session: Session | str | None,
         options: retrieval_options_pb2.RetrievalOptions,
         grounding: str,
+        strictness: float | None,
     ) -> answer_pb.AskRequest:
         session_id = session.session_id if isinstance(session, Session) else session or ""
         return answer_pb.AskRequest(
@@ -594,6 +598,7 @@ class CollectionOperations(Operations):
             message_id=str(uuid.uuid4()),
             options=options,
             grounding=_enum("grounding", answer_pb2.GroundingPolicy, grounding),
+            strictness=strictness,
         )
 
 

@@ -133,6 +133,8 @@ class Citation:
     heading: str = ""
     pages: tuple[int, ...] = ()
     collection: str = ""
+    support: float = 0.0
+    """How likely the quote supports what it is cited for, from 0 to 1."""
     message: citation_pb2.Citation | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -150,6 +152,7 @@ class Citation:
             heading=message.section_heading or message.chapter,
             pages=tuple(message.page_numbers),
             collection=message.collection,
+            support=message.support_score,
             message=message,
         )
 

@@ -66,9 +66,10 @@ class GenerationFailure(StrEnum):
 class Citation:
     """Evidence that was compared with the stored source: its canonical text at `span` is `quote`, exactly.
 
-    `marker` counts from 1 in order of first use. `relevance` is that of the chunk, in [0, 1]. `answer_spans`
-    are the ranges of the answer's content that it backs, in order, without markers. `section`, `doi` and
-    `url` may be empty, the other names never are.
+    `marker` counts from 1 in order of first use. `relevance` is that of the chunk, `support` how likely the quote
+    supports what it is cited for, the best of several claims; both are in [0, 1]. `answer_spans` are the ranges of the
+    answer's content that it backs, in order, without markers. `section`, `doi` and `url` may be empty, the other names
+    never are.
     """
 
     marker: int
@@ -81,6 +82,7 @@ class Citation:
     quote: str
     span: Span
     relevance: float
+    support: float
     chapter: str
     section: str
     section_heading: str
@@ -113,6 +115,7 @@ def cite(marker: int, collection: str, source: Source, answer_span: Span) -> Cit
         quote=source.quote,
         span=source.span,
         relevance=passage.relevance,
+        support=source.support,
         chapter=passage.chapter,
         section=section,
         section_heading=section_heading,
@@ -279,20 +282,20 @@ def replayed(answer: Answer) -> Iterator[AnswerEvent]:
     yield Final(answer)
 
 
-def answer_confidence(relevances: Sequence[float]) -> float:
-    """Return 0.6 top + 0.4 mean of the cited relevances, in [0, 1]; 0 when nothing is cited.
+def answer_confidence(supports: Sequence[float]) -> float:
+    """Return 0.6 top + 0.4 mean of the supports of what is cited, in [0, 1]; 0 when nothing is cited.
 
     A sentence without a citation never gets into an answer, so the share of cited sentences plays no part.
     """
-    if not relevances:
+    if not supports:
         return 0.0
-    value = 0.6 * max(relevances) + 0.4 * sum(relevances) / len(relevances)
+    value = 0.6 * max(supports) + 0.4 * sum(supports) / len(supports)
     return min(1.0, max(0.0, value))
 
 
-def claim_confidence(relevances: Sequence[float]) -> float:
-    """Return 1 minus the product of (1 - relevance) over the sources of a claim, in [0, 1]; 0 without sources."""
-    return min(1.0, max(0.0, 1.0 - math.prod(1.0 - relevance for relevance in relevances)))
+def claim_confidence(supports: Sequence[float]) -> float:
+    """Return 1 minus the product of (1 - support) over the sources of a claim, in [0, 1]; 0 without sources."""
+    return min(1.0, max(0.0, 1.0 - math.prod(1.0 - support for support in supports)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,8 +339,8 @@ class Composer:
         known = len(self.citations)
         markers = tuple(dict.fromkeys(self._number(source, span) for source in statement.sources))
         self.content = lead + statement.text + _marks(markers)
-        relevances = [source.passage.relevance for source in statement.sources]
-        confidence = claim_confidence(relevances) if markers or statement.needs_source else None
+        supports = [source.support for source in statement.sources]
+        confidence = claim_confidence(supports) if markers or statement.needs_source else None
         self.claims.append(Claim(span, statement.text, tuple(sorted(markers)), confidence))
         return Addition(self.content[before:], before, tuple(self.citations[known:]))
 
@@ -349,7 +352,8 @@ class Composer:
             self.citations.append(cite(marker, self._collection, source, answer_span))
         elif answer_span not in self.citations[marker - 1].answer_spans:
             known = self.citations[marker - 1]
-            self.citations[marker - 1] = replace(known, answer_spans=(*known.answer_spans, answer_span))
+            spans, support = (*known.answer_spans, answer_span), max(known.support, source.support)
+            self.citations[marker - 1] = replace(known, answer_spans=spans, support=support)
         return marker
 
     def _fits(self, statement: Statement) -> bool:

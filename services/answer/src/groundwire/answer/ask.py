@@ -74,6 +74,7 @@ class AskedQuestion:
     `options` is the caller's message for the retriever, passed on unread. `max_answer_chars` counts code points.
     `include_hits` asks for what was retrieved beside the answer. `keep_for` and `user_id` are those of a session that a
     single question is to have of its own. `splits_topics` asks for a new session where the topic changes.
+    `strictness` is the least support of what leads an extractive answer, in [0, 1], None for the server's.
     """
 
     question: str
@@ -91,6 +92,7 @@ class AskedQuestion:
     keep_for: timedelta | None = None
     user_id: str = ""
     splits_topics: bool = False
+    strictness: float | None = None
 
     @property
     def wanted(self) -> str:
@@ -350,7 +352,7 @@ class Answerer:
         self, generator: Generator, tenant: str, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Draft; of each batch, yield those statements that the policy lets pass, with sources that are as stored."""
-        drafts = generator.draft(progress.search.search_text, retrieval.passages)
+        drafts = generator.draft(progress.search.search_text, retrieval.passages, ask.strictness)
         async with aclosing(drafts), aclosing(with_silences(drafts, self._heartbeat_s)) as batches:
             async for batch in batches:
                 if isinstance(batch, Silence):
@@ -392,7 +394,7 @@ class Answerer:
             citations=tuple(composer.citations),
             claims=tuple(composer.claims),
             confidence=_supported_share(composer.claims)
-            * answer_confidence([citation.relevance for citation in composer.citations]),
+            * answer_confidence([citation.support for citation in composer.citations]),
             refusal=refusal,
             finish=FinishReason.REFUSED if refusal else finish,
             message_id=str(uuid.uuid4()),

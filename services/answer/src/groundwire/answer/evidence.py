@@ -61,13 +61,20 @@ class Source:
     """A claimed place of evidence: `quote` is said to be the canonical text of the passage's document at `span`.
 
     `page_numbers` are the pages that the span stands on; empty before they were looked up, and for sources without
-    pages.
+    pages. `assessed` is the probability in [0, 1] that the quote supports what it is cited for, None where nobody
+    estimated it.
     """
 
     passage: Passage
     span: Span
     quote: str
     page_numbers: tuple[int, ...] = ()
+    assessed: float | None = None
+
+    @property
+    def support(self) -> float:
+        """Return how well it supports what it is cited for, in [0, 1]: the relevance of its chunk unless estimated."""
+        return self.passage.relevance if self.assessed is None else self.assessed
 
 
 @dataclass(frozen=True, slots=True)

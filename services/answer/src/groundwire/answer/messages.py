@@ -67,6 +67,7 @@ def to_citation(citation: Citation) -> citation_pb2.Citation:
         quote_sha256=citation.quote_sha256,
         span=to_span(citation.span),
         relevance_score=citation.relevance,
+        support_score=citation.support,
         chapter=citation.chapter,
         section=citation.section,
         section_heading=citation.section_heading,
@@ -95,6 +96,7 @@ def parse_citation(message: citation_pb2.Citation) -> Citation:
         quote=message.quote,
         span=parse_span(message.span),
         relevance=message.relevance_score,
+        support=message.support_score,
         chapter=message.chapter,
         section=message.section,
         section_heading=message.section_heading,
@@ -338,6 +340,7 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
         keep_for=request.keep_for.ToTimedelta() if request.HasField("keep_for") else None,
         user_id=request.user_id,
         splits_topics=request.new_session_on_topic_shift,
+        strictness=request.strictness if request.HasField("strictness") else None,
     )
 
 
@@ -368,6 +371,9 @@ def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[Fie
         yield FieldViolation("max_answer_chars", f"must be {MIN_ANSWER_CHARS} to {MAX_ANSWER_CHARS}")
     if request.grounding not in answer_pb2.GroundingPolicy.values():
         yield FieldViolation("grounding", f"{request.grounding} is no grounding policy")
+    # Written so that NaN, which compares with nothing, is refused as well.
+    if request.HasField("strictness") and not 0.0 <= request.strictness <= 1.0:
+        yield FieldViolation("strictness", "must be 0 to 1")
     yield from _chunk_violations(request.chunk_ids, MAX_CHUNKS)
 
 

@@ -81,11 +81,13 @@ class Generator(Protocol):
         """Return the name that answers carry."""
         ...
 
-    def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
+    def draft(
+        self, question: str, passages: Sequence[Passage], strictness: float | None = None
+    ) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield statements in reading order, in batches as they become ready; nothing at all is to abstain.
 
-        `passages` is not empty. Closing the iterator stops the work. A statement that nothing supports comes without
-        sources.
+        `passages` is not empty. `strictness` is how sure the generator must be, in [0, 1], where it can tell; None
+        leaves that to it. Closing the iterator stops the work. A statement that nothing supports comes without sources.
 
         Raises:
             GenerationFailedError: at any time.

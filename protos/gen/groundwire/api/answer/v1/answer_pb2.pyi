@@ -196,8 +196,8 @@ class Answer(_message.Message):
     the material does not cover it.
     """
     confidence: _builtins.float
-    """How well the answer is backed, 0.0 to 1.0: 0.0 when refused, else 0.6 times the best plus
-    0.4 times the mean relevance of what is cited.
+    """How likely the answer is right and supported by what it cites, 0.0 to 1.0: 0.0 when refused, else 0.6 times the
+    best plus 0.4 times the mean `support_score` of its citations.
     """
     grounded: _builtins.bool
     """Whether it is no refusal and each of `claims` rests on citations that were checked. An answer that is
@@ -342,7 +342,7 @@ class Claim(_message.Message):
     text: _builtins.str
     """The text there."""
     confidence: _builtins.float
-    """1 minus the product of (1 - relevance) over its sources, 0.0 to 1.0; unset when no check was
+    """1 minus the product of (1 - `support_score`) over its citations, 0.0 to 1.0; unset when no check was
     needed.
     """
     @_builtins.property

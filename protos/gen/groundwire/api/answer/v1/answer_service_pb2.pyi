@@ -485,6 +485,7 @@ class AskRequest(_message.Message):
     CHUNK_IDS_FIELD_NUMBER: _builtins.int
     MAX_ANSWER_CHARS_FIELD_NUMBER: _builtins.int
     INCLUDE_HITS_FIELD_NUMBER: _builtins.int
+    STRICTNESS_FIELD_NUMBER: _builtins.int
     GROUNDING_FIELD_NUMBER: _builtins.int
     KEEP_FOR_FIELD_NUMBER: _builtins.int
     USER_ID_FIELD_NUMBER: _builtins.int
@@ -514,6 +515,11 @@ class AskRequest(_message.Message):
     include_hits: _builtins.bool
     """Optional. Adds what was retrieved to the answer, in the view that `options.view` names. The `retrieved` event of a
     stream has it without being asked.
+    """
+    strictness: _builtins.float
+    """Optional. How sure the extractive generator must be to answer: 0.0 to 1.0, the least `support_score` of the first
+    thing that it quotes. 0.0 answers whenever there is anything to quote; unset means the server's
+    `GROUNDWIRE_ANSWER_MIN_SUPPORT`, 0.42 by default. Otherwise INVALID_ARGUMENT.
     """
     grounding: _answer_pb2.GroundingPolicy.ValueType
     """Optional. What becomes of sentences of a chat model that no source supports; unset means that they are left out."""
@@ -551,23 +557,28 @@ class AskRequest(_message.Message):
         chunk_ids: _abc.Iterable[_builtins.str] | None = ...,
         max_answer_chars: _builtins.int | None = ...,
         include_hits: _builtins.bool = ...,
+        strictness: _builtins.float | None = ...,
         grounding: _answer_pb2.GroundingPolicy.ValueType = ...,
         keep_for: _duration_pb2.Duration | None = ...,
         user_id: _builtins.str = ...,
         new_session_on_topic_shift: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "expected_head", b"expected_head", "keep_for", b"keep_for", "max_answer_chars", b"max_answer_chars", "options", b"options"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "_strictness", b"_strictness", "expected_head", b"expected_head", "keep_for", b"keep_for", "max_answer_chars", b"max_answer_chars", "options", b"options", "strictness", b"strictness"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "chunk_ids", b"chunk_ids", "collection", b"collection", "expected_head", b"expected_head", "grounding", b"grounding", "include_hits", b"include_hits", "keep_for", b"keep_for", "max_answer_chars", b"max_answer_chars", "message_id", b"message_id", "new_session_on_topic_shift", b"new_session_on_topic_shift", "options", b"options", "question", b"question", "selected_text", b"selected_text", "session_id", b"session_id", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "_strictness", b"_strictness", "chunk_ids", b"chunk_ids", "collection", b"collection", "expected_head", b"expected_head", "grounding", b"grounding", "include_hits", b"include_hits", "keep_for", b"keep_for", "max_answer_chars", b"max_answer_chars", "message_id", b"message_id", "new_session_on_topic_shift", b"new_session_on_topic_shift", "options", b"options", "question", b"question", "selected_text", b"selected_text", "session_id", b"session_id", "strictness", b"strictness", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_head: _TypeAlias = _typing.Literal["expected_head"]  # noqa: Y015
     _WhichOneofArgType__expected_head: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head"]  # noqa: Y015
     _WhichOneofReturnType__max_answer_chars: _TypeAlias = _typing.Literal["max_answer_chars"]  # noqa: Y015
     _WhichOneofArgType__max_answer_chars: _TypeAlias = _typing.Literal["_max_answer_chars", b"_max_answer_chars"]  # noqa: Y015
+    _WhichOneofReturnType__strictness: _TypeAlias = _typing.Literal["strictness"]  # noqa: Y015
+    _WhichOneofArgType__strictness: _TypeAlias = _typing.Literal["_strictness", b"_strictness"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_head) -> _WhichOneofReturnType__expected_head | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_answer_chars) -> _WhichOneofReturnType__max_answer_chars | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__strictness) -> _WhichOneofReturnType__strictness | None: ...
 
 Global___AskRequest: _TypeAlias = AskRequest  # noqa: Y015
 

@@ -118,6 +118,7 @@ class Citation(_message.Message):
     VERDICT_FIELD_NUMBER: _builtins.int
     DOI_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
+    SUPPORT_SCORE_FIELD_NUMBER: _builtins.int
     marker: _builtins.int
     """Optional. Number in the answer's text, `[1]` and so on: unique, from 1 without gaps, in order of first
     use.
@@ -160,6 +161,10 @@ class Citation(_message.Message):
     """Optional. Digital object identifier, such as `10.1000/182`; from the document's metadata key `doi`."""
     url: _builtins.str
     """Optional. URL of the document: its metadata key `url`, or the source when that is a URL."""
+    support_score: _builtins.float
+    """Output only. How likely it is that the quote supports what it is cited for: 0.0 to 1.0, a probability from the
+    extractive generator.
+    """
     @_builtins.property
     def span(self) -> _span_pb2.Span:
         """Required. Where the quote stands in the canonical text of the document."""
@@ -205,10 +210,11 @@ class Citation(_message.Message):
         verdict: Global___CitationVerdict.ValueType = ...,
         doi: _builtins.str = ...,
         url: _builtins.str = ...,
+        support_score: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["date_created", b"date_created", "span", b"span"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_spans", b"answer_spans", "chapter", b"chapter", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "collection", b"collection", "creators", b"creators", "date_created", b"date_created", "document_id", b"document_id", "doi", b"doi", "generation", b"generation", "marker", b"marker", "page_numbers", b"page_numbers", "quote", b"quote", "quote_sha256", b"quote_sha256", "relevance_score", b"relevance_score", "section", b"section", "section_heading", b"section_heading", "source_uri", b"source_uri", "span", b"span", "title", b"title", "url", b"url", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_spans", b"answer_spans", "chapter", b"chapter", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "collection", b"collection", "creators", b"creators", "date_created", b"date_created", "document_id", b"document_id", "doi", b"doi", "generation", b"generation", "marker", b"marker", "page_numbers", b"page_numbers", "quote", b"quote", "quote_sha256", b"quote_sha256", "relevance_score", b"relevance_score", "section", b"section", "section_heading", b"section_heading", "source_uri", b"source_uri", "span", b"span", "support_score", b"support_score", "title", b"title", "url", b"url", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

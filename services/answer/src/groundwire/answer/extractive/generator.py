@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from groundwire.answer.evidence import Passage, Source, Statement
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.question import read_question
-from groundwire.answer.extractive.scoring import Scored, rarities, score_excerpts, scored_text, shortlist, support
+from groundwire.answer.extractive.scoring import Support, rarities, score_excerpts, scored_text, shortlist
 from groundwire.answer.extractive.selection import corroborations, select_excerpts
 from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
@@ -38,14 +38,19 @@ class ExtractiveGenerator:
         self._min_support = MIN_SUPPORT if min_support is None else min_support
         self._max_excerpts = max_excerpts
 
-    async def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
+    async def draft(
+        self, question: str, passages: Sequence[Passage], strictness: float | None = None
+    ) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield one batch, or nothing when the support is weak; see `groundwire.answer.ports.Generator`."""
         budget = request_context.current().budget
-        statements = await self._workers.run(budget, self._write, question, passages, budget)
+        least = self._min_support if strictness is None else strictness
+        statements = await self._workers.run(budget, self._write, question, passages, least, budget)
         if statements:
             yield statements
 
-    def _write(self, question_text: str, passages: Sequence[Passage], budget: Budget) -> list[Statement]:
+    def _write(
+        self, question_text: str, passages: Sequence[Passage], strictness: float, budget: Budget
+    ) -> list[Statement]:
         quotable = find_excerpts(passages)
         vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
         question = read_question(question_text, vocabulary)
@@ -55,23 +60,26 @@ class ExtractiveGenerator:
         query_vector = self._vectors.of_query(question_text, budget)
         vectors = self._vectors.of([scored_text(each) for each in excerpts], budget)
         scored = score_excerpts(question, excerpts, query_vector, vectors)
-        weights = rarities(question, excerpts)
-        if support(question, min(scored, key=Scored.order), weights) < self._min_support:
+        support = Support(question, scored)
+        lead, confidence = support.lead()
+        if confidence < strictness:
             return []
+        weights = rarities(question, excerpts)
         statements: list[Statement] = []
         previous = BlockKind.PROSE
-        for item in select_excerpts(scored, weights, self._max_excerpts):
+        for item in select_excerpts(lead, scored, weights, self._max_excerpts):
             excerpt = item.excerpt
             is_inline = excerpt.kind is BlockKind.PROSE and previous is BlockKind.PROSE
             sources = [
-                _source(each.passage, each.start, each.end) for each in (excerpt, *corroborations(excerpt, scored))
+                _source(each.excerpt.passage, each.excerpt.start, each.excerpt.end, support.of(each))
+                for each in (item, *corroborations(excerpt, scored))
             ]
             if excerpt.header is not None and not excerpt.is_whole:
-                sources.insert(1, _source(excerpt.passage, *excerpt.header))
+                sources.insert(1, _source(excerpt.passage, *excerpt.header, sources[0].support))
             statements.append(Statement(excerpt.text, tuple(sources), " " if is_inline else "\n"))
             previous = excerpt.kind
         return statements
 
 
-def _source(passage: Passage, start: int, end: int) -> Source:
-    return Source(passage, passage.span_of(start, end), passage.content[start:end])
+def _source(passage: Passage, start: int, end: int, support: float) -> Source:
+    return Source(passage, passage.span_of(start, end), passage.content[start:end], assessed=support)

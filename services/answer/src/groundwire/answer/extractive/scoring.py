@@ -13,7 +13,14 @@ from groundwire.answer.evidence import Markup
 from groundwire.answer.extractive.cues import definition_match, is_announcement, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt
 from groundwire.answer.extractive.question import Question, QuestionKind
-from groundwire.answer.extractive.weights import LABEL_WORDS, RANKING, SUPPORT
+from groundwire.answer.extractive.weights import (
+    LABEL_WORDS,
+    MAX_LEAD,
+    NEAR_DUPLICATE,
+    RANKING,
+    SUPPORT,
+    TESTED_PASSAGES,
+)
 from groundwire.answer.facts import FactKind, lacking, read
 from groundwire.answer.words import NEGATION, content_stems, words
 from groundwire.kernel.embedder import Vectors
@@ -41,6 +48,11 @@ class Scored:
 _IDENTIFIER = re.compile(r"\b[^\W_]+_\w+\b")
 _FACT_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME, QuestionKind.QUANTITY})
 _CLOSING = "\"')]\u201d\u2019"
+
+
+def resemble(one: Excerpt, other: Excerpt) -> bool:
+    """Tell whether two excerpts have nearly the same words, whatever their order."""
+    return len(one.stems & other.stems) >= NEAR_DUPLICATE * max(1, len(one.stems | other.stems))
 
 
 def scored_text(excerpt: Excerpt) -> str:
@@ -142,25 +154,56 @@ def _form_bonus(question: Question, excerpt: Excerpt) -> float:
             return bonus
 
 
-def support(question: Question, best: Scored, weights: Mapping[str, float]) -> float:
-    """Return the probability that the excerpt answers the question, in [0, 1].
+class Support:
+    """How likely excerpts answer a question: the probability of a logistic function, in [0, 1].
 
-    A logistic function of similarity, relevance, coverage and of what the question has and the passage lacks; how it
-    was fitted stands at `groundwire.answer.extractive.weights.SupportWeights`.
+    It is made of similarity, relevance, coverage, what the question has and the passage lacks, and how far the excerpt
+    leads those of other passages; how it was fitted stands at `groundwire.answer.extractive.weights.SupportWeights`.
     """
-    passage, text = best.excerpt.passage, best.excerpt.text
-    around = f"{passage.title} {passage.chapter} {passage.section_heading} {best.excerpt.about} {passage.content}"
-    here = frozenset(content_stems(around))
-    missing = {fact.kind for fact in lacking(read(question.text), [read(around)])}
-    lacks_identifier = any(name.casefold() not in around.casefold() for name in _IDENTIFIER.findall(question.text))
-    value = (
-        SUPPORT.bias
-        + SUPPORT.similarity * best.similarity
-        + SUPPORT.relevance * passage.relevance
-        + SUPPORT.coverage_around * covered(weights, here)
-        + SUPPORT.missing_number * bool(missing & {FactKind.NUMBER, FactKind.DATE})
-        + SUPPORT.missing_name * (FactKind.NAME in missing or lacks_identifier)
-        + SUPPORT.missing_negation * bool(NEGATION.search(question.text) and not NEGATION.search(text))
-        + SUPPORT.missing_kind * (question.kind in _FACT_KINDS and kind_match(question, text) < 0)
-    )
-    return 1.0 / (1.0 + math.exp(-value))
+
+    def __init__(self, question: Question, scored: Sequence[Scored]) -> None:
+        self._question = question
+        self._weights = rarities(question, [each.excerpt for each in scored])
+        self._reading = read(question.text)
+        self._is_negated = NEGATION.search(question.text) is not None
+        self._identifiers = _IDENTIFIER.findall(question.text)
+        best: dict[int, Scored] = {}
+        for item in sorted(scored, key=Scored.order):
+            best.setdefault(item.excerpt.passage.chunk_number, item)
+        self._best = list(best.values())[:TESTED_PASSAGES]
+        """The best excerpt of each of the best passages, best first."""
+
+    def lead(self) -> tuple[Scored, float]:
+        """Return the excerpt that answers most likely, of the best of each of the best passages, and its support."""
+        return max(((item, self.of(item)) for item in self._best), key=lambda pair: pair[1])
+
+    def of(self, item: Scored) -> float:
+        """Return the support of an excerpt."""
+        value = SUPPORT.bias + sum(getattr(SUPPORT, name) * share for name, share in self.parts(item).items())
+        return 1.0 / (1.0 + math.exp(-value))
+
+    @staticmethod
+    def _agree(one: Scored, other: Scored) -> bool:
+        """Tell whether two excerpts stand in one passage or say the same, so that neither makes the other doubtful."""
+        if one.excerpt.passage.chunk_number == other.excerpt.passage.chunk_number:
+            return True
+        is_negated = NEGATION.search(one.excerpt.text) is not None, NEGATION.search(other.excerpt.text) is not None
+        return is_negated[0] == is_negated[1] and resemble(one.excerpt, other.excerpt)
+
+    def parts(self, item: Scored) -> dict[str, float]:
+        """Return what the support of an excerpt is made of, by the name of its weight."""
+        question, passage, text = self._question, item.excerpt.passage, item.excerpt.text
+        around = f"{passage.title} {passage.chapter} {passage.section_heading} {item.excerpt.about} {passage.content}"
+        missing = {fact.kind for fact in lacking(self._reading, [read(around)])}
+        lacks_identifier = any(name.casefold() not in around.casefold() for name in self._identifiers)
+        rivals = [each.score for each in self._best if not self._agree(each, item)]
+        return {
+            "similarity": item.similarity,
+            "relevance": passage.relevance,
+            "coverage_around": covered(self._weights, frozenset(content_stems(around))),
+            "missing_number": float(bool(missing & {FactKind.NUMBER, FactKind.DATE})),
+            "missing_name": float(FactKind.NAME in missing or lacks_identifier),
+            "missing_negation": float(self._is_negated and not NEGATION.search(around)),
+            "missing_kind": float(question.kind in _FACT_KINDS and kind_match(question, text) < 0),
+            "lead": min(MAX_LEAD, item.score - max(rivals, default=item.score)),
+        }

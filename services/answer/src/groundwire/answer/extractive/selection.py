@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from groundwire.answer.extractive.excerpts import Excerpt
-from groundwire.answer.extractive.scoring import Scored, covered
+from groundwire.answer.extractive.scoring import Scored, covered, resemble
 from groundwire.answer.extractive.weights import (
     MAX_CORROBORATIONS,
     MAX_EXCERPTS,
-    NEAR_DUPLICATE,
     OTHER_PASSAGE_DROP,
     RANKING,
     SAME_PASSAGE_DROP,
@@ -18,25 +17,27 @@ from groundwire.kernel.sentences import BlockKind
 _ARTICLES = frozenset({"a", "an", "the"})
 
 
-def select_excerpts(scored: Sequence[Scored], weights: Mapping[str, float], limit: int = MAX_EXCERPTS) -> list[Scored]:
-    """Return 1 to `limit` excerpts in the order to be read, none for an empty input.
+def select_excerpts(
+    best: Scored, scored: Sequence[Scored], weights: Mapping[str, float], limit: int = MAX_EXCERPTS
+) -> list[Scored]:
+    """Return 1 to `limit` excerpts in the order to be read.
 
-    The best by score comes in first, further ones while they are close to it and say something else: more so in the
+    The best comes in first, further ones while they are close to it and say something else: more so in the
     passage of the best, and where they have words of the question that none chosen so far has. The best is read first,
     a sentence together with chosen sentences right before or after it; the others follow document by document, each in
     source order. Equal scores go by rank of the passage, then by place, so the choice is deterministic.
 
     Args:
-        scored: the excerpts.
+        best: the excerpt that leads the answer.
+        scored: the excerpts, the best among them.
         weights: the stems of the question with their rarities.
         limit: most excerpts to return.
     """
-    if not scored:
-        return []
-    best = min(scored, key=Scored.order)
     chosen = [best]
     # A whole list is an answer of its own, and none beside another.
-    others = [] if best.excerpt.is_whole else [each for each in scored if not each.excerpt.is_whole]
+    others = (
+        [] if best.excerpt.is_whole else [each for each in scored if each is not best and not each.excerpt.is_whole]
+    )
     while others and len(chosen) < limit:
         unmet = {stem: weight for stem, weight in weights.items() if not any(stem in c.excerpt.stems for c in chosen)}
         open_share = sum(unmet.values()) / sum(weights.values()) if unmet else 0.0
@@ -63,18 +64,18 @@ def select_excerpts(scored: Sequence[Scored], weights: Mapping[str, float], limi
     return [*lead, *rest]
 
 
-def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Excerpt]:
+def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Scored]:
     """Return at most `MAX_CORROBORATIONS` excerpts that say the same, one of each other document, best first.
 
     The same means the same words in the same order, whatever their endings, and the same negation: more sources make a
     claim surer (requirement S1-106). Small words count too: "under 5 kg" is not "over 5 kg", nor "may" "must".
     """
     said = _said(claim.text)
-    found: dict[str, Excerpt] = {}
+    found: dict[str, Scored] = {}
     for item in sorted(scored, key=Scored.order):
         document_id = item.excerpt.passage.document_id
         if document_id != claim.passage.document_id and _said(item.excerpt.text) == said:
-            found.setdefault(document_id, item.excerpt)
+            found.setdefault(document_id, item)
     return list(found.values())[:MAX_CORROBORATIONS]
 
 
@@ -96,7 +97,7 @@ def _says_the_same(one: Excerpt, other: Excerpt) -> bool:
         first, last = sorted((one, other), key=_source_position)
         if _source_position(last) < first.passage.span.start + first.end:
             return True  # one holds the other, or both share a sentence
-    return len(one.stems & other.stems) >= NEAR_DUPLICATE * max(1, len(one.stems | other.stems))
+    return resemble(one, other)
 
 
 def _source_position(excerpt: Excerpt) -> int:

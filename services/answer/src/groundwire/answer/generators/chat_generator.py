@@ -67,7 +67,12 @@ class ChatGenerator:
         self._max_drafts = max_drafts
         self._drafts = 0
 
-    async def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
+    async def draft(
+        self,
+        question: str,
+        passages: Sequence[Passage],
+        strictness: float | None = None,  # noqa: ARG002 - a model says itself when it does not know
+    ) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield the statements of the model as they come; see `groundwire.answer.ports.Generator`."""
         remaining_s = request_context.current().budget.remaining_s()
         limit = Budget(self._timeout_s if remaining_s is None else min(self._timeout_s, _SHARE * remaining_s))
