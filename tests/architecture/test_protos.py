@@ -41,13 +41,13 @@ CALLS = {
     "ServerService": "GetServerInfo",
     "AnswerService": """
         CreateSession GetSession ListSessions ListMessages EndSession DeleteSession DeleteSessions Ask AskStream
-        GetAnswer ListAnswers GroundText VerifyCitations""",
+        Converse GetAnswer ListAnswers GroundText VerifyCitations""",
 }
-STREAMED_REQUESTS = {"PutChunks", "UploadDocument"}
-STREAMED_RESPONSES = {"UploadDocument", "GetDocumentText", "AskStream"}
+STREAMED_REQUESTS = {"Converse", "PutChunks", "UploadDocument"}
+STREAMED_RESPONSES = {"UploadDocument", "GetDocumentText", "AskStream", "Converse"}
 LONG = {"PurgeDocuments", "Reindex", "Reembed", "CheckStore"}
 READS = re.compile(
-    r"Get|BatchGet|Read|List|Plan|Validate|Retrieve|BatchRetrieve|Expand|Parse|VerifyCitations|Ask|GroundText"
+    r"Get|BatchGet|Read|List|Plan|Validate|Retrieve|BatchRetrieve|Expand|Parse|VerifyCitations|Ask|Converse|GroundText"
 )
 UNUSUAL_NAMES = re.compile(r"(?:^|_)(?:avg|num)_|(?:[st]ed|ified)_time$|_at$|_date$")
 CHANGES_IN_A_HEADER = {"PutChunks": "header", "UploadDocument": "header"}

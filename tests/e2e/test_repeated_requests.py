@@ -26,7 +26,8 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.rpc.error_status import from_rpc_error
+from groundwire.kernel.errors import GroundwireError
+from groundwire.rpc.error_status import from_rpc_error, from_status
 from groundwire.rpc.methods import INFRASTRUCTURE, METHODS, is_read, work_of
 from tests.e2e.server import ServerProcess
 from tests.stubs import METHOD_PATHS, SERVICES, Stubs, by_id, by_source, put_chunks_messages
@@ -71,6 +72,7 @@ AFTER_A_DAY: Final[Mapping[str, str]] = {
     "DeleteSessions": "done anew",
     "Ask": "the first answer",  # it is kept with its session
     "AskStream": "the first answer",
+    "Converse": "the first answer",
 }
 """What a request gets that is repeated when its id has been forgotten."""
 WITHOUT_ID: Final[Mapping[str, str]] = {"CancelOperation": "the first answer", "DeleteOperation": "OPERATION_NOT_FOUND"}
@@ -131,6 +133,10 @@ def rows(stubs: Stubs) -> dict[str, Row]:  # noqa: C901 - one table
         own_id = message_id or str(uuid.uuid4())
         return answer_pb.AskRequest(question=question, session_id=session_id, message_id=own_id)
 
+    def conversation(asked: answer_pb.AskRequest) -> list[answer_pb.ConverseRequest]:
+        opening = answer_pb.ConverseOpening(session_id=asked.session_id)
+        return [answer_pb.ConverseRequest(opening=opening), answer_pb.ConverseRequest(ask=asked)]
+
     def ended_operation(name: str) -> str:
         begun = stubs.Reindex(maintenance_pb.ReindexRequest(collection=collection(name)))
         wait(stubs, begun.name)
@@ -166,7 +172,7 @@ def rows(stubs: Stubs) -> dict[str, Row]:  # noqa: C901 - one table
     of_chunk = {"key": metadata_value_pb2.MetadataValue(string_value="value")}
     (stays, ending, leaving, asking, streaming, beside) = [session(user_id="ann") for _ in range(6)]
     stubs.Ask(ask(leaving))
-    asked, streamed = ask(asking), ask(streaming)
+    asked, streamed, talking = ask(asking), ask(streaming), ask(session(user_id="ann"))
     cancelled, deleted = ended_operation("cancelling"), ended_operation("forgetting")
     of_user = [session(user_id="ben") for _ in range(2)]
     assert of_user[0] != of_user[1]
@@ -280,6 +286,11 @@ def rows(stubs: Stubs) -> dict[str, Row]:  # noqa: C901 - one table
             answer_pb.AskStreamRequest(ask=ask(streaming, "What pulls the sand?", streamed.message_id)),
             nothing,
         ),
+        "Converse": Row(
+            conversation(talking),
+            conversation(ask(talking.session_id, "What pulls the sand?", talking.message_id)),
+            nothing,
+        ),
         "CancelOperation": Row(operations_pb2.CancelOperationRequest(name=cancelled), None, nothing),
         "DeleteOperation": Row(operations_pb2.DeleteOperationRequest(name=deleted), None, nothing),
         "asked anew": Row(ask(beside), None, nothing),
@@ -292,11 +303,15 @@ def send(stubs: Stubs, method: str, request: Any, request_id: str) -> Any:
         return lasting(_answer(stubs, method, request, request_id))
     except grpc.RpcError as error:
         return from_rpc_error(error).reason
+    except GroundwireError as error:
+        return error.reason
 
 
 def _answer(stubs: Stubs, method: str, request: Any, request_id: str) -> Any:
     call = getattr(stubs, method)
-    holder = request[0].header if isinstance(request, list) else request
+    holder = request
+    if isinstance(request, list):
+        holder = request[0].opening if method == "Converse" else request[0].header
     if "request_id" in holder.DESCRIPTOR.fields_by_name:
         holder.request_id = request_id
     match method:
@@ -306,6 +321,11 @@ def _answer(stubs: Stubs, method: str, request: Any, request_id: str) -> Any:
             return call(iter(request)).result
         case "AskStream":
             return list(call(request))[-1].event.final.answer
+        case "Converse":
+            last = list(call(iter(request)))[-1]
+            if last.HasField("error"):
+                raise from_status(last.error)
+            return last.answer_event.final.answer
         case _:
             return call(request)
 
@@ -440,7 +460,7 @@ def test_a_repeated_request_gets_the_first_answer(played: Played, method: str, c
 @pytest.mark.parametrize("case", REPETITIONS)
 @pytest.mark.parametrize("method", AFTER_A_DAY)
 def test_another_body_under_the_same_id_is_refused(played: Played, method: str, case: str) -> None:
-    reused = "ALREADY_EXISTS" if method in {"Ask", "AskStream"} else "REQUEST_ID_REUSED"
+    reused = "ALREADY_EXISTS" if method in {"Ask", "AskStream", "Converse"} else "REQUEST_ID_REUSED"
     assert played.others[case][method] == reused
 
 

@@ -150,7 +150,7 @@ def test_the_limits_are_those_of_the_table() -> None:
 def test_what_neither_reads_nor_has_a_request_id_is_not_repeated() -> None:
     listed = methods(published("all"))
     once = {path.rpartition("/")[2] for path in listed if "retryPolicy" not in listed[path]}
-    assert once == {"PutChunks", "UploadDocument", "CancelOperation", "DeleteOperation"}
+    assert once == {"Converse", "PutChunks", "UploadDocument", "CancelOperation", "DeleteOperation"}
 
 
 def test_the_files_of_the_services_say_what_the_one_for_all_says() -> None:

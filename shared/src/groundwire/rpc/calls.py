@@ -351,8 +351,10 @@ class Call:
         """
         raw, self._first = self._first, None
         if raw is None:
+            # People think between two questions; what holds a conversation open has an end of its own.
+            idle_s = None if self.work is Work.CONVERSATION else self._idle_s
             try:
-                async with asyncio.timeout(self._idle_s) as limit:
+                async with asyncio.timeout(idle_s) as limit:
                     raw = await self.context.read()
             except TimeoutError as error:
                 _raise_idle(limit, error, "sent nothing", self._idle_s)

@@ -20,6 +20,8 @@ class Work(StrEnum):
     """Lasts as long as the client sends."""
     STREAM = "stream"
     """Lasts as long as the client reads."""
+    CONVERSATION = "conversation"
+    """Lasts as long as the client likes; most of the time nothing happens."""
     HEALTH = "health"
     """Asks for the health once; never refused."""
     WATCH = "watch"
@@ -38,6 +40,7 @@ CALL_LIMITS: Final[Mapping[Work, int]] = MappingProxyType(
         Work.WRITE: 64,
         Work.UPLOAD: 64,
         Work.STREAM: 64,
+        Work.CONVERSATION: 256,
         Work.WATCH: 1024,
         Work.REFLECTION: 16,
     }
@@ -85,6 +88,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "GetSession": Method(Work.READ),
         "ListSessions": Method(Work.READ),
         "ListMessages": Method(Work.READ),
+        "Converse": Method(Work.CONVERSATION, None),
         "GetAnswer": Method(Work.READ),
         "ListAnswers": Method(Work.READ),
         "VerifyCitations": Method(Work.READ),

@@ -2,7 +2,8 @@
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -261,6 +262,16 @@ AnswerEvent: TypeAlias = Retrieved | TextDelta | Cited | Heartbeat | Final
 
 Heartbeats come anywhere between the first and the last.
 """
+
+
+async def numbered(events: AsyncGenerator[AnswerEvent, None]) -> AsyncGenerator[tuple[int, AnswerEvent], None]:
+    """Yield the events of an answer with their numbers, from 1; heartbeats have 0."""
+    sequence = 0
+    async with aclosing(events):
+        async for event in events:
+            is_heartbeat = isinstance(event, Heartbeat)
+            sequence += not is_heartbeat
+            yield 0 if is_heartbeat else sequence, event
 
 
 def replayed(answer: Answer) -> Iterator[AnswerEvent]:

@@ -97,6 +97,7 @@ def build(
         page_tokens=PageTokens(secrets.token_bytes(_KEY_BYTES)),
         idle_timeout=timedelta(seconds=settings.session_idle_s),
         max_question_chars=settings.max_question_chars,
+        heartbeat_s=settings.heartbeat_s,
     )
     return AnswerService(servicer, SessionSweeper(Sessions(catalog, time).expire))
 

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,6 +26,7 @@ from groundwire.answer.answers import (
     Timings,
 )
 from groundwire.answer.ask import AskedQuestion
+from groundwire.answer.conversing import Asked, Cancel, ConversationRequest, Refused
 from groundwire.answer.facts import Discrepancy
 from groundwire.answer.ground_text import CitedClaim, GroundedText, WrittenText
 from groundwire.answer.grounding.grounder import BoundSource
@@ -353,6 +354,29 @@ def parse_stream_request(request: pb.AskStreamRequest, max_question_chars: int) 
     except InvalidRequestError as error:
         below = [FieldViolation(f"ask.{each.field}", each.description) for each in error.violations]
         raise InvalidRequestError(below) from error
+
+
+async def parse_conversation(
+    requests: AsyncIterator[pb.ConverseRequest], session_id: str, max_question_chars: int
+) -> AsyncIterator[ConversationRequest]:
+    """Yield what a client says in a conversation; what breaks a rule comes as Refused."""
+    async for request in requests:
+        match request.WhichOneof("request"):
+            case "cancel":
+                yield Cancel(request.cancel.message_id.lower())
+            case "ask":
+                ask = pb.AskStreamRequest(ask=request.ask)
+                try:
+                    if ask.ask.session_id.lower() not in {"", session_id}:
+                        raise InvalidRequestError.of("ask.session_id", "is not that of the stream")
+                    ask.ask.session_id = session_id
+                    yield Asked(parse_stream_request(ask, max_question_chars), expected_head(ask.ask))
+                except InvalidRequestError as error:
+                    yield Refused(request.ask.message_id, error)
+            case "opening":
+                yield Refused("", InvalidRequestError.of("opening", "must be the first message, once"))
+            case _:
+                yield Refused("", InvalidRequestError.of("request", "is missing"))
 
 
 def expected_head(request: pb.AskRequest) -> str | None:

@@ -1,27 +1,42 @@
 """gRPC edge of the answer service."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from google.protobuf.message import Message
 
 from groundwire.answer import messages
-from groundwire.answer.answers import Answer, AnswerEvent, Final, Heartbeat
+from groundwire.answer.answers import Answer, AnswerEvent, Final, numbered
 from groundwire.answer.ask import Answerer, AskedQuestion
+from groundwire.answer.conversing import (
+    Answering,
+    Asked,
+    Cancelled,
+    Conversation,
+    ConversationEvent,
+    Failed,
+    Quiet,
+)
 from groundwire.answer.ground_text import TextGrounder
 from groundwire.answer.kept_answers import get_answer, list_answers
 from groundwire.answer.ports import Library
-from groundwire.answer.sessions import SessionStore, create_session, once, start_session
+from groundwire.answer.sessions import SessionStore, create_session, once, open_session, start_session
 from groundwire.answer.verification import verify_citations
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.identifiers import parse_uuid
 from groundwire.rpc import request_context
+from groundwire.rpc.calls import as_groundwire_error
+from groundwire.rpc.error_status import to_status
+from groundwire.rpc.methods import CALL_LIMITS, DeadlineTable, Work
 from groundwire.rpc.pagination import PageTokens, page_size
 from groundwire.rpc.request_context import request_key
 
@@ -40,6 +55,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         page_tokens: PageTokens,
         idle_timeout: timedelta,
         max_question_chars: int,
+        heartbeat_s: float,
     ) -> None:
         self._answerer = answerer
         self._text_grounder = text_grounder
@@ -49,6 +65,9 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         self._page_tokens = page_tokens
         self._idle_timeout = idle_timeout
         self._max_question_chars = max_question_chars
+        self._heartbeat_s = heartbeat_s
+        # As many as calls that search, but apart: who talks must not crowd out who searches.
+        self._questions_of_streams = asyncio.Semaphore(CALL_LIMITS[Work.SEARCH])
 
     async def CreateSession(self, request: pb.CreateSessionRequest, _context: Any) -> pb.CreateSessionResponse:  # noqa: N802 - name of the contract
         """Start a session."""
@@ -140,18 +159,50 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     ) -> AsyncGenerator[pb.AskStreamResponse, None]:
         """Answer a question, event by event."""
         ask = messages.parse_stream_request(request, self._max_question_chars)
-        after = request.after_sequence
-        async with aclosing(self._events(ask, messages.expected_head(request.ask), is_resumed=after > 0)) as events:
-            sequence = 0
-            async for event in events:
-                if isinstance(event, Heartbeat):
-                    yield messages.to_stream_response(0, event)
-                    continue
-                sequence += 1
-                if sequence > after:
-                    yield messages.to_stream_response(sequence, event)
+        after, sequence = request.after_sequence, 0
+        events = self._events(ask, messages.expected_head(request.ask), is_resumed=after > 0)
+        async with aclosing(numbered(events)) as pairs:
+            async for number, event in pairs:
+                sequence = max(sequence, number)
+                if number == 0 or number > after:
+                    yield messages.to_stream_response(number, event)
         if sequence < after:
             raise InvalidRequestError.of("after_sequence", f"the answer has {sequence} events")
+
+    async def Converse(  # noqa: N802 - the same
+        self, requests: AsyncIterator[pb.ConverseRequest], context: Any
+    ) -> AsyncGenerator[pb.ConverseResponse, None]:
+        """Answer questions of a session as they come."""
+        incoming, tenant = aiter(requests), _tenant()
+        first = await anext(incoming, None)
+        if first is None or not first.HasField("opening"):
+            raise InvalidRequestError.of("opening", "must be the first message")
+        if first.opening.HasField("create"):
+            session_id = (await self.CreateSession(first.opening.create, context)).session.session_id
+        else:
+            session_id = parse_uuid(first.opening.session_id, "opening.session_id")
+        opened = await open_session(self._sessions, tenant, session_id)
+        yield pb.ConverseResponse(session=messages.to_session(opened, brief=True))
+        conversation = Conversation(
+            self._answer_of_stream,
+            lambda: open_session(self._sessions, tenant, session_id),
+            at_a_time=self._questions_of_streams,
+            limit_s=DeadlineTable().limit_s("AskStream"),
+            heartbeat_s=self._heartbeat_s,
+        )
+        parsed = messages.parse_conversation(incoming, session_id, self._max_question_chars)
+        async with aclosing(conversation.run(parsed)) as events:
+            async for event in events:
+                yield _to_converse_response(event)
+        if first.opening.end_session_on_close:
+            await self._sessions.end(tenant, session_id)
+
+    async def _answer_of_stream(self, asked: Asked, budget: Budget) -> AsyncGenerator[AnswerEvent, None]:
+        """Yield the events of an answer, in a task of its own."""
+        request_context.bind(replace(request_context.current(), budget=budget))
+        async with aclosing(self._events(asked.question, asked.expected_head)) as events:
+            async for event in events:
+                yield event
 
     async def GetAnswer(self, request: pb.GetAnswerRequest, _context: Any) -> pb.GetAnswerResponse:  # noqa: N802 - the same
         """Return an answer that is kept."""
@@ -197,6 +248,19 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
 def _tenant() -> str:
     return request_context.current().tenant
+
+
+def _to_converse_response(event: ConversationEvent) -> pb.ConverseResponse:
+    match event:
+        case Answering(message_id, sequence, happened):
+            return pb.ConverseResponse(message_id=message_id, answer_event=messages.to_event(sequence, happened))
+        case Failed(message_id, error):
+            status = to_status(as_groundwire_error(error, "Converse"))
+            return pb.ConverseResponse(message_id=message_id, error=status)
+        case Cancelled(message_id):
+            return pb.ConverseResponse(message_id=message_id, cancelled=pb.QuestionCancelled())
+        case Quiet():
+            return pb.ConverseResponse(heartbeat=pb.ConverseHeartbeat())
 
 
 def _encoded(message: Message) -> bytes:

@@ -12,6 +12,7 @@ import structlog
 from groundwire.answer.answers import Answer, FinishReason
 from groundwire.answer.ports import Library
 from groundwire.kernel.clock import whole_milliseconds
+from groundwire.kernel.errors import SessionExpiredError
 from groundwire.kernel.exactly_once import Receipt, answered_once_async
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.kernel.session import CLOSED_STATES, MAX_TRANSITIONS, WINDOW_MESSAGES, Role, SessionState, Transition
@@ -342,6 +343,19 @@ async def create_session(
     """
     await library.profile_of(tenant, session.collection)
     return await sessions.create(tenant, session, receipt)
+
+
+async def open_session(sessions: SessionStore, tenant: str, session_id: str) -> Session:
+    """Return a session that takes questions.
+
+    Raises:
+        SessionNotFoundError: there is no such session.
+        SessionExpiredError: it was idle for too long or was ended.
+    """
+    session = await sessions.get(tenant, session_id)
+    if session.is_closed:
+        raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session_id)
+    return session
 
 
 async def once(

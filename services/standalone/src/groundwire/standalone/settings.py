@@ -49,6 +49,7 @@ class ServerSettings(BaseSettings):
     max_write_calls: int = Field(default=CALL_LIMITS[Work.WRITE], ge=1)
     max_upload_calls: int = Field(default=CALL_LIMITS[Work.UPLOAD], ge=1)
     max_stream_calls: int = Field(default=CALL_LIMITS[Work.STREAM], ge=1)
+    max_conversation_calls: int = Field(default=CALL_LIMITS[Work.CONVERSATION], ge=1)
     first_message_s: float = Field(default=FIRST_MESSAGE_S, gt=0)
     stream_idle_s: float = Field(default=STREAM_IDLE_S, gt=0)
     drain_s: float = Field(default=20.0, ge=0)

@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.rpc import status_pb2 as _status_pb2
 from groundwire.api.answer.v1 import answer_pb2 as _answer_pb2
 from groundwire.api.answer.v1 import citation_pb2 as _citation_pb2
 from groundwire.api.answer.v1 import grounding_pb2 as _grounding_pb2
@@ -846,6 +847,190 @@ class FinalEvent(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FinalEvent: _TypeAlias = FinalEvent  # noqa: Y015
+
+@_typing.final
+class ConverseRequest(_message.Message):
+    """Request of `AnswerService.Converse`: one message of the client."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPENING_FIELD_NUMBER: _builtins.int
+    ASK_FIELD_NUMBER: _builtins.int
+    CANCEL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def opening(self) -> Global___ConverseOpening:
+        """Opens the stream."""
+
+    @_builtins.property
+    def ask(self) -> Global___AskRequest:
+        """Asks a question, as `Ask` does; at most 16 wait for their turn. `session_id` may be empty or that of the stream."""
+
+    @_builtins.property
+    def cancel(self) -> Global___CancelQuestion:
+        """Cancels a question."""
+
+    def __init__(
+        self,
+        *,
+        opening: Global___ConverseOpening | None = ...,
+        ask: Global___AskRequest | None = ...,
+        cancel: Global___CancelQuestion | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask", "cancel", b"cancel", "opening", b"opening", "request", b"request"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask", "cancel", b"cancel", "opening", b"opening", "request", b"request"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["opening", "ask", "cancel"]  # noqa: Y015
+    _WhichOneofArgType_request: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_request) -> _WhichOneofReturnType_request | None: ...
+
+Global___ConverseRequest: _TypeAlias = ConverseRequest  # noqa: Y015
+
+@_typing.final
+class ConverseOpening(_message.Message):
+    """Beginning of a conversation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CREATE_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    END_SESSION_ON_CLOSE_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """In this one, a UUID."""
+    end_session_on_close: _builtins.bool
+    """Optional. Ends the session when the client closes its side. After a broken connection it stays as it is, so that
+    another stream can go on with it.
+    """
+    @_builtins.property
+    def create(self) -> Global___CreateSessionRequest:
+        """In a new session."""
+
+    def __init__(
+        self,
+        *,
+        create: Global___CreateSessionRequest | None = ...,
+        session_id: _builtins.str = ...,
+        end_session_on_close: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create", b"create", "session", b"session", "session_id", b"session_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create", b"create", "end_session_on_close", b"end_session_on_close", "session", b"session", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_session: _TypeAlias = _typing.Literal["create", "session_id"]  # noqa: Y015
+    _WhichOneofArgType_session: _TypeAlias = _typing.Literal["session", b"session"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_session) -> _WhichOneofReturnType_session | None: ...
+
+Global___ConverseOpening: _TypeAlias = ConverseOpening  # noqa: Y015
+
+@_typing.final
+class CancelQuestion(_message.Message):
+    """A question that is to be answered no further."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    message_id: _builtins.str
+    """Required. `message_id` of the question. One that has its answer, or never came, is no error."""
+    def __init__(
+        self,
+        *,
+        message_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message_id", b"message_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelQuestion: _TypeAlias = CancelQuestion  # noqa: Y015
+
+@_typing.final
+class ConverseResponse(_message.Message):
+    """Response of `AnswerService.Converse`, at most 4 MiB: something that happened."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
+    ANSWER_EVENT_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    CANCELLED_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_FIELD_NUMBER: _builtins.int
+    message_id: _builtins.str
+    """Question that it happened to, by its `message_id`; empty for `session` and `heartbeat`."""
+    @_builtins.property
+    def session(self) -> _session_pb2.Session:
+        """The stream is open, in this session; comes first, once."""
+
+    @_builtins.property
+    def answer_event(self) -> Global___AnswerEvent:
+        """An event of the answer, as `AskStream` sends it; `final` is the last one about the question."""
+
+    @_builtins.property
+    def error(self) -> _status_pb2.Status:
+        """Why the question has no answer; the last one about the question."""
+
+    @_builtins.property
+    def cancelled(self) -> Global___QuestionCancelled:
+        """The question was cancelled; the last one about the question."""
+
+    @_builtins.property
+    def heartbeat(self) -> Global___ConverseHeartbeat:
+        """Nothing happened for a while, and the stream is there."""
+
+    def __init__(
+        self,
+        *,
+        message_id: _builtins.str = ...,
+        session: _session_pb2.Session | None = ...,
+        answer_event: Global___AnswerEvent | None = ...,
+        error: _status_pb2.Status | None = ...,
+        cancelled: Global___QuestionCancelled | None = ...,
+        heartbeat: Global___ConverseHeartbeat | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_event", b"answer_event", "cancelled", b"cancelled", "error", b"error", "event", b"event", "heartbeat", b"heartbeat", "session", b"session"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_event", b"answer_event", "cancelled", b"cancelled", "error", b"error", "event", b"event", "heartbeat", b"heartbeat", "message_id", b"message_id", "session", b"session"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session", "answer_event", "error", "cancelled", "heartbeat"]  # noqa: Y015
+    _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
+
+Global___ConverseResponse: _TypeAlias = ConverseResponse  # noqa: Y015
+
+@_typing.final
+class QuestionCancelled(_message.Message):
+    """A question was cancelled. What there was of its answer is kept as `MESSAGE_STATE_ABANDONED`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QuestionCancelled: _TypeAlias = QuestionCancelled  # noqa: Y015
+
+@_typing.final
+class ConverseHeartbeat(_message.Message):
+    """A stream is there."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConverseHeartbeat: _TypeAlias = ConverseHeartbeat  # noqa: Y015
 
 @_typing.final
 class GetAnswerRequest(_message.Message):

@@ -89,6 +89,11 @@ class AnswerServiceStub:
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamResponse.FromString,
                 _registered_method=True)
+        self.Converse = channel.stream_stream(
+                '/groundwire.api.answer.v1.AnswerService/Converse',
+                request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConverseRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConverseResponse.FromString,
+                _registered_method=True)
         self.GetAnswer = channel.unary_unary(
                 '/groundwire.api.answer.v1.AnswerService/GetAnswer',
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GetAnswerRequest.SerializeToString,
@@ -203,6 +208,21 @@ class AnswerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Converse(self, request_iterator, context):
+        """Talks in a session: questions come in, and what happens to them goes out. The first message opens a session or
+        continues one, and the first response is that session. Questions are answered one after the other in their order; one
+        that cannot be answered is an `error` and not the end of the stream. `cancel` stops a question, wherever it is. When
+        nothing happens for a while a heartbeat comes. The stream ends when the client closes its side and every question
+        has had its answer.
+
+        Errors that end the stream: those of `CreateSession` and `GetSession` for the first message, INVALID_ARGUMENT for
+        another first message, and FAILED_PRECONDITION with SESSION_EXPIRED or NOT_FOUND with SESSION_NOT_FOUND soon after
+        the session is closed or deleted while no question is being answered.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetAnswer(self, request, context):
         """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count as
         activity. Errors: NOT_FOUND when the session has no such answer.
@@ -285,6 +305,11 @@ def add_AnswerServiceServicer_to_server(servicer, server):
                     servicer.AskStream,
                     request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamResponse.SerializeToString,
+            ),
+            'Converse': grpc.stream_stream_rpc_method_handler(
+                    servicer.Converse,
+                    request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConverseRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConverseResponse.SerializeToString,
             ),
             'GetAnswer': grpc.unary_unary_rpc_method_handler(
                     servicer.GetAnswer,
@@ -560,6 +585,33 @@ class AnswerService:
             '/groundwire.api.answer.v1.AnswerService/AskStream',
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamRequest.SerializeToString,
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Converse(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/groundwire.api.answer.v1.AnswerService/Converse',
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConverseRequest.SerializeToString,
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConverseResponse.FromString,
             options,
             channel_credentials,
             insecure,

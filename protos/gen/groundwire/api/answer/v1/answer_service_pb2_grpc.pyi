@@ -82,6 +82,17 @@ class AnswerServiceStub:
 
     Errors: those of `Ask`, also after the first event.
     """
+    Converse: _grpc.StreamStreamMultiCallable[_answer_service_pb2.ConverseRequest, _answer_service_pb2.ConverseResponse]
+    """Talks in a session: questions come in, and what happens to them goes out. The first message opens a session or
+    continues one, and the first response is that session. Questions are answered one after the other in their order; one
+    that cannot be answered is an `error` and not the end of the stream. `cancel` stops a question, wherever it is. When
+    nothing happens for a while a heartbeat comes. The stream ends when the client closes its side and every question
+    has had its answer.
+
+    Errors that end the stream: those of `CreateSession` and `GetSession` for the first message, INVALID_ARGUMENT for
+    another first message, and FAILED_PRECONDITION with SESSION_EXPIRED or NOT_FOUND with SESSION_NOT_FOUND soon after
+    the session is closed or deleted while no question is being answered.
+    """
     GetAnswer: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.GetAnswerRequest, _answer_service_pb2.GetAnswerResponse]
     """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count as
     activity. Errors: NOT_FOUND when the session has no such answer.
@@ -155,6 +166,17 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     add up to. Text of a chat model is sent sentence by sentence, each after it was compared with the sources.
 
     Errors: those of `Ask`, also after the first event.
+    """
+    Converse: _aio.StreamStreamMultiCallable[_answer_service_pb2.ConverseRequest, _answer_service_pb2.ConverseResponse]  # type: ignore[assignment]
+    """Talks in a session: questions come in, and what happens to them goes out. The first message opens a session or
+    continues one, and the first response is that session. Questions are answered one after the other in their order; one
+    that cannot be answered is an `error` and not the end of the stream. `cancel` stops a question, wherever it is. When
+    nothing happens for a while a heartbeat comes. The stream ends when the client closes its side and every question
+    has had its answer.
+
+    Errors that end the stream: those of `CreateSession` and `GetSession` for the first message, INVALID_ARGUMENT for
+    another first message, and FAILED_PRECONDITION with SESSION_EXPIRED or NOT_FOUND with SESSION_NOT_FOUND soon after
+    the session is closed or deleted while no question is being answered.
     """
     GetAnswer: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.GetAnswerRequest, _answer_service_pb2.GetAnswerResponse]  # type: ignore[assignment]
     """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count as
@@ -280,6 +302,23 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         add up to. Text of a chat model is sent sentence by sentence, each after it was compared with the sources.
 
         Errors: those of `Ask`, also after the first event.
+        """
+
+    @_abc_1.abstractmethod
+    def Converse(
+        self,
+        request_iterator: _MaybeAsyncIterator[_answer_service_pb2.ConverseRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_answer_service_pb2.ConverseResponse], _abc.AsyncIterator[_answer_service_pb2.ConverseResponse]]:
+        """Talks in a session: questions come in, and what happens to them goes out. The first message opens a session or
+        continues one, and the first response is that session. Questions are answered one after the other in their order; one
+        that cannot be answered is an `error` and not the end of the stream. `cancel` stops a question, wherever it is. When
+        nothing happens for a while a heartbeat comes. The stream ends when the client closes its side and every question
+        has had its answer.
+
+        Errors that end the stream: those of `CreateSession` and `GetSession` for the first message, INVALID_ARGUMENT for
+        another first message, and FAILED_PRECONDITION with SESSION_EXPIRED or NOT_FOUND with SESSION_NOT_FOUND soon after
+        the session is closed or deleted while no question is being answered.
         """
 
     @_abc_1.abstractmethod

@@ -1,0 +1,218 @@
+"""A conversation on one stream: questions come in and are answered one after the other; what happens to them goes out.
+
+A question that cannot be answered is something that happens, not the end of the stream.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from groundwire.answer.answers import AnswerEvent, numbered
+from groundwire.answer.ask import AskedQuestion
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import DeadlineError, OverloadedError
+
+_MOST_WAITING: Final = 16
+"""Questions of one stream that may wait for their turn."""
+_MOST_UNSENT: Final = 16
+"""Events that wait for a slow client before the work on its answer waits as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, and the head that the session must have; None for any."""
+
+    question: AskedQuestion
+    expected_head: str | None = None
+
+    @property
+    def message_id(self) -> str:
+        """Return the id of the question."""
+        return self.question.message_id
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A question that breaks a rule."""
+
+    message_id: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """The question of this id is to be answered no further."""
+
+    message_id: str
+
+
+ConversationRequest: TypeAlias = Asked | Refused | Cancel
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """An event of the answer to a question, numbered from 1; heartbeats have 0."""
+
+    message_id: str
+    sequence: int
+    event: AnswerEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A question has no answer; the last that is said about it."""
+
+    message_id: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A question was cancelled; the last that is said about it."""
+
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """Nothing has happened for a while."""
+
+
+ConversationEvent: TypeAlias = Answering | Failed | Cancelled | Quiet
+Answer: TypeAlias = Callable[[Asked, Budget], AsyncGenerator[AnswerEvent, None]]
+"""Makes the events of an answer, in the task of its question; what it does ends with the budget."""
+
+
+class Conversation:
+    """One stream, from its first question to its end.
+
+    Args:
+        answer: answers a question.
+        check: raises when the session takes no more questions; called when nothing happens.
+        at_a_time: places for questions of all streams that are answered at a time.
+        limit_s: time limit of a question, its wait for a place included.
+        heartbeat_s: seconds without an event until `Quiet` is one.
+    """
+
+    def __init__(
+        self,
+        answer: Answer,
+        check: Callable[[], Awaitable[object]],
+        *,
+        at_a_time: asyncio.Semaphore,
+        limit_s: float | None,
+        heartbeat_s: float,
+    ) -> None:
+        self._answer = answer
+        self._check = check
+        self._at_a_time = at_a_time
+        self._limit_s = limit_s
+        self._heartbeat_s = heartbeat_s
+        self._waiting: deque[Asked | Refused] = deque()
+        self._arrived = asyncio.Event()
+        self._is_over = False
+        self._current: tuple[str, asyncio.Task[None]] | None = None
+        self._events: asyncio.Queue[ConversationEvent | None] = asyncio.Queue(_MOST_UNSENT)
+
+    async def run(self, requests: AsyncIterator[ConversationRequest]) -> AsyncGenerator[ConversationEvent, None]:
+        """Yield what happens until the requests end and all questions are answered.
+
+        Close the generator (`contextlib.aclosing`) to stop the work.
+
+        Raises:
+            GroundwireError: what the requests raise, or `check` when nothing is being answered.
+        """
+        reading = asyncio.create_task(self._read(requests))
+        answering = asyncio.create_task(self._answer_all())
+        try:
+            while True:
+                try:
+                    # Not `wait_for`, which loses a cancellation that comes together with an event.
+                    async with asyncio.timeout(self._heartbeat_s):
+                        event = await self._events.get()
+                except TimeoutError:
+                    if self._current is None:
+                        await self._check()
+                    event = Quiet()
+                if event is None:
+                    break
+                yield event
+            await reading  # raises what ended it
+        finally:
+            for task in (reading, answering):
+                task.cancel()
+            await asyncio.gather(reading, answering, return_exceptions=True)
+
+    async def _read(self, requests: AsyncIterator[ConversationRequest]) -> None:
+        try:
+            async for request in requests:
+                if isinstance(request, Cancel):
+                    await self._cancel(request.message_id)
+                elif len(self._waiting) < _MOST_WAITING:
+                    self._waiting.append(request)
+                else:
+                    error = OverloadedError(
+                        f"{_MOST_WAITING} questions of the stream wait already", limit=_MOST_WAITING
+                    )
+                    await self._events.put(Failed(request.message_id, error))
+                self._arrived.set()
+        finally:
+            self._is_over = True
+            self._arrived.set()
+
+    async def _cancel(self, message_id: str) -> None:
+        """Cancel a question wherever it is; one that was answered or never came is no error, because they may cross."""
+        if self._current is not None and self._current[0] == message_id:
+            self._current[1].cancel()
+            return
+        waiting = next((each for each in self._waiting if each.message_id == message_id), None)
+        if waiting is not None:
+            self._waiting.remove(waiting)
+            await self._events.put(Cancelled(message_id))
+
+    async def _answer_all(self) -> None:
+        while self._waiting or not self._is_over:
+            if not self._waiting:
+                self._arrived.clear()
+                await self._arrived.wait()
+                continue
+            request = self._waiting.popleft()
+            if isinstance(request, Refused):
+                await self._events.put(Failed(request.message_id, request.error))
+                continue
+            task = asyncio.create_task(self._answer_one(request))
+            self._current = request.message_id, task
+            try:
+                # Not `await task`: that could not tell a cancelled question from the end of the stream.
+                await asyncio.wait([task])
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                self._current = None
+            if task.cancelled():
+                await self._events.put(Cancelled(request.message_id))
+            elif (error := task.exception()) is not None:
+                await self._events.put(Failed(request.message_id, _as_exception(error)))
+        await self._events.put(None)
+
+    async def _answer_one(self, request: Asked) -> None:
+        budget = Budget(self._limit_s)
+        try:
+            async with (
+                asyncio.timeout(self._limit_s),
+                self._at_a_time,
+                aclosing(numbered(self._answer(request, budget))) as events,
+            ):
+                async for sequence, event in events:
+                    await self._events.put(Answering(request.message_id, sequence, event))
+        except TimeoutError as error:
+            raise DeadlineError("the time limit of the question has passed") from error
+        finally:
+            budget.cancel()  # work in threads stops within one batch
+
+
+def _as_exception(error: BaseException) -> Exception:
+    return error if isinstance(error, Exception) else RuntimeError(repr(error))
