@@ -31,6 +31,8 @@ class ScriptedModel:
     open: int = 0
     left: asyncio.Event = field(default_factory=asyncio.Event)
     port: int = 0
+    _opened: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _free: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def url(self) -> str:
@@ -38,6 +40,15 @@ class ScriptedModel:
 
     def says(self, *lines: str) -> None:
         self.write = lambda _: "\n".join(lines)
+
+    def let_go(self) -> None:
+        """End the chats that hang, without a word."""
+        self._free.set()
+
+    async def until_open(self, chats: int) -> None:
+        """Return when so many chats are open."""
+        async with self._opened:
+            await self._opened.wait_for(lambda: self.open >= chats)
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -70,6 +81,8 @@ class ScriptedModel:
     async def _chat(self, body: Body, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.requests.append(body)
         self.open += 1
+        async with self._opened:
+            self._opened.notify_all()
         try:
             if self.statuses:
                 writer.write(_response(self.statuses.pop(0), b'{"error": {"message": "no"}}'))
@@ -104,8 +117,13 @@ class ScriptedModel:
                 writer.write(_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
 
     async def _hang(self, reader: asyncio.StreamReader) -> None:
-        await reader.read(1)  # nothing comes until the client leaves
-        self.left.set()
+        leaving = asyncio.ensure_future(reader.read(1))  # nothing comes until the client leaves
+        freed = asyncio.ensure_future(self._free.wait())
+        await asyncio.wait({leaving, freed}, return_when=asyncio.FIRST_COMPLETED)
+        freed.cancel()
+        if leaving.done():
+            self.left.set()
+        leaving.cancel()
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundwire.answer import bootstrap as answer_bootstrap
-from groundwire.answer.settings import AnswerSettings
+from groundwire.answer.settings import AnswerSettings, ChatModel
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.catalog.database import Database
@@ -122,7 +122,12 @@ def text_of(number: int) -> str:
 
 @asynccontextmanager
 async def running(
-    folder: Path, *, vectors: str = "memory:", retrieve: RetrieveSettings | None = None
+    folder: Path,
+    *,
+    vectors: str = "memory:",
+    retrieve: RetrieveSettings | None = None,
+    answer: AnswerSettings | None = None,
+    chat_model: ChatModel | None = None,
 ) -> AsyncIterator[Limits]:
     """Give a server with all three services on loopback, wired as the embedded process is, default sizes."""
     model, engine = Brake(), Brake()
@@ -142,29 +147,30 @@ async def running(
         searching = retrieve_bootstrap.build(
             **parts, vectors=braked, settings=retrieve or RetrieveSettings(exact_chunks=0), workers=pools["query"]
         )
-        answer = answer_bootstrap.build(
+        answering = answer_bootstrap.build(
             **parts,
             retriever_stub=InProcessStub(searching.servicer),
-            settings=AnswerSettings(),
+            settings=answer or AnswerSettings(),
             workers=pools["answer"],
+            chat_model=chat_model,
         )
-        for part in (ingest, searching, answer):
+        for part in (ingest, searching, answering):
             part.start()
             stack.callback(part.close)
         server = GrpcServer(
             ServerOptions(listen="127.0.0.1:0", drain_notice_s=0),
-            [*ingest.services(), *searching.services(), *answer.services()],
+            [*ingest.services(), *searching.services(), *answering.services()],
         )
         port = await server.start()
         try:
-            async with _channel(port) as ingesting, _channel(port) as retrieving, _channel(port) as answering:
+            async with _channel(port) as to_ingest, _channel(port) as to_retrieve, _channel(port) as to_answer:
                 yield Limits(
                     catalog_file=folder / "catalog.db",
                     model=model,
                     engine=engine,
-                    ingest=Stubs(ingesting),
-                    retrieve=Stubs(retrieving),
-                    answer=Stubs(answering),
+                    ingest=Stubs(to_ingest),
+                    retrieve=Stubs(to_retrieve),
+                    answer=Stubs(to_answer),
                     embedder=embedder,
                 )
         finally:
