@@ -347,3 +347,38 @@ async def test_sentences_that_shuffle_the_words_of_their_sources_are_dropped(
     answer = await chat_rig().ask(_QUESTION)
     assert answer.content == "The red fox hunts at night. [1]"
     assert answer.generation.dropped_sentence_count == 2
+
+
+async def test_confidence_is_the_support_that_the_sources_give(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    rig = chat_rig()
+    model.says(_TRUE)
+    literal = await rig.ask(_QUESTION)
+    model.says("The red fox eats small mice at night [1].")
+    loose = await rig.ask(_QUESTION)
+    assert literal.confidence == literal.citations[0].support_score > 0.9
+    assert 0.5 < loose.citations[0].support_score < 0.9
+    assert loose.confidence < literal.confidence
+
+
+async def test_a_stream_that_broke_while_the_model_wrote_goes_on_by_the_numbers_of_its_events(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.says(f"{_TRUE} And")
+    model.ending = "hang"
+    rig = chat_rig(heartbeat_s=0.05)
+    ask = make_ask(_QUESTION, session_id=await rig.session())
+    numbers: list[tuple[str | None, int]] = []
+    async with aclosing(aiter(rig.stub.AskStream(pb.AskStreamRequest(ask=ask)))) as messages:
+        async for message in messages:
+            numbers.append((message.event.WhichOneof("event"), message.event.sequence))
+            if numbers[-1][0] == "heartbeat" and ("citation", 3) in numbers:
+                break
+    await asyncio.wait_for(model.left.wait(), 10)
+    assert {number for kind, number in numbers if kind == "heartbeat"} == {0}
+    kept = [each for each in numbers if each[0] != "heartbeat"]
+    assert kept == [("retrieved", 1), ("text_delta", 2), ("citation", 3)]
+    resumed = pb.AskStreamRequest(ask=ask, after_sequence=3)
+    (last,) = [message.event async for message in rig.stub.AskStream(resumed)]
+    assert (last.sequence, last.final.answer.content) == (4, _QUOTED)
+    assert last.final.answer.finish_reason == answer_pb2.FINISH_REASON_ABANDONED
+    assert len(model.requests) == 1
