@@ -19,7 +19,7 @@ from groundwire.ingest.chunking.ready_chunks import (
     rules_digest,
     unit_vectors,
 )
-from groundwire.ingest.ingesting import IngestOutcome, IngestRequest, IngestResult, Progress, Report, Stage
+from groundwire.ingest.ingesting import IngestOutcome, IngestRequest, IngestResult, Progress, Remarks, Report, Stage
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.parsing.source_text import SourceWarning
@@ -56,8 +56,7 @@ class IngestPlan:
     """What an ingest would do, and to how many chunks.
 
     `current` is the document that is there now. `chunks` stand in the order of the text, removed ones last.
-    `embedded` texts of `embedded_tokens` tokens would go through the model. The other counts are those of an
-    `IngestResult`.
+    `embedded` texts of `embedded_tokens` tokens would go through the model.
     """
 
     outcome: IngestOutcome
@@ -65,10 +64,7 @@ class IngestPlan:
     chunks: Sequence[PlannedChunk]
     embedded: int = 0
     embedded_tokens: int = 0
-    undersized: int = 0
-    beyond_model: int = 0
-    warnings: Mapping[SourceWarning, int] = field(default_factory=dict)
-    ignored: Sequence[str] = ()
+    remarks: Remarks = field(default_factory=Remarks)
 
     def count(self, change: PlannedChange) -> int:
         """Return the number of chunks with which this would happen."""
@@ -173,7 +169,7 @@ class DocumentIngest:
         settled = self.preparer.settled(under_way)
         if settled is not None:
             old = self._stored(request, settled.document)
-            return IngestPlan(settled.outcome, settled.document, planned_chunks(old, old), ignored=settled.ignored)
+            return IngestPlan(settled.outcome, settled.document, planned_chunks(old, old), remarks=settled.remarks)
         existing, embedder = under_way.existing, self.writer.embedder
         parsed = self.preparer.parse(under_way, budget)
         draft = drafted(under_way, parsed)
@@ -185,9 +181,7 @@ class DocumentIngest:
             chunks=planned_chunks(self._stored(request, existing) if existing else [], new),
             embedded=len(new_texts),
             embedded_tokens=sum(new_texts.values()),
-            undersized=sum(chunk.undersized for chunk in new),
-            beyond_model=embedder.beyond_model(new),
-            warnings=parsed.warnings,
+            remarks=Remarks(sum(chunk.undersized for chunk in new), embedder.beyond_model(new), parsed.warnings),
         )
 
     @contextmanager
@@ -211,7 +205,7 @@ class DocumentIngest:
                 request.tenant, request.collection, document.document_id, request.source_uri, moved_from
             )
             document = documents.get(request.tenant, request.collection, document.document_id)
-            return IngestResult(document, IngestOutcome.REUSED, ignored=request.without_effect(document))
+            return IngestResult(document, IngestOutcome.REUSED, remarks=request.without_effect(document))
         if request.source_version is not None and request.source_version != document.source_version:
             document = documents.raise_source_version(document, request.tenant, request.source_version)
         return IngestResult(document, IngestOutcome.UNCHANGED)

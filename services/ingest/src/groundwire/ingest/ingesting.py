@@ -73,8 +73,8 @@ class IngestRequest:
     chunking: ChunkingOverrides = field(default_factory=ChunkingOverrides)
     source_version: int | None = None
 
-    def without_effect(self, document: Document) -> tuple[str, ...]:
-        """Return the names of what the request says otherwise than the document that it becomes an alias of."""
+    def without_effect(self, document: Document) -> "Remarks":
+        """Return that what the request says otherwise than the document it becomes an alias of has no effect."""
         said = {
             "fields": self.fields is not None and self.fields != document.fields,
             "document_id": self.document_id not in {None, document.document_id},
@@ -82,24 +82,33 @@ class IngestRequest:
             "chunking": self.chunking != ChunkingOverrides(),
             "source_version": self.source_version is not None,
         }
-        return tuple(name for name, is_said in said.items() if is_said)
+        return Remarks(ignored=tuple(name for name, is_said in said.items() if is_said))
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What the caller should know of an ingest, done or planned.
+
+    `undersized` chunks are shorter than the minimum; of those `beyond_model` the vector ignores the end. `of_source`
+    counts what the source gave reason to. `ignored` names the fields of the request that had no effect.
+    """
+
+    undersized: int = 0
+    beyond_model: int = 0
+    of_source: Mapping[SourceWarning, int] = field(default_factory=dict)
+    ignored: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
     """What was done, and to how many chunks; `embedded` + `reused` are all of them when something was written.
 
-    `undersized` chunks are shorter than the minimum; of those `beyond_model` the vector ignores the end.
-    `skipped` chunks are not indexed because others have the same content. `warnings` counts what the source gave
-    reason to. `ignored` names the fields of the request that had no effect.
+    `skipped` chunks are not indexed because others have the same content.
     """
 
     document: Document
     outcome: IngestOutcome
     embedded: int = 0
     reused: int = 0
-    undersized: int = 0
-    beyond_model: int = 0
     skipped: int = 0
-    warnings: Mapping[SourceWarning, int] = field(default_factory=dict)
-    ignored: Sequence[str] = ()
+    remarks: Remarks = field(default_factory=Remarks)

@@ -162,7 +162,7 @@ class DocumentPreparer:
             return IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
         if reused is None:
             return None
-        return IngestResult(reused, IngestOutcome.REUSED, ignored=request.without_effect(reused))
+        return IngestResult(reused, IngestOutcome.REUSED, remarks=request.without_effect(reused))
 
     def unchanged(self, request: IngestRequest) -> IngestResult | None:
         """Return the result if the hash that the caller gives shows that there is nothing to do, without the bytes.

@@ -10,7 +10,7 @@ from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.generations import GenerationDraft, IndexMovedError, PendingGeneration
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.ingest.embedding import ChunkEmbedder, EmbeddedChunks
-from groundwire.ingest.ingesting import IngestOutcome, IngestResult, Progress, Report, Stage
+from groundwire.ingest.ingesting import IngestOutcome, IngestResult, Progress, Remarks, Report, Stage
 from groundwire.ingest.keyed_locks import Slots
 from groundwire.ingest.parsing.source_text import SourceWarning
 from groundwire.kernel.budget import Budget
@@ -146,10 +146,8 @@ class GenerationWriter:
                 outcome=IngestOutcome.REPLACED if pending.expected_generation else IngestOutcome.CREATED,
                 embedded=new_texts,
                 reused=len(draft.chunks) - new_texts,
-                undersized=sum(chunk.undersized for chunk in draft.chunks),
-                beyond_model=embedded.beyond_model,
                 skipped=sum(not (chunk.indexed or chunk.upper) for chunk in draft.chunks),
-                warnings=warnings,
+                remarks=Remarks(sum(chunk.undersized for chunk in draft.chunks), embedded.beyond_model, warnings),
             )
 
         made = self.documents.publish(pending, receipt and receipt.made_from(result_of), embedded.unstored)

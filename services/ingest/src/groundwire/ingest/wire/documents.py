@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from groundwire.api.common.v1 import document_format_pb2
 from groundwire.api.ingest.v1 import deletion_pb2, ingest_result_pb2, progress_pb2
@@ -11,7 +11,7 @@ from groundwire.catalog.deletions import Deletion
 from groundwire.ingest.changes import ChunkChange, DocumentChange, MetadataChange
 from groundwire.ingest.chunking.rules import ChunkingOverrides
 from groundwire.ingest.documents import IngestPlan, PlannedChange
-from groundwire.ingest.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult, Progress
+from groundwire.ingest.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult, Progress, Remarks
 from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.parsing.source_text import SourceWarning, check_size
 from groundwire.ingest.wire.checks import known, numbers_of
@@ -263,7 +263,7 @@ def to_plan_response(plan: IngestPlan) -> pb.PlanIngestResponse:
             for planned in plan.chunks[:MAX_PLANNED_CHUNKS]
         ],
         current=None if plan.current is None else to_document_message(plan.current),
-        warnings=to_warnings(plan.undersized, plan.beyond_model, plan.warnings, plan.ignored),
+        warnings=to_warnings(plan.remarks),
     )
 
 
@@ -279,18 +279,17 @@ def to_ingest_result(result: IngestResult) -> ingest_result_pb2.IngestResult:
             reused_embedding_count=result.reused if wrote else result.document.chunk_count,
             skipped_duplicate_count=result.skipped,
         ),
-        warnings=to_warnings(result.undersized, result.beyond_model, result.warnings, result.ignored),
+        warnings=to_warnings(result.remarks),
     )
 
 
-def to_warnings(
-    undersized: int, beyond_model: int, of_source: Mapping[SourceWarning, int], ignored: Sequence[str]
-) -> list[ingest_result_pb2.IngestWarning]:
-    """Return the messages of what the caller should know; the counts are those of an `IngestResult`."""
+def to_warnings(remarks: Remarks) -> list[ingest_result_pb2.IngestWarning]:
+    """Return the messages of what the caller should know."""
+    ignored = remarks.ignored
     counts = {
-        "CHUNK_UNDERSIZED": undersized,
-        "CHUNK_BEYOND_MODEL": beyond_model,
-        **{warning.value: count for warning, count in of_source.items()},
+        "CHUNK_UNDERSIZED": remarks.undersized,
+        "CHUNK_BEYOND_MODEL": remarks.beyond_model,
+        **{warning.value: count for warning, count in remarks.of_source.items()},
         "FIELD_IGNORED": len(ignored),
     }
     said = _WARNINGS | {"FIELD_IGNORED": f"the source is an alias now, so these have no effect: {', '.join(ignored)}"}
