@@ -10,7 +10,7 @@ from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.servicer.calls import CallParts, ExactlyOnce
-from groundwire.ingest.wire.documents import parse_ingest_document, to_ingest_result
+from groundwire.ingest.wire.documents import parse_ingest_document
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
 from groundwire.kernel.identifiers import RequestKey, parse_collection_name
@@ -31,13 +31,11 @@ def ingest_once(
     """Ingest a document, or return the first result of the same key; without a token of the write."""
     current = request_context.current()
     parsed, original = parse_ingest_document(request, current.tenant)
-    encoded = once.run(
+    return once.ingest(
         current.tenant,
         key,
         lambda receipt: documents.ingest(parsed, original, current.budget, lambda _: None, receipt),
-        lambda result: to_ingest_result(result).SerializeToString(deterministic=True),
     )
-    return ingest_result_pb2.IngestResult.FromString(encoded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,13 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.deletions import Deletions
 from groundwire.catalog.idempotency import Ledger, document_told_of
-from groundwire.ingest.wire.documents import to_deletion_receipt
+from groundwire.ingest.ingesting import IngestResult
+from groundwire.ingest.wire.documents import to_deletion_receipt, to_ingest_result
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.exactly_once import Receipt, answered_once
 from groundwire.kernel.identifiers import RequestKey
@@ -97,6 +99,15 @@ class ExactlyOnce:
             return stored[-1] if stored else self.ledger.record(tenant, key, encode(result), document_told_of(result))
 
         return answered_once(lambda: self.ledger.find(tenant, key), work_and_store)
+
+    def ingest(
+        self, tenant: str, key: RequestKey | None, work: Callable[[Receipt[IngestResult] | None], IngestResult]
+    ) -> ingest_result_pb2.IngestResult:
+        """Return the message of what an ingest did, or the one before it with the same key; see `run`."""
+        encoded = self.run(
+            tenant, key, work, lambda result: to_ingest_result(result).SerializeToString(deterministic=True)
+        )
+        return ingest_result_pb2.IngestResult.FromString(encoded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ import structlog
 from google.longrunning import operations_pb2
 from google.protobuf.message import Message
 
-from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.operations import Operation
@@ -23,7 +22,6 @@ from groundwire.ingest.wire.documents import (
     parse_ingest_document,
     parse_purge_filter,
     parse_staged,
-    to_ingest_result,
 )
 from groundwire.ingest.wire.operations import (
     MAX_FINDINGS,
@@ -120,13 +118,12 @@ class LongUseCases:
         """Ingest the document unless that was done before the process died, which must not be done a second time."""
         key = RequestKey(f"operation:{operation.operation_id}", operation.method, "")
         with self.uploads.kept(operation.tenant, operation.operation_id) as original:
-            encoded = self.parts.once.run(
+            result = self.parts.once.ingest(
                 operation.tenant,
                 key,
                 lambda receipt: self.documents.ingest(request, original, budget, report, receipt),
-                lambda result: to_ingest_result(result).SerializeToString(deterministic=True),
             )
-        response = ingest_pb.IngestDocumentResponse(result=ingest_result_pb2.IngestResult.FromString(encoded))
+        response = ingest_pb.IngestDocumentResponse(result=result)
         return self.parts.write_tokens.add(response, operation.collection, operation.tenant)
 
 

@@ -2,15 +2,16 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.documents import DocumentIngest
-from groundwire.ingest.ingesting import IngestRequest, IngestResult, Progress, Report, Stage
+from groundwire.ingest.ingesting import IngestRequest, Progress, Report, Stage
 from groundwire.ingest.servicer.calls import CallParts
 from groundwire.ingest.servicer.operation_runner import OperationRunner
 from groundwire.ingest.uploads import SYNC_EVERY_S, IncomingUpload, UploadReceiver
@@ -18,7 +19,6 @@ from groundwire.ingest.wire.documents import (
     header_bytes,
     header_differences,
     parse_upload_header,
-    to_ingest_result,
     to_progress,
     upload_key,
 )
@@ -152,7 +152,7 @@ class UploadStream:
         request = parse_upload_header(header, tenant, self.documents.preparer.max_bytes)
         upload_id = header.upload_id or str(uuid.uuid4())
         async with self.claims.hold(upload_id, tenant, budget) as claim:
-            known = await self.parts.pools.reads.run(budget, self._known_event, header, request, upload_id)
+            known = await self.parts.pools.reads.run(budget, self._known, header, request, upload_id)
             if known is not None:
                 yield _accepted(header.upload_id, header.total_bytes)
                 yield known
@@ -169,18 +169,10 @@ class UploadStream:
                             final = event
         yield final  # who has the result finds nothing left of the upload
 
-    def _known_event(
+    def _known(
         self, header: pb.UploadHeader, request: IngestRequest, upload_id: str
     ) -> pb.UploadDocumentResponse | None:
-        known = self._known(header, request, upload_id)
-        if known is None:
-            return None
-        if header.run_async:
-            return pb.UploadDocumentResponse(operation=self.operations.get(known.decode()))
-        return _result(self._with_token(known, request.collection))
-
-    def _known(self, header: pb.UploadHeader, request: IngestRequest, upload_id: str) -> bytes | None:
-        """Return the result, or with `run_async` the name of the operation, if it can be told without any part."""
+        """Return the result, or with `run_async` the operation, if it can be told without any part."""
         source_hash = request.source_hash or ""
         if header.upload_id:
             stored = self.uploads.find(request.tenant, upload_id, lambda first: header_differences(header, first))
@@ -189,12 +181,16 @@ class UploadStream:
         if not source_hash:
             return None
         earlier = self.parts.once.ledger.find(request.tenant, key)
-        if earlier is not None or header.upload_id or header.run_async:
-            return earlier
-        unchanged = self.documents.preparer.unchanged(request)
+        if earlier is not None and header.run_async:
+            return pb.UploadDocumentResponse(operation=self.operations.get(earlier.decode()))
+        if earlier is not None:
+            return self._answer(ingest_result_pb2.IngestResult.FromString(earlier), request.collection)
+        # Of an upload that goes on, bytes are here to be ingested; an operation is begun by the parts.
+        unchanged = None if header.upload_id or header.run_async else self.documents.preparer.unchanged(request)
         if unchanged is None:
             return None
-        return self.parts.once.run(request.tenant, key if header.request_id else None, lambda _: unchanged, _encode)
+        result = self.parts.once.ingest(request.tenant, key if header.request_id else None, lambda _: unchanged)
+        return self._answer(result, request.collection)
 
     @asynccontextmanager
     async def _opened(
@@ -235,15 +231,12 @@ class UploadStream:
             await reader.close()
 
     async def _ingest(self, arrival: _Arrival) -> Events:
-        def work(report: Callable[[Progress], None]) -> bytes:
-            return self._run(arrival, report)
-
         workers = self.parts.pools.of_document(arrival.header.total_bytes)
-        reported = workers.stream(arrival.budget, work, is_passing=lambda _: True)
+        reported = workers.stream(arrival.budget, partial(self._run, arrival), is_passing=lambda _: True)
         async with aclosing(reported) as events:
             async for event in events:
                 total = arrival.header.total_bytes
-                yield _progress(event, total) if isinstance(event, Progress) else _result(event)
+                yield _progress(event, total) if isinstance(event, Progress) else event
 
     async def _begin(self, arrival: _Arrival) -> Events:
         """Let an operation ingest what is here as a whole."""
@@ -261,25 +254,23 @@ class UploadStream:
 
         yield await self.parts.pools.reads.run(arrival.budget, begin)
 
-    def _run(self, arrival: _Arrival, report: Report) -> bytes:
+    def _run(self, arrival: _Arrival, report: Report) -> pb.UploadDocumentResponse:
         request = arrival.request
         with arrival.incoming.complete() as original:
             try:
-                answer = self.parts.once.run(
+                result = self.parts.once.ingest(
                     request.tenant,
                     arrival.key(original.sha256()),
                     lambda receipt: self.documents.ingest(request, original, arrival.budget, report, receipt),
-                    _encode,
                 )
             except (InvalidRequestError, AlreadyExistsError, StaleSourceVersionError):
                 self.uploads.forget(request.tenant, arrival.upload_id)  # no repetition can end otherwise
                 raise
             self.uploads.finish(request.tenant, arrival.upload_id)
-            return self._with_token(answer, request.collection)
+            return self._answer(result, request.collection)
 
-    def _with_token(self, encoded: bytes, collection: str) -> bytes:
-        result = self.parts.write_tokens.add(ingest_result_pb2.IngestResult.FromString(encoded), collection)
-        return result.SerializeToString(deterministic=True)
+    def _answer(self, result: ingest_result_pb2.IngestResult, collection: str) -> pb.UploadDocumentResponse:
+        return pb.UploadDocumentResponse(result=self.parts.write_tokens.add(result, collection))
 
 
 async def _header(messages: AsyncIterator[pb.UploadDocumentRequest]) -> pb.UploadHeader:
@@ -290,16 +281,8 @@ async def _header(messages: AsyncIterator[pb.UploadDocumentRequest]) -> pb.Uploa
     raise InvalidRequestError.of("header", "must be the first message")
 
 
-def _encode(result: IngestResult) -> bytes:
-    return to_ingest_result(result).SerializeToString(deterministic=True)
-
-
 def _accepted(upload_id: str, durable_bytes: int) -> pb.UploadDocumentResponse:
     return pb.UploadDocumentResponse(accepted=pb.UploadAccepted(upload_id=upload_id, durable_offset=durable_bytes))
-
-
-def _result(encoded: bytes) -> pb.UploadDocumentResponse:
-    return pb.UploadDocumentResponse(result=ingest_result_pb2.IngestResult.FromString(encoded))
 
 
 def _progress(progress: Progress, durable_bytes: int) -> pb.UploadDocumentResponse:
