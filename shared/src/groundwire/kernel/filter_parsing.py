@@ -314,7 +314,9 @@ class _Resolver:
             case Comparison(_, comparator, value):
                 return self._comparison(field, comparator, value, place)
             case Membership(_, values, negated):
-                return self._membership(field, values, place.values, negated=negated)
+                if BUILT_IN_FIELDS.get(field) is FieldKind.TIME:
+                    return _one_of_times(field, [self._time(each, place.values) for each in values], negated=negated)
+                return Membership(field, tuple(self._value(field, each, place.values) for each in values), negated)
             case Containment(_, value, negated):
                 if field in BUILT_IN_FIELDS and kind not in _TEXTUAL | _LISTS:
                     self._refuse(place.operator, "works on lists and texts only")
@@ -341,16 +343,12 @@ class _Resolver:
                 self._refuse(place.operator, "compares numbers and times only")
                 return Comparison(field, comparator, value)
             return Comparison(field, comparator, self._value(field, value, place.values))
+        # A key of the caller may hold values of any kind, so that only one with nothing but texts refuses a number.
         if self._kinds[field] not in _TEXTUAL:  # metadata keep times as numbers
             return _compare_time(field, comparator, self._time(value, place.values))
         if not isinstance(value, str):
             self._refuse(place.values, "must be a text: this collection has only texts in the field")
         return Comparison(field, comparator, value)
-
-    def _membership(self, field: str, values: tuple[Scalar, ...], place: str, *, negated: bool) -> Filter:
-        if BUILT_IN_FIELDS.get(field) is FieldKind.TIME:
-            return _one_of_times(field, [self._time(value, place) for value in values], negated=negated)
-        return Membership(field, tuple(self._value(field, value, place) for value in values), negated)
 
     def _time(self, value: Scalar, place: str) -> float | range:
         time = _parse_time(value)
@@ -363,6 +361,7 @@ class _Resolver:
         kind = BUILT_IN_FIELDS.get(field)
         if kind is None:
             return value
+        # A built-in field has values of one kind: a comparison with another would never hold, and is a mistake.
         expected_kind, expected = _VALUES[kind]
         if kind_of(value) is not expected_kind:
             self._refuse(place, f"must be {expected}")
