@@ -40,7 +40,7 @@ class StoredUpload:
 
 
 class Uploads:
-    """Uploads of all tenants; each call sees those of one, but for `everyone` and `sweep`."""
+    """Uploads of all tenants; each call sees those of one, but for `ids` and `sweep`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -101,10 +101,10 @@ class Uploads:
         with self._database.read() as connection:
             return int(connection.execute(statement).scalar_one())
 
-    def everyone(self) -> list[tuple[str, StoredUpload]]:
-        """Return (tenant, upload) of every upload."""
+    def ids(self) -> set[str]:
+        """Return the ids of all uploads."""
         with self._database.read() as connection:
-            return [(row.tenant, _to_upload(row)) for row in connection.execute(select(uploads))]
+            return set(connection.execute(select(uploads.c.upload_id)).scalars())
 
     def sweep(self) -> int:
         """Forget uploads that got no part for a day and that no operation ingests; return how many."""

@@ -53,7 +53,6 @@ from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.shared_runs import SharedRuns
 from groundwire.ingest.store_check import CatalogCheck, EngineCheck, StoreCheck
 from groundwire.ingest.uploads import StagingFolder, UploadReceiver
-from groundwire.ingest.wire.collections import SettingsReader
 from groundwire.ingest.writing import GenerationWriter
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
@@ -192,7 +191,6 @@ def build(
             parts,
             _collection_upkeep(core, housekeeping),
             page_tokens,
-            SettingsReader(settings.max_document_bytes),
         ),
         maintenance=MaintenanceServicer(parts, long_work, housekeeping),
         operations=OperationsServicer(parts, operations, page_tokens),

@@ -40,7 +40,7 @@ class MetadataChange:
     removed: frozenset[str] = frozenset()
     clears: bool = False
 
-    def __call__(self, before: Mapping[str, Value]) -> dict[str, Value]:
+    def apply(self, before: Mapping[str, Value]) -> dict[str, Value]:
         """Return the keys as they are afterwards.
 
         Raises:
@@ -68,13 +68,13 @@ class DocumentChange:
     values: Mapping[str, Any]
     metadata: MetadataChange
 
-    def __call__(self, before: DocumentFields) -> DocumentFields:
+    def apply(self, before: DocumentFields) -> DocumentFields:
         """Return the fields as they are afterwards.
 
         Raises:
             InvalidRequestError: there would be too many metadata keys.
         """
-        return replace(before, **self.values, metadata=self.metadata(before.metadata))
+        return replace(before, **self.values, metadata=self.metadata.apply(before.metadata))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +84,14 @@ class ChunkChange:
     tags: tuple[str, ...] | None
     metadata: MetadataChange
 
-    def __call__(self, before: Chunk) -> Chunk:
+    def apply(self, before: Chunk) -> Chunk:
         """Return the chunk as it is afterwards.
 
         Raises:
             InvalidRequestError: there would be too many metadata keys.
         """
         tags = before.tags if self.tags is None else self.tags
-        return replace(before, tags=tags, metadata=self.metadata(before.metadata))
+        return replace(before, tags=tags, metadata=self.metadata.apply(before.metadata))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class DocumentUpkeep:
         found = self.documents.find(tenant, collection, reference)
         # An ingest of the source under way would write back the fields that it read before.
         with self.sources.hold(("source", uid, found.source_uri), budget):
-            changed = self.changes.document(tenant, collection, found.document_id, change, receipt, etag=etag)
+            changed = self.changes.document(tenant, collection, found.document_id, change.apply, receipt, etag=etag)
         self.tasks.finish(changed.tasks, budget)
         return changed.result
 
@@ -160,7 +160,7 @@ class DocumentUpkeep:
             InvalidRequestError: the chunk would have too many metadata keys.
         """
         self.collections.get(tenant, collection)
-        changed = self.changes.chunk(tenant, collection, chunk_id, change, receipt, etag=etag)
+        changed = self.changes.chunk(tenant, collection, chunk_id, change.apply, receipt, etag=etag)
         self.tasks.finish(changed.tasks, budget)
         return changed.result
 

@@ -353,7 +353,6 @@ class UploadReceiver:
         """Drop uploads that got no part for a day, and files that belong to none; return how many uploads."""
         names = self.staging.names()  # before the rows: a row is written before its file
         forgotten = self.uploads.sweep()
-        known = {stored.upload_id for _, stored in self.uploads.everyone()}
-        for name in names - known:
+        for name in names - self.uploads.ids():
             self.staging.remove(name)
         return forgotten

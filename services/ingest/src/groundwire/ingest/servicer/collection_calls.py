@@ -9,7 +9,6 @@ from groundwire.catalog.deletions import Deletion
 from groundwire.ingest.collections import CollectionFigures, CollectionUpkeep
 from groundwire.ingest.servicer.calls import CallParts, change, exactly_once, read, with_current_receipt
 from groundwire.ingest.wire.collections import (
-    SettingsReader,
     changed_settings,
     parse_create_collection,
     to_collection_message,
@@ -28,7 +27,6 @@ class CollectionServicer(pb_grpc.CollectionServiceServicer):
     parts: CallParts
     collections: CollectionUpkeep
     tokens: PageTokens
-    read_settings: SettingsReader
 
     @change
     @exactly_once(pb.CreateCollectionResponse, collection=to_collection_message)
@@ -37,7 +35,7 @@ class CollectionServicer(pb_grpc.CollectionServiceServicer):
     ) -> CollectionFigures:
         """Create a collection."""
         current = request_context.current()
-        new = parse_create_collection(request, current.tenant, self.read_settings)
+        new = parse_create_collection(request, current.tenant, self.collections.max_document_bytes)
         return self.collections.create(new, current.budget, receipt)
 
     @read
@@ -65,7 +63,7 @@ class CollectionServicer(pb_grpc.CollectionServiceServicer):
         return self.collections.update(
             request_context.current().tenant,
             parse_collection_name(request.collection.name, "collection.name"),
-            lambda current: changed_settings(request, current, self.read_settings),
+            lambda current: changed_settings(request, current, self.collections.max_document_bytes),
             request.collection.etag,
             receipt,
         )

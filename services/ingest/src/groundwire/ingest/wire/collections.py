@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from google.protobuf.descriptor import Descriptor
@@ -62,7 +61,7 @@ _GROUPS = frozenset({"chunking", "retrieval", "limits"})
 
 
 def parse_create_collection(
-    request: service_pb.CreateCollectionRequest, tenant: str, read: "SettingsReader"
+    request: service_pb.CreateCollectionRequest, tenant: str, max_document_bytes: int
 ) -> NewCollection:
     """Return the collection to create.
 
@@ -71,11 +70,12 @@ def parse_create_collection(
     """
     name = parse_collection_name(request.collection)
     profile = PROFILES[known(_PROFILES, request.profile, "profile") or ProfileName.DOCUMENTS]
-    return NewCollection(tenant, name, profile.name, read(request.settings, profile.settings))
+    settings = parse_settings(request.settings, profile.settings, max_document_bytes)
+    return NewCollection(tenant, name, profile.name, settings)
 
 
 def changed_settings(
-    request: service_pb.UpdateCollectionRequest, current: Collection, read: "SettingsReader"
+    request: service_pb.UpdateCollectionRequest, current: Collection, max_document_bytes: int
 ) -> CollectionSettings:
     """Return the settings of a collection after the change that the request asks for.
 
@@ -84,7 +84,7 @@ def changed_settings(
     """
     masked = _masked_settings(to_settings_message(current.settings), request.collection.settings, request.update_mask)
     try:
-        return read(masked, PROFILES[current.profile].settings)
+        return parse_settings(masked, PROFILES[current.profile].settings, max_document_bytes)
     except InvalidRequestError as error:
         violations = [FieldViolation(f"collection.{each.field}", each.description) for each in error.violations]
         raise InvalidRequestError(violations) from error
@@ -180,55 +180,54 @@ def _to_chunking_message(policy: ChunkingPolicy) -> pb.ChunkingPolicy:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsReader:
-    """Reads settings from requests; `max_document_bytes` is the server's limit on documents."""
+def parse_settings(
+    message: pb.CollectionSettings, profile: CollectionSettings, max_document_bytes: int
+) -> CollectionSettings:
+    """Return the settings that a message makes of those of a profile; what is unset keeps the profile's value.
 
-    max_document_bytes: int
+    `max_document_bytes` is the server's limit of a document.
 
-    def __call__(self, message: pb.CollectionSettings, profile: CollectionSettings) -> CollectionSettings:
-        """Return the settings that a message makes of those of a profile; what is unset keeps the profile's value.
+    Raises:
+        InvalidRequestError: naming the fields that break a rule.
+    """
+    if message.ByteSize() > _MAX_BYTES:
+        raise InvalidRequestError.of("settings", f"must have at most {_MAX_BYTES} bytes")
+    duplicates = known(_DUPLICATES, message.duplicate_chunk_policy, "settings.duplicate_chunk_policy")
+    prefixes = message.approved_source_prefixes
+    if len(prefixes) > _MAX_ENTRIES:
+        field = "settings.approved_source_prefixes"
+        raise InvalidRequestError.of(field, f"must have at most {_MAX_ENTRIES} entries")
+    for number, prefix in enumerate(prefixes):
+        parse_source_uri(prefix, f"settings.approved_source_prefixes[{number}]")
+    return CollectionSettings(
+        chunking=parse_chunking(message.chunking, "settings.chunking").over(profile.chunking, "settings.chunking"),
+        retrieval=_parse_retrieval(message.retrieval, profile.retrieval),
+        limits=_parse_limits(message.limits, profile.limits, max_document_bytes),
+        approved_source_prefixes=tuple(dict.fromkeys(prefixes)),
+        generation_retention=parse_duration(
+            message.generation_retention, "settings.generation_retention", timedelta(0), _MAX_RETENTION
+        ),
+        duplicate_chunks=duplicates or profile.duplicate_chunks,
+        content_description=_parse_text(message.content_description, "settings.content_description"),
+        field_descriptions=_parse_field_descriptions(message.field_descriptions),
+    )
 
-        Raises:
-            InvalidRequestError: naming the fields that break a rule.
-        """
-        if message.ByteSize() > _MAX_BYTES:
-            raise InvalidRequestError.of("settings", f"must have at most {_MAX_BYTES} bytes")
-        duplicates = known(_DUPLICATES, message.duplicate_chunk_policy, "settings.duplicate_chunk_policy")
-        prefixes = message.approved_source_prefixes
-        if len(prefixes) > _MAX_ENTRIES:
-            field = "settings.approved_source_prefixes"
-            raise InvalidRequestError.of(field, f"must have at most {_MAX_ENTRIES} entries")
-        for number, prefix in enumerate(prefixes):
-            parse_source_uri(prefix, f"settings.approved_source_prefixes[{number}]")
-        return CollectionSettings(
-            chunking=parse_chunking(message.chunking, "settings.chunking").over(profile.chunking, "settings.chunking"),
-            retrieval=_parse_retrieval(message.retrieval, profile.retrieval),
-            limits=self._limits(message.limits, profile.limits),
-            approved_source_prefixes=tuple(dict.fromkeys(prefixes)),
-            generation_retention=parse_duration(
-                message.generation_retention, "settings.generation_retention", timedelta(0), _MAX_RETENTION
-            ),
-            duplicate_chunks=duplicates or profile.duplicate_chunks,
-            content_description=_parse_text(message.content_description, "settings.content_description"),
-            field_descriptions=_parse_field_descriptions(message.field_descriptions),
-        )
 
-    def _limits(self, message: pb.CollectionLimits, profile: CollectionLimits) -> CollectionLimits:
-        limits = CollectionLimits(
-            max_query_chars=message.max_query_chars if message.HasField("max_query_chars") else profile.max_query_chars,
-            max_document_bytes=(
-                message.max_document_bytes if message.HasField("max_document_bytes") else profile.max_document_bytes
-            ),
-            require_url=message.require_url if message.HasField("require_url") else profile.require_url,
-        )
-        size, most = limits.max_document_bytes, self.max_document_bytes
-        rules = {
-            f"max_query_chars must be 1 to {_MAX_QUERY_CHARS}": 1 <= limits.max_query_chars <= _MAX_QUERY_CHARS,
-            f"max_document_bytes must be 1 to {most}, the limit of the server": size is None or 1 <= size <= most,
-        }
-        refuse_broken("settings.limits.", rules)
-        return limits
+def _parse_limits(message: pb.CollectionLimits, profile: CollectionLimits, most: int) -> CollectionLimits:
+    limits = CollectionLimits(
+        max_query_chars=message.max_query_chars if message.HasField("max_query_chars") else profile.max_query_chars,
+        max_document_bytes=(
+            message.max_document_bytes if message.HasField("max_document_bytes") else profile.max_document_bytes
+        ),
+        require_url=message.require_url if message.HasField("require_url") else profile.require_url,
+    )
+    size = limits.max_document_bytes
+    rules = {
+        f"max_query_chars must be 1 to {_MAX_QUERY_CHARS}": 1 <= limits.max_query_chars <= _MAX_QUERY_CHARS,
+        f"max_document_bytes must be 1 to {most}, the limit of the server": size is None or 1 <= size <= most,
+    }
+    refuse_broken("settings.limits.", rules)
+    return limits
 
 
 def _parse_retrieval(message: pb.RetrievalDefaults, profile: RetrievalDefaults) -> RetrievalDefaults:
