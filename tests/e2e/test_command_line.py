@@ -59,6 +59,9 @@ ANSWER_KEYS = {
     "related_message_id",
     "timestamp",
     "timings_ms",
+    "generator",
+    "generation",
+    "unsupported",
 }
 CLAIM_KEYS = {
     "start",

@@ -159,3 +159,11 @@ def test_empty_cells_of_a_table_leave_nothing_behind() -> None:
     rows = "|  | eats small mice |\n|  | eats ripe berries |\n"
     assert _texts(f"| Animal | Food |\n|---|---|\n{rows}") == ["eats small mice", "eats ripe berries"]
     assert _texts(rows) == ["eats small mice", "eats ripe berries"]
+
+
+def test_short_fragments_without_a_full_stop_are_no_sentences() -> None:
+    content = "Chief Technology Officer\n\nShe leads engineering.\n\nAll of the teams of engineering report to her"
+    assert [excerpt.text for excerpt in find_excerpts([make_passage(content)])] == [
+        "She leads engineering.",
+        "All of the teams of engineering report to her",
+    ]

@@ -327,3 +327,24 @@ def test_how_far_a_sentence_defines(better: str, worse: str) -> None:
 def test_a_name_of_code_that_the_passage_lacks_weakens_support() -> None:
     content = "The pin project crate pins fields of a project."
     assert _support("What does the pin_project crate do?", content) < _support("What does the crate do?", content)
+
+
+def test_a_number_in_words_names_nothing_that_the_passage_must_have() -> None:
+    content = "Conditions of a filter combine with and here."
+    in_words = _support("How do two conditions of a filter combine?", content)
+    assert in_words > _support("How do 2 conditions of a filter combine?", content)
+
+
+def test_the_best_supported_of_the_best_passages_leads() -> None:
+    question = "What do red foxes eat in 1990?"
+    passages = [
+        make_passage("Red foxes eat small mice in winter.", rank=1),
+        make_passage("In 1990 red foxes did eat berries there.", rank=2),
+    ]
+    excerpts = find_excerpts(passages)
+    scored = [Scored(excerpt, 0.5, 0.5, score) for excerpt, score in zip(excerpts, (0.7, 0.65), strict=True)]
+    lead, support = Support(read_question(question), scored).lead()
+    assert lead.excerpt.text == "In 1990 red foxes did eat berries there."
+    assert support == Support(read_question(question), scored).of(scored[1])
+    lead, _ = Support(read_question("What do red foxes eat?"), scored).lead()
+    assert lead.excerpt.text == "Red foxes eat small mice in winter."

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from groundwire.answer.evidence import Markup, Passage
+from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import plain_text
 from groundwire.answer.words import content_stems, words
 from groundwire.kernel.sentences import BlockKind, Sentence, heading_text, split_sentences
@@ -48,6 +49,7 @@ class Excerpt:
         return frozenset(content_stems(self.text))
 
 
+_CLOSING = "\"')]\u201d\u2019"
 _TABLE_RULE = re.compile(r"[\s|:+=-]*")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
@@ -159,9 +161,11 @@ class _Reader:
             for each in fields:
                 start, end = each.span()
                 text = self._plain(start, end)
-                if len(words(text)) >= MIN_WORDS:
+                if len(words(text)) >= MIN_WORDS and text.partition(":")[2].strip() != self._passage.title.strip():
                     yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, end, text, about)
             return
+        if len(words(text)) < LABEL_WORDS and not ends_sentence(text):
+            return  # a heading that nothing marks as one, a cell of a table, a job title
         if not _is_statement(text) or self._is_cut_off(item) or self._is_link(item.start, item.end):
             return
         self._antecedent = item
@@ -264,6 +268,11 @@ def _row_text(names: Sequence[str], cells: Sequence[str]) -> str:
         if cell and cell not in {"-", "\u2013", "\u2014"}
     ]
     return ": ".join(filter(None, (lead, "; ".join(rest))))
+
+
+def ends_sentence(text: str) -> bool:
+    """Tell whether a text ends with a full stop, behind which quotation marks and brackets may close."""
+    return text.rstrip(_CLOSING).endswith((".", "!", "\u3002"))
 
 
 def _is_statement(text: str) -> bool:

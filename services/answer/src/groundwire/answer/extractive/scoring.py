@@ -11,10 +11,11 @@ import numpy as np
 
 from groundwire.answer.evidence import Markup
 from groundwire.answer.extractive.cues import definition_match, is_announcement, kind_match
-from groundwire.answer.extractive.excerpts import Excerpt
+from groundwire.answer.extractive.excerpts import Excerpt, ends_sentence
 from groundwire.answer.extractive.question import Question, QuestionKind
 from groundwire.answer.extractive.weights import (
     LABEL_WORDS,
+    LEAD_SUPPORT,
     MAX_LEAD,
     NEAR_DUPLICATE,
     RANKING,
@@ -47,7 +48,6 @@ class Scored:
 
 _IDENTIFIER = re.compile(r"\b[^\W_]+_\w+\b")
 _FACT_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME, QuestionKind.QUANTITY})
-_CLOSING = "\"')]\u201d\u2019"
 
 
 def resemble(one: Excerpt, other: Excerpt) -> bool:
@@ -148,7 +148,7 @@ def _form_bonus(question: Question, excerpt: Excerpt) -> float:
             return bonus + (RANKING.unasked_column if excerpt.kind is BlockKind.TABLE else RANKING.unasked_list)
         case BlockKind.LIST_ITEM if len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith("."):
             return bonus + RANKING.label
-        case BlockKind.PROSE if not excerpt.text.rstrip(_CLOSING).endswith((".", "!", "\u3002")):
+        case BlockKind.PROSE if not ends_sentence(excerpt.text):
             return bonus + RANKING.no_full_stop
         case _:
             return bonus
@@ -174,8 +174,9 @@ class Support:
         """The best excerpt of each of the best passages, best first."""
 
     def lead(self) -> tuple[Scored, float]:
-        """Return the excerpt that answers most likely, of the best of each of the best passages, and its support."""
-        return max(((item, self.of(item)) for item in self._best), key=lambda pair: pair[1])
+        """Return the excerpt that answers best, of the best of each of the best passages, and its support."""
+        tested = ((item, self.of(item)) for item in self._best)
+        return max(tested, key=lambda pair: pair[0].score + LEAD_SUPPORT * pair[1])
 
     def of(self, item: Scored) -> float:
         """Return the support of an excerpt."""
@@ -193,8 +194,14 @@ class Support:
     def parts(self, item: Scored) -> dict[str, float]:
         """Return what the support of an excerpt is made of, by the name of its weight."""
         question, passage, text = self._question, item.excerpt.passage, item.excerpt.text
-        around = f"{passage.title} {passage.chapter} {passage.section_heading} {item.excerpt.about} {passage.content}"
-        missing = {fact.kind for fact in lacking(self._reading, [read(around)])}
+        place = f"{passage.source_uri} {passage.title} {passage.chapter} {passage.section_heading}"
+        around = f"{place} {item.excerpt.about} {passage.content}"
+        # "Two conditions" asks for no passage that counts them: only numbers in digits are names of things.
+        missing = {
+            fact.kind
+            for fact in lacking(self._reading, [read(around)])
+            if fact.kind is not FactKind.NUMBER or any(map(str.isdigit, fact.text))
+        }
         lacks_identifier = any(name.casefold() not in around.casefold() for name in self._identifiers)
         rivals = [each.score for each in self._best if not self._agree(each, item)]
         return {
