@@ -1,8 +1,12 @@
 """Searches through gRPC beside bare engines, frameworks and a bare gRPC server: time, ratio and recall in one table.
 
-    python -m benchmarks.search [--engines qdrant-edge chroma] [--chunks 10000 100000] [--parts P7 P8 P11 P12]
+    python -m benchmarks.search [--engines qdrant-edge] [--chunks 10000] [--parts P7 P12]
         [--peers langchain llamaindex haystack] [--peers-folder FOLDER] [--rounds 5] [--queries 100]
         [--docs FOLDER] [--embedder URL] [--json FILE]
+
+Without options it takes some minutes. Everything, which takes an hour and more texts than the documentation has:
+
+    python -m benchmarks.search --engines qdrant-edge chroma --chunks 10000 100000 --parts P7 P8 P12 P11 --docs FOLDER
 
 P7: Retrieve with 1, 8 and 32 clients, beside the same engine in process with a ready vector, and beside the retrievers
 of frameworks. P8: the same under filters. P12: responses that were given before, beside a server that only echoes. P11:
@@ -16,7 +20,6 @@ with every chunk that matches. The corpus is described in benchmarks/synthetic.p
 import argparse
 import itertools
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -33,13 +36,17 @@ from benchmarks.search_table import Row, as_json, print_table
 from benchmarks.served import server_process
 from benchmarks.synthetic import Corpus, Words, make_corpus
 
-DATA = Path(os.environ.get("GROUNDWIRE_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DOCS = Path(__file__).parents[1] / "docs"
 COMPARISONS = {"P7": compare_plain, "P8": compare_filtered, "P12": compare_cached}
 
 
 def main() -> int:
     options = _parser().parse_args()
     most = max([*options.chunks, options.mixed_chunks if "P11" in options.parts else 0])
+    if "P7" in options.parts:
+        lacking = [name for name in options.peers if not interpreter(name, options.peers_folder).exists()]
+        if lacking:
+            _say(f"not installed, so not beside ours: {', '.join(lacking)} (python benchmarks/make_peers.py)")
     corpus = make_corpus(Words(options.docs), most, options.embedder, options.cache)
     rows: list[Row] = []
     for engine in options.engines:
@@ -74,7 +81,7 @@ def _compare(options: argparse.Namespace, engine: str, corpus: Corpus) -> Iterat
         ]
         wait_until_quiet(process_id)
         counter = itertools.count(1)
-        bench = Bench(engine, corpus, address, load, raw, peers, options.rounds, options.queries, counter)
+        bench = Bench(engine, corpus, address, process_id, load, raw, peers, options.rounds, options.queries, counter)
         for part in parts:
             yield from COMPARISONS[part](bench)
 
@@ -91,16 +98,16 @@ def _say(text: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engines", nargs="+", default=[*RAW], choices=[*RAW])
-    parser.add_argument("--chunks", nargs="+", type=int, default=[10_000, 100_000])
-    parser.add_argument("--parts", nargs="+", default=["P7", "P8", "P12", "P11"], choices=["P7", "P8", "P11", "P12"])
+    parser.add_argument("--engines", nargs="+", default=["qdrant-edge"], choices=[*RAW])
+    parser.add_argument("--chunks", nargs="+", type=int, default=[10_000])
+    parser.add_argument("--parts", nargs="+", default=["P7", "P12"], choices=["P7", "P8", "P11", "P12"])
     parser.add_argument("--peers", nargs="*", default=[*PEERS], choices=PEERS, help="those that make_peers.py has made")
     parser.add_argument("--peers-folder", type=Path, default=DEFAULT_FOLDER)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--queries", type=int, default=100, help="of each system in a round")
     parser.add_argument("--mixed-chunks", type=int, default=60_000, help="of the collection of P11")
     parser.add_argument("--mixed-seconds", type=float, default=30.0, help="of P11, quiet and busy each")
-    parser.add_argument("--docs", type=Path, default=DATA, help="texts that passages and ingested files are cut from")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="texts that passages and ingested files are cut from")
     parser.add_argument("--embedder", default="sentence-transformers:all-MiniLM-L6-v2")
     parser.add_argument("--cache", type=Path, default=DEFAULT_FOLDER.parent, help="where vectors and models are kept")
     parser.add_argument("--json", type=Path)

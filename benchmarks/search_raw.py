@@ -36,11 +36,15 @@ def question(corpus: Corpus, number: int, where: Where | None = None) -> Query:
 
 @dataclass(frozen=True)
 class Run:
-    """What became of some queries: milliseconds and numbers of passages of each, and seconds of all together."""
+    """What became of some queries: milliseconds and numbers of passages of each, and seconds of all together.
+
+    `cpu_s` are the processor seconds of our server and its children, 0 of anything else.
+    """
 
     seconds: float
     ms: list[float] = field(default_factory=list)
     found: list[list[int]] = field(default_factory=list)
+    cpu_s: float = 0.0
 
 
 class RawEngine(Protocol):

@@ -12,12 +12,30 @@ from benchmarks.synthetic import Corpus, Where, matching
 
 _TIE = 1e-5
 """Similarities that differ by less are equal: engines round."""
-_HEADER = ("id", "engine", "chunks", "what", "p50 ms", "p99 ms", "beside", "p50 ms", "ratio", "recall", "target", "")
+_HEADER = (
+    "id",
+    "engine",
+    "chunks",
+    "what",
+    "calls/s",
+    "CPU ms",
+    "p50 ms",
+    "p99 ms",
+    "beside",
+    "p50 ms",
+    "ratio",
+    "recall",
+    "target",
+    "",
+)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line: ours, what stood beside it, how they compare, whether that meets the target (None: there is none)."""
+    """One line: ours, what stood beside it, how they compare, whether that meets the target (None: there is none).
+
+    `rate` is calls a second, `cpu_ms` what the server and its children used for one call; 0 where it was not measured.
+    """
 
     target_id: str
     engine: str
@@ -31,11 +49,14 @@ class Row:
     recall: str = ""
     target: str = ""
     met: bool | None = None
+    rate: float = 0.0
+    cpu_ms: float = 0.0
 
     def cells(self) -> tuple[str, ...]:
         """Return the line as texts."""
         verdict = {True: "met", False: "MISSED", None: ""}[self.met]
-        times = (f"{self.p50_ms:.2f}", f"{self.p99_ms:.2f}")
+        cost = (f"{self.rate:.0f}" if self.rate else "", f"{self.cpu_ms:.2f}" if self.cpu_ms else "")
+        times = (*cost, f"{self.p50_ms:.2f}", f"{self.p99_ms:.2f}")
         names = (self.target_id, self.engine, f"{self.chunks}", self.what)
         return (*names, *times, self.beside, f"{self.beside_ms:.2f}", self.ratio, self.recall, self.target, verdict)
 
@@ -61,6 +82,16 @@ def p50(runs: Sequence[Run]) -> float:
 def p99(runs: Sequence[Run]) -> float:
     """Return the 99th percentile of all rounds together, in ms."""
     return float(np.percentile([ms for run in runs for ms in run.ms], 99))
+
+
+def rate(runs: Sequence[Run]) -> float:
+    """Return the median of the calls a second of the rounds."""
+    return statistics.median(len(run.ms) / run.seconds for run in runs)
+
+
+def cpu_ms(runs: Sequence[Run]) -> float:
+    """Return what one call costs our server and its children, in ms of the processor: the median of the rounds."""
+    return statistics.median(1000 * run.cpu_s / len(run.ms) for run in runs)
 
 
 def between(ours: Sequence[Run], others: Sequence[Run]) -> tuple[float, float]:

@@ -28,6 +28,8 @@ _NEAR = 20
 _NOISE = 0.02
 _SEED = 20260101
 _QUESTIONS = 60_000
+_PER_QUESTION = 4
+"""Words of the texts for each question, so that there are enough places where one can begin."""
 _QUESTION_VECTORS = 2000
 
 Where: TypeAlias = Mapping[str, str | int]
@@ -86,6 +88,11 @@ class Words:
         if len(self._words) < 100 * PASSAGE_WORDS:
             raise SystemExit(f"too few texts in {folder}")
 
+    @property
+    def count(self) -> int:
+        """Return the number of words."""
+        return len(self._words)
+
     def passages(self, most: int) -> list[str]:
         """Return up to `most` passages in the order of the texts, each with its own words."""
         starts = range(0, len(self._words) - PASSAGE_WORDS, PASSAGE_WORDS)
@@ -104,7 +111,9 @@ class Words:
 
 def make_corpus(words: Words, count: int, embedder_url: str, cache: Path) -> Corpus:
     """Return `count` passages with their vectors, and questions; vectors known in `cache` are read."""
-    base, questions = words.passages(count), words.questions(_QUESTIONS, _SEED)
+    base, questions = words.passages(count), words.questions(min(_QUESTIONS, words.count // _PER_QUESTION), _SEED)
+    if count > len(base) * _NEAR:
+        raise SystemExit(f"too few texts for {count} passages; give a larger folder as --docs")
     asked = questions[:_QUESTION_VECTORS]
     kept = cache / f"{_fingerprint([embedder_url, *base, *asked])}.npz"
     if not kept.is_file():
