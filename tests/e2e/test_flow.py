@@ -16,7 +16,7 @@ def flows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     notes = tmp_path_factory.mktemp("notes")
     (notes / "tides.md").write_text("# Tides\n\nThe moon causes the tides of the sea.\n", encoding="utf-8")
     command = [sys.executable, str(SCRIPT), "--json", "--embedder", "hashing:64", "--docs", str(notes)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stderr
     return {flow["call"]: flow for flow in json.loads(done.stdout)}
 

@@ -56,18 +56,22 @@ print(json.dumps({
 def without_the_library(url: str, cache: Path) -> dict[str, object]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", SERVE, url, str(cache)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=250, check=True)
     result: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 
+@pytest.fixture(scope="module")
+def library() -> Vectors:
+    """Return the vectors of `MANY` as the library makes them."""
+    embedder = opened("sentence-transformers:all-MiniLM-L6-v2?engine=torch&long=truncate")
+    return embedder.embed_documents(MANY, Budget())
+
+
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
-def test_the_graph_gives_the_vectors_of_the_library(precision: str) -> None:
+def test_the_graph_gives_the_vectors_of_the_library(precision: str, library: Vectors) -> None:
     files = find_model("all-MiniLM-L6-v2")
     model = describe_bert(files)
-    library = opened("sentence-transformers:all-MiniLM-L6-v2?engine=torch&long=truncate").embed_documents(
-        MANY, Budget()
-    )
     engine = OpenVinoEngine(bert_graph(files.folder), precision)
     tokens = ModelTokenizer(model.tokenizer).encode(MANY)
     alone = np.concatenate([embed_directly(engine, model, [each]) for each in tokens])

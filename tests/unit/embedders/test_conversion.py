@@ -49,7 +49,7 @@ def start(url: str, cache: Path, linger_s: float = 0.0) -> "subprocess.Popen[str
 
 
 def outcome(process: "subprocess.Popen[str]") -> dict[str, object]:
-    output, _ = process.communicate(timeout=100)
+    output, _ = process.communicate(timeout=250)
     assert process.returncode == 0
     result: dict[str, object] = json.loads(output.splitlines()[-1])
     return result
