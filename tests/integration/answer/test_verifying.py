@@ -121,6 +121,44 @@ async def test_an_older_generation_still_verifies_and_is_known_to_be_old(rig: Ri
     assert (found.current_span.start, found.current_span.end_byte) == (5, 32)
 
 
+@pytest.mark.parametrize(
+    ("replaced_by", "state", "start"),
+    [
+        ("Old opening line. Grey wolves eat large deer. And more.", "IN_PLACE", 18),
+        ("New. Grey wolves eat large deer. More follows.", "MOVED", 5),
+        ("Grey wolves eat large deer. No. Old opening line. Grey wolves eat large deer.", "MOVED", 50),
+        ("Gr\u00fc\u00df. Old opening line. Grey wolves eat large deer. Or: Grey wolves eat large deer.", "MOVED", 24),
+        ("Grey wolves eat small deer.", "GONE", None),
+    ],
+)
+async def test_a_citation_of_an_older_generation_says_what_became_of_its_quote(
+    rig: Rig, replaced_by: str, state: str, start: int | None
+) -> None:
+    quote = "Grey wolves eat large deer."
+    first = rig.library.put("news.txt", [f"Old opening line. {quote}"])
+    citation = next(each for each in (await rig.ask("What do grey wolves eat?")).citations if each.quote == quote)
+    assert (await _verify(rig, citation)).verifications[0].quote_state == citation_pb2.QUOTE_STATE_IN_PLACE
+    rig.library.put("news.txt", [replaced_by], replaces=first)
+    [found] = (await _verify(rig, citation)).verifications
+    assert citation_pb2.QuoteState.Name(found.quote_state) == f"QUOTE_STATE_{state}"
+    assert found.HasField("live_span") == (start is not None)
+    assert start is None or (found.live_span.start, replaced_by[start : found.live_span.end]) == (start, quote)
+    if start is not None:
+        moved = _changed(citation, generation=2, chunk_id="", chunk_number=0)
+        moved.span.CopyFrom(found.live_span)
+        assert (await _verify(rig, moved)).all_verified
+
+
+async def test_a_forged_citation_says_where_its_quote_really_stands(rig: Rig) -> None:
+    citation = await _cited(rig)
+    forged = _changed(citation, quote="The red fox hunts at night.", quote_sha256="")
+    [found] = (await _verify(rig, forged)).verifications
+    assert (found.verdict, found.quote_state) == (citation_pb2.CITATION_VERDICT_FAILED, citation_pb2.QUOTE_STATE_MOVED)
+    assert found.live_span.start == 26
+    [gone] = (await _verify(rig, _changed(citation, quote="Nobody wrote this."))).verifications
+    assert (gone.quote_state, gone.HasField("live_span")) == (citation_pb2.QUOTE_STATE_GONE, False)
+
+
 async def test_citations_of_a_deleted_document_fail(rig: Rig) -> None:
     document: Document = rig.library.put("gone.txt", ["Grey wolves eat large deer."])
     citation = await _cited(rig, "What do grey wolves eat?")
@@ -129,6 +167,7 @@ async def test_citations_of_a_deleted_document_fail(rig: Rig) -> None:
     assert _FAILURE(found.failure) == "VERIFICATION_FAILURE_DOCUMENT_NOT_FOUND"
     assert (found.current_generation, found.generation_live, found.stored_text) == (0, False, "")
     assert not found.HasField("current_span")
+    assert (found.quote_state, found.HasField("live_span")) == (citation_pb2.QUOTE_STATE_GONE, False)
 
 
 async def test_an_answer_that_cites_nothing_verifies(rig: Rig) -> None:

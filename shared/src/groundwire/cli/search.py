@@ -389,5 +389,21 @@ def _show_verification(citation: citation_pb2.Citation, verification: citation_p
     failure = shown_name(citation_pb2.VerificationFailure.DESCRIPTOR, verification.failure).replace("-", " ")
     reason = f" ({failure})" if failure else ""
     span = f"{citation.source_uri} characters {citation.span.start:,}–{citation.span.end:,}"
-    note = "" if verification.generation_live else " · the document has changed since or is gone"
+    note = _what_became(verification)
     print_line(f"[{citation.marker}] {verdict}{reason}  {span}, generation {citation.generation}{note}")
+
+
+def _what_became(verification: citation_pb2.CitationVerification) -> str:
+    """Return what became of a quote whose document has changed since, for the end of a line."""
+    if verification.generation_live and verification.verdict == citation_pb2.CITATION_VERDICT_EXACT:
+        return ""
+    generation, span = verification.current_generation, verification.live_span
+    match verification.quote_state:
+        case citation_pb2.QUOTE_STATE_IN_PLACE:
+            return f" · in its place in generation {generation} too"
+        case citation_pb2.QUOTE_STATE_MOVED:
+            return f" · at characters {span.start:,}–{span.end:,} of generation {generation}"
+        case _ if not generation:
+            return " · the document is gone"
+        case _:
+            return f" · nowhere in generation {generation}"

@@ -251,12 +251,14 @@ class CheckedCitation:
     """What became of a citation: `verified` says that the stored text has its quote at its place.
 
     `failure` is why not, such as `text_differs`. `is_current` says that the generation it cites is the live one.
+    `state` is what became of the quote there: `in_place`, `moved` or `gone`. Where it moved to says `message.live_span`.
     """
 
     citation: Citation
     verified: bool
     failure: str
     is_current: bool
+    state: str
     message: citation_pb2.CitationVerification = field(repr=False, compare=False)
 
 
@@ -277,6 +279,7 @@ class Verification:
                 verified=each.verdict == citation_pb2.CITATION_VERDICT_EXACT,
                 failure=enum_name(citation_pb2.VerificationFailure.DESCRIPTOR, each.failure),
                 is_current=each.generation_live,
+                state=enum_name(citation_pb2.QuoteState.DESCRIPTOR, each.quote_state),
                 message=each,
             )
             for citation, each in zip(citations, message.verifications, strict=True)

@@ -158,6 +158,8 @@ def _to_verification(found: Verification) -> citation_pb2.CitationVerification:
         current_generation=found.current_generation,
         current_span=to_span(found.current_span) if found.current_span else None,
         message=found.message,
+        quote_state=citation_pb2.QuoteState.Value(f"QUOTE_STATE_{found.state.value}"),
+        live_span=to_span(found.live_span) if found.live_span else None,
     )
 
 

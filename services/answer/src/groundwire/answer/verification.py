@@ -2,9 +2,10 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import takewhile
 
 from groundwire.answer.ports import ChunkPlace, DocumentGeneration, Library, StoredDocument
 from groundwire.kernel.spans import OffsetMap, Span
@@ -19,6 +20,14 @@ class Failure(StrEnum):
     TEXT_DIFFERS = "TEXT_DIFFERS"
     DIGEST_DIFFERS = "DIGEST_DIFFERS"
     CHUNK_MISMATCH = "CHUNK_MISMATCH"
+
+
+class QuoteState(StrEnum):
+    """What became of a quote in the live generation of its document."""
+
+    IN_PLACE = "IN_PLACE"
+    MOVED = "MOVED"
+    GONE = "GONE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,8 @@ class ClaimedCitation:
 class Verification:
     """What a check found; `failure` None means that the stored text at the span equals the quote, exactly.
 
-    `current_span` is where the quote stands in the live generation, if it is there exactly once.
+    `current_span` is where the quote stands in the live generation, if it is there exactly once; `live_span` is where
+    it most likely stands there, also of several places, None when it is gone.
     """
 
     failure: Failure | None
@@ -53,6 +63,8 @@ class Verification:
     generation_live: bool = False
     current_generation: int = 0
     current_span: Span | None = None
+    state: QuoteState = QuoteState.GONE
+    live_span: Span | None = None
 
 
 class CanonicalText:
@@ -79,6 +91,53 @@ class CanonicalText:
         if start < 0 or self.text.find(quote, start + 1) >= 0:
             return None
         return self._offsets.span(start, start + len(quote))
+
+    def likeliest_place(self, quote: str, claimed: Span | None, cited: "CanonicalText | None") -> Span | None:
+        """Return where a quote stands that was cited at `claimed` of another text, None where it stands nowhere.
+
+        Of several places the one that has most characters in common with `cited` right before and behind the quote;
+        among equals, and without `cited`, the nearest to the cited place. Looks at the nearest hundred on either side.
+        """
+        if not quote:
+            return None
+        origin = claimed.start if claimed is not None else 0
+        places = [*self._places(quote, origin, forwards=True), *self._places(quote, origin, forwards=False)]
+        if not places:
+            return None
+        before = after = ""
+        if cited is not None and claimed is not None:
+            before = cited.text[max(0, claimed.start - _SURROUNDINGS) : claimed.start]
+            after = cited.text[claimed.end : claimed.end + _SURROUNDINGS]
+
+        def likeness(start: int) -> tuple[int, int]:
+            end = start + len(quote)
+            front = _common(reversed(self.text[max(0, start - _SURROUNDINGS) : start]), reversed(before))
+            return (front + _common(self.text[end : end + _SURROUNDINGS], after), -abs(start - origin))
+
+        start = max(places, key=likeness)
+        return self._offsets.span(start, start + len(quote))
+
+    def _places(self, quote: str, origin: int, *, forwards: bool) -> Iterator[int]:
+        """Yield where the quote begins, from `origin` on or before it, the nearest first, a hundred at most."""
+        # It begins before the origin, but may end behind it.
+        place, end = origin - 1, min(len(self.text), origin + len(quote) - 1)
+        for _ in range(_PLACES):
+            if forwards:
+                place = self.text.find(quote, place + 1)
+            else:
+                place = self.text.rfind(quote, 0, max(0, end))
+                end = place + len(quote) - 1
+            if place < 0:
+                return
+            yield place
+
+
+_SURROUNDINGS = 200
+_PLACES = 100
+
+
+def _common(one: Iterable[str], other: Iterable[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def compare(claimed: ClaimedCitation, text: CanonicalText | None) -> tuple[Failure | None, str, Span | None]:
@@ -127,8 +186,11 @@ async def verify_citations(library: Library, tenant: str, citations: Sequence[Cl
     for named, indexes in places.items():
         document = await library.document(tenant, named)
         cited = CanonicalText(document.text) if document and document.text is not None else None
+        live = cited
+        if document is not None and named.generation != document.live_generation:
+            live = CanonicalText(document.live_text)
         for index in indexes:
-            verification = _verify(citations[index], chunks[index], document, cited)
+            verification = _verify(citations[index], chunks[index], document, cited, live)
             # A citation that is wrong may name a whole book, a thousand times.
             size = len(verification.stored_text.encode("utf-8"))
             if size > room:
@@ -139,16 +201,26 @@ async def verify_citations(library: Library, tenant: str, citations: Sequence[Cl
 
 
 def _verify(
-    claimed: ClaimedCitation, chunk: ChunkPlace | None, document: StoredDocument | None, cited: CanonicalText | None
+    claimed: ClaimedCitation,
+    chunk: ChunkPlace | None,
+    document: StoredDocument | None,
+    cited: CanonicalText | None,
+    live: CanonicalText | None,
 ) -> Verification:
-    if document is None:
+    if document is None or live is None:
         return Verification(Failure.DOCUMENT_NOT_FOUND, MESSAGES[Failure.DOCUMENT_NOT_FOUND])
     is_live = claimed.generation == document.live_generation
     failure, stored, span = compare(claimed, cited)
     if failure is None and span is not None and is_live and not _chunk_agrees(claimed, chunk, span):
         failure = Failure.CHUNK_MISMATCH
-    current = span if is_live and failure is None else CanonicalText(document.live_text).only_place(claimed.quote)
-    return Verification(failure, MESSAGES[failure], stored, is_live, document.live_generation, current)
+    current = span if is_live and failure is None else live.only_place(claimed.quote)
+    # What surrounds the cited place tells the quote from its like only if it stood there.
+    known = cited if stored == claimed.quote else None
+    likely = current or live.likeliest_place(claimed.quote, span, known)
+    state = QuoteState.GONE
+    if likely is not None:
+        state = QuoteState.IN_PLACE if likely == span else QuoteState.MOVED
+    return Verification(failure, MESSAGES[failure], stored, is_live, document.live_generation, current, state, likely)
 
 
 def _chunk_agrees(claimed: ClaimedCitation, chunk: ChunkPlace | None, span: Span) -> bool:

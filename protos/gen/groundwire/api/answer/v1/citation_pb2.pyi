@@ -45,6 +45,34 @@ CITATION_VERDICT_FAILED: CitationVerdict.ValueType  # 2
 """It does not."""
 Global___CitationVerdict: _TypeAlias = CitationVerdict  # noqa: Y015
 
+class _QuoteState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _QuoteStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_QuoteState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    QUOTE_STATE_UNSPECIFIED: _QuoteState.ValueType  # 0
+    """Never sent."""
+    QUOTE_STATE_IN_PLACE: _QuoteState.ValueType  # 1
+    """It stands where it was cited."""
+    QUOTE_STATE_MOVED: _QuoteState.ValueType  # 2
+    """It stands somewhere else, character for character: `CitationVerification.live_span`."""
+    QUOTE_STATE_GONE: _QuoteState.ValueType  # 3
+    """It stands nowhere, or the document is gone."""
+
+class QuoteState(_QuoteState, metaclass=_QuoteStateEnumTypeWrapper):
+    """What became of a quote in the live generation of its document."""
+
+QUOTE_STATE_UNSPECIFIED: QuoteState.ValueType  # 0
+"""Never sent."""
+QUOTE_STATE_IN_PLACE: QuoteState.ValueType  # 1
+"""It stands where it was cited."""
+QUOTE_STATE_MOVED: QuoteState.ValueType  # 2
+"""It stands somewhere else, character for character: `CitationVerification.live_span`."""
+QUOTE_STATE_GONE: QuoteState.ValueType  # 3
+"""It stands nowhere, or the document is gone."""
+Global___QuoteState: _TypeAlias = QuoteState  # noqa: Y015
+
 class _VerificationFailure:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -233,6 +261,8 @@ class CitationVerification(_message.Message):
     CURRENT_GENERATION_FIELD_NUMBER: _builtins.int
     CURRENT_SPAN_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    QUOTE_STATE_FIELD_NUMBER: _builtins.int
+    LIVE_SPAN_FIELD_NUMBER: _builtins.int
     verdict: Global___CitationVerdict.ValueType
     """How the quote agrees with what is stored now."""
     failure: Global___VerificationFailure.ValueType
@@ -247,9 +277,17 @@ class CitationVerification(_message.Message):
     """The live generation; 0 when the document is gone."""
     message: _builtins.str
     """For people."""
+    quote_state: Global___QuoteState.ValueType
+    """What became of the quote in the live generation, whatever `verdict` says."""
     @_builtins.property
     def current_span(self) -> _span_pb2.Span:
         """Where the quote stands in the live generation, if it is there exactly once; else unset."""
+
+    @_builtins.property
+    def live_span(self) -> _span_pb2.Span:
+        """Where the quote stands in the live generation; unset when it is gone. Of several places the one whose surroundings
+        are most like those of the cited place; where these are not stored any more, the nearest one.
+        """
 
     def __init__(
         self,
@@ -261,10 +299,12 @@ class CitationVerification(_message.Message):
         current_generation: _builtins.int = ...,
         current_span: _span_pb2.Span | None = ...,
         message: _builtins.str = ...,
+        quote_state: Global___QuoteState.ValueType = ...,
+        live_span: _span_pb2.Span | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["current_span", b"current_span"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["current_span", b"current_span", "live_span", b"live_span"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["current_generation", b"current_generation", "current_span", b"current_span", "failure", b"failure", "generation_live", b"generation_live", "message", b"message", "stored_text", b"stored_text", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["current_generation", b"current_generation", "current_span", b"current_span", "failure", b"failure", "generation_live", b"generation_live", "live_span", b"live_span", "message", b"message", "quote_state", b"quote_state", "stored_text", b"stored_text", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
