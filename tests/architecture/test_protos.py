@@ -41,13 +41,14 @@ CALLS = {
     "ServerService": "GetServerInfo",
     "AnswerService": """
         CreateSession GetSession ListSessions ListMessages EndSession DeleteSession DeleteSessions Ask AskStream
-        Converse GetAnswer ListAnswers GroundText VerifyCitations""",
+        Converse GetAnswer ListAnswers GroundText VerifyCitations FormatCitations""",
 }
 STREAMED_REQUESTS = {"Converse", "PutChunks", "UploadDocument"}
 STREAMED_RESPONSES = {"UploadDocument", "GetDocumentText", "AskStream", "Converse"}
 LONG = {"PurgeDocuments", "Reindex", "Reembed", "CheckStore"}
 READS = re.compile(
-    r"Get|BatchGet|Read|List|Plan|Validate|Retrieve|BatchRetrieve|Expand|Parse|VerifyCitations|Ask|Converse|GroundText"
+    r"Get|BatchGet|Read|List|Plan|Validate|Retrieve|BatchRetrieve|Expand|Parse|VerifyCitations|FormatCitations|Ask"
+    r"|Converse|GroundText"
 )
 UNUSUAL_NAMES = re.compile(r"(?:^|_)(?:avg|num)_|(?:[st]ed|ified)_time$|_at$|_date$")
 CHANGES_IN_A_HEADER = {"PutChunks": "header", "UploadDocument": "header"}

@@ -46,6 +46,11 @@ CITATION_KEYS = {
     "page_numbers",
     "score",
     "support",
+    "title",
+    "creators",
+    "date_created",
+    "doi",
+    "url",
 }
 ANSWER_KEYS = {
     "answer",
@@ -202,6 +207,32 @@ def test_a_text_whose_every_claim_has_a_source_exits_with_0(address: str, tmp_pa
     reply.write_bytes(b"\xff\xfe")
     refused = groundwire("ground", str(reply), "-c", "notes", address=address)
     assert (refused.returncode, "is not UTF-8" in refused.stderr) == (2, True)
+
+
+def test_the_citations_of_an_answer_are_written_as_references(address: str, tmp_path: Path) -> None:
+    answer = tmp_path / "answer.json"
+    answer.write_text(groundwire("ask", QUESTION, "-c", "notes", "--json", address=address).stdout, encoding="utf-8")
+    numbered = groundwire("cite", str(answer), address=address)
+    assert (numbered.returncode, numbered.stdout) == (0, "[1] tides.md, p. unknown\n")
+    assert groundwire("cite", str(answer), "--style", "apa", address=address).stdout == "tides.md. (n.d.).\n"
+    inline = groundwire("cite", str(answer), "--style", "inline", "--json", address=address)
+    assert json.loads(inline.stdout)["text"] == json.loads(answer.read_text(encoding="utf-8"))["answer"]
+
+
+def test_the_check_of_a_citation_says_where_its_quote_is_now(address: str, tmp_path: Path) -> None:
+    source, answer = tmp_path / "owls.txt", tmp_path / "answer.json"
+    source.write_text("Barn owls eat voles and mice.", encoding="utf-8")
+    assert groundwire("ingest", str(source), "-c", "owls", address=address).returncode == 0
+    asked = groundwire("ask", "What do barn owls eat?", "-c", "owls", "--json", address=address).stdout
+    answer.write_text(asked, encoding="utf-8")
+    for text, note in (
+        ("At night. Barn owls eat voles and mice.", " · at characters 10–39 of generation 2\n"),
+        ("Barn owls eat shrews.", " · nowhere in generation 3\n"),
+    ):
+        source.write_text(text, encoding="utf-8")
+        assert groundwire("ingest", str(source), "-c", "owls", address=address).returncode == 0
+        done = groundwire("verify", str(answer), address=address)
+        assert (done.returncode, done.stdout.endswith(note)) == (0, True), done.stdout
 
 
 def test_a_forged_quote_does_not_verify(address: str, tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ RUNS: dict[str, list[list[str]]] = {
     ],
     "ground": [["{reply}", "-c", NAME], ["{reply}", "-c", ATTACK], ["{reply}", "-c", NAME, "--chunk", "{chunk}"]],
     "verify": [["{answer}"]],
+    "cite": [["{answer}"], ["{answer}", "--style", "inline"], ["{answer}", "--style", "apa"]],
     "collections list": [[]],
     "collections get": [[NAME], [ATTACK]],
     "collections create": [["made"], [ATTACK]],

@@ -9,6 +9,7 @@ import click
 _SUMMARIES = {
     "ask": ("search.ask", "Answer a question from a collection, every sentence with a citation that has been checked."),
     "chunks": ("chunks.app", "List, show and change chunks."),
+    "cite": ("citing.cite", "Write the citations of an answer as text, such as a list of references."),
     "collections": ("collections.app", "List, show, create, change and delete collections."),
     "config": ("server.config", "Show the configuration."),
     "docs": ("docs.app", "List, show, change, delete and restore documents."),

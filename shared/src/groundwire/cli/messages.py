@@ -198,6 +198,11 @@ def _citation(citation: citation_pb2.Citation) -> dict[str, Any]:
         "page_numbers": list(citation.page_numbers),
         "score": round(citation.relevance_score, _DECIMALS),
         "support": round(citation.support_score, _DECIMALS),
+        "title": citation.title,
+        "creators": list(citation.creators),
+        "date_created": citation.date_created.ToJsonString() if citation.HasField("date_created") else None,
+        "doi": citation.doi or None,
+        "url": citation.url or None,
     }
 
 

@@ -10,10 +10,11 @@ import click
 
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_service_pb
-from groundwire.api.common.v1 import retrieval_options_pb2, search_mode_pb2, span_pb2
+from groundwire.api.common.v1 import retrieval_options_pb2, search_mode_pb2
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.cli.answer_page import write_page
+from groundwire.cli.citing import read_citations
 from groundwire.cli.connection import connect
 from groundwire.cli.explanation import show_explanation
 from groundwire.cli.messages import answer_json, applied_json, message_json, passage_json, search_json, shown_name
@@ -22,14 +23,13 @@ from groundwire.cli.output import excerpt, page_place, print_json, print_line, p
 from groundwire.cli.quotations import Quotation, quoted_place, read_quotations
 from groundwire.client import GroundwireClient
 from groundwire.client.values import enum_value, filter_message
-from groundwire.kernel.errors import DataLossError, InvalidRequestError
+from groundwire.kernel.errors import DataLossError
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 _EXCERPT_CHARS = 400
 _HIERARCHY = "hierarchy"
 _NEW_SESSION = "new"
-_VERIFIED_KEYS = ("document_id", "generation", "quote", "start", "end", "start_byte", "end_byte")
 
 
 def retrieval_options(command: CommandT) -> CommandT:
@@ -346,11 +346,7 @@ def verify(answer: Path, address: str, as_json: bool) -> None:
 
     Exits with 1 if a citation fails.
     """
-    document = read_json(answer)
-    items = document.get("citations") if isinstance(document, dict) else None
-    if not isinstance(items, list):
-        raise InvalidRequestError.of(str(answer), "has no list `citations`")
-    citations = [_citation(item, index) for index, item in enumerate(items)]
+    citations = read_citations(read_json(answer), str(answer))
     with connect(address) as client:
         response = client.verify_citations(citations=citations)
     if as_json:
@@ -362,26 +358,6 @@ def verify(answer: Path, address: str, as_json: bool) -> None:
             _show_verification(citation, verification)
     if not response.all_verified:
         raise click.exceptions.Exit(1)
-
-
-def _citation(item: Any, index: int) -> citation_pb2.Citation:
-    """Return the message of a citation as `ask --json` prints it."""
-    missing = [key for key in _VERIFIED_KEYS if not isinstance(item, dict) or key not in item]
-    if missing:
-        raise InvalidRequestError.of(f"citations[{index}]", f"lacks {', '.join(missing)}")
-    try:
-        span = span_pb2.Span(**{key: item[key] for key in ("start", "end", "start_byte", "end_byte")})
-        return citation_pb2.Citation(
-            marker=item.get("marker", index + 1),
-            document_id=item["document_id"],
-            source_uri=item.get("source", ""),
-            generation=item["generation"],
-            chunk_id=item.get("chunk_id", ""),
-            quote=item["quote"],
-            span=span,
-        )
-    except (TypeError, ValueError) as error:
-        raise InvalidRequestError.of(f"citations[{index}]", f"has a value of the wrong type: {error}") from error
 
 
 def _show_verification(citation: citation_pb2.Citation, verification: citation_pb2.CitationVerification) -> None:

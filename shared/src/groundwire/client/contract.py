@@ -336,6 +336,9 @@ class Contract:
     get_answer = UnaryCall(_ANSWER + "GetAnswer", answer_pb.GetAnswerRequest, answer_pb.GetAnswerResponse)
     list_answers = UnaryCall(_ANSWER + "ListAnswers", answer_pb.ListAnswersRequest, answer_pb.ListAnswersResponse)
     ground_text = UnaryCall(_ANSWER + "GroundText", answer_pb.GroundTextRequest, answer_pb.GroundTextResponse)
+    format_citations = UnaryCall(
+        _ANSWER + "FormatCitations", answer_pb.FormatCitationsRequest, answer_pb.FormatCitationsResponse
+    )
     verify_citations = UnaryCall(
         _ANSWER + "VerifyCitations", answer_pb.VerifyCitationsRequest, answer_pb.VerifyCitationsResponse
     )

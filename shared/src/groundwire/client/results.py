@@ -251,7 +251,7 @@ class CheckedCitation:
     """What became of a citation: `verified` says that the stored text has its quote at its place.
 
     `failure` is why not, such as `text_differs`. `is_current` says that the generation it cites is the live one.
-    `state` is what became of the quote there: `in_place`, `moved` or `gone`. Where it moved to says `message.live_span`.
+    `state` is what became of the quote there: `in_place`, `moved` or `gone`; `message.live_span` says where it is now.
     """
 
     citation: Citation

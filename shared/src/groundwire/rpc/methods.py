@@ -92,6 +92,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "GetAnswer": Method(Work.READ),
         "ListAnswers": Method(Work.READ),
         "VerifyCitations": Method(Work.READ),
+        "FormatCitations": Method(Work.READ),
         "CreateCollection": Method(Work.WRITE),
         "UpdateCollection": Method(Work.WRITE),
         "DeleteCollection": Method(Work.WRITE),

@@ -234,6 +234,10 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         verifications = await verify_citations(self._library, _tenant(), messages.parse_verify_request(request))
         return messages.to_verify_response(verifications)
 
+    async def FormatCitations(self, request: pb.FormatCitationsRequest, _context: Any) -> pb.FormatCitationsResponse:  # noqa: N802 - the same
+        """Write citations as text."""
+        return messages.to_format_response(request)
+
     def _events(
         self, ask: AskedQuestion, expected_head: str | None, *, is_resumed: bool = False
     ) -> AsyncGenerator[AnswerEvent, None]:

@@ -11,6 +11,7 @@ from google.protobuf.internal import containers as _containers
 from google.rpc import status_pb2 as _status_pb2
 from groundwire.api.answer.v1 import answer_pb2 as _answer_pb2
 from groundwire.api.answer.v1 import citation_pb2 as _citation_pb2
+from groundwire.api.answer.v1 import citation_style_pb2 as _citation_style_pb2
 from groundwire.api.answer.v1 import grounding_pb2 as _grounding_pb2
 from groundwire.api.answer.v1 import session_pb2 as _session_pb2
 from groundwire.api.common.v1 import degraded_stage_pb2 as _degraded_stage_pb2
@@ -1355,3 +1356,75 @@ class VerifyCitationsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___VerifyCitationsResponse: _TypeAlias = VerifyCitationsResponse  # noqa: Y015
+
+@_typing.final
+class FormatCitationsRequest(_message.Message):
+    """Request of `AnswerService.FormatCitations`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CITATIONS_FIELD_NUMBER: _builtins.int
+    STYLE_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    REFERENCES_FIELD_NUMBER: _builtins.int
+    style: _citation_style_pb2.CitationStyle.ValueType
+    """Required. The style; unset is INVALID_ARGUMENT."""
+    content: _builtins.str
+    """Optional. `Answer.content` that they belong to: the text of the response with `INLINE`, else without effect. At most
+    20,000 code points.
+    """
+    @_builtins.property
+    def citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.Citation]:
+        """Optional. The citations as they were received, at most 1,000. Where `marker` is 0 they are numbered in order."""
+
+    @_builtins.property
+    def references(self) -> _containers.RepeatedCompositeFieldContainer[_citation_style_pb2.Reference]:
+        """Optional. What to write instead of what the citations say of their documents: none, or one for each citation,
+        otherwise INVALID_ARGUMENT.
+        """
+
+    def __init__(
+        self,
+        *,
+        citations: _abc.Iterable[_citation_pb2.Citation] | None = ...,
+        style: _citation_style_pb2.CitationStyle.ValueType = ...,
+        content: _builtins.str = ...,
+        references: _abc.Iterable[_citation_style_pb2.Reference] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["citations", b"citations", "content", b"content", "references", b"references", "style", b"style"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FormatCitationsRequest: _TypeAlias = FormatCitationsRequest  # noqa: Y015
+
+@_typing.final
+class FormatCitationsResponse(_message.Message):
+    """Response of `AnswerService.FormatCitations`, at most 4 MiB; citations that would make a larger one are
+    INVALID_ARGUMENT.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    CITATIONS_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """All of it: `content` with `INLINE` where it was given, else the lines of the citations, equal ones once."""
+    @_builtins.property
+    def citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_style_pb2.FormattedCitation]:
+        """One for each citation, in the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        citations: _abc.Iterable[_citation_style_pb2.FormattedCitation] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["citations", b"citations", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FormatCitationsResponse: _TypeAlias = FormatCitationsResponse  # noqa: Y015

@@ -114,6 +114,11 @@ class AnswerServiceStub:
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.VerifyCitationsRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.VerifyCitationsResponse.FromString,
                 _registered_method=True)
+        self.FormatCitations = channel.unary_unary(
+                '/groundwire.api.answer.v1.AnswerService/FormatCitations',
+                request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.FormatCitationsRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.FormatCitationsResponse.FromString,
+                _registered_method=True)
 
 
 class AnswerServiceServicer:
@@ -258,6 +263,14 @@ class AnswerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FormatCitations(self, request, context):
+        """Writes citations as text, in one of several styles. Safe to retry. Nothing is looked up: what the citations say is
+        written, so let `VerifyCitations` check those of others first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AnswerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -330,6 +343,11 @@ def add_AnswerServiceServicer_to_server(servicer, server):
                     servicer.VerifyCitations,
                     request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.VerifyCitationsRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.VerifyCitationsResponse.SerializeToString,
+            ),
+            'FormatCitations': grpc.unary_unary_rpc_method_handler(
+                    servicer.FormatCitations,
+                    request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.FormatCitationsRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.FormatCitationsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -720,6 +738,33 @@ class AnswerService:
             '/groundwire.api.answer.v1.AnswerService/VerifyCitations',
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.VerifyCitationsRequest.SerializeToString,
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.VerifyCitationsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FormatCitations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.answer.v1.AnswerService/FormatCitations',
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.FormatCitationsRequest.SerializeToString,
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.FormatCitationsResponse.FromString,
             options,
             channel_credentials,
             insecure,

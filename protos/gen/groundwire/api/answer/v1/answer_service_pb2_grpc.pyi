@@ -112,6 +112,10 @@ class AnswerServiceStub:
     """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
     not an error.
     """
+    FormatCitations: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.FormatCitationsRequest, _answer_service_pb2.FormatCitationsResponse]
+    """Writes citations as text, in one of several styles. Safe to retry. Nothing is looked up: what the citations say is
+    written, so let `VerifyCitations` check those of others first.
+    """
 
 @_typing.type_check_only
 class AnswerServiceAsyncStub(AnswerServiceStub):
@@ -196,6 +200,10 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     VerifyCitations: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.VerifyCitationsRequest, _answer_service_pb2.VerifyCitationsResponse]  # type: ignore[assignment]
     """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
     not an error.
+    """
+    FormatCitations: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.FormatCitationsRequest, _answer_service_pb2.FormatCitationsResponse]  # type: ignore[assignment]
+    """Writes citations as text, in one of several styles. Safe to retry. Nothing is looked up: what the citations say is
+    written, so let `VerifyCitations` check those of others first.
     """
 
 class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -362,6 +370,16 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_answer_service_pb2.VerifyCitationsResponse, _abc.Awaitable[_answer_service_pb2.VerifyCitationsResponse]]:
         """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
         not an error.
+        """
+
+    @_abc_1.abstractmethod
+    def FormatCitations(
+        self,
+        request: _answer_service_pb2.FormatCitationsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_answer_service_pb2.FormatCitationsResponse, _abc.Awaitable[_answer_service_pb2.FormatCitationsResponse]]:
+        """Writes citations as text, in one of several styles. Safe to retry. Nothing is looked up: what the citations say is
+        written, so let `VerifyCitations` check those of others first.
         """
 
 def add_AnswerServiceServicer_to_server(servicer: AnswerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
