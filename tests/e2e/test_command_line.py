@@ -59,6 +59,9 @@ ANSWER_KEYS = {
     "refusal_reason",
     "confidence",
     "citations",
+    "unsupported",
+    "generator",
+    "generation",
     "session_id",
     "message_id",
     "related_message_id",
@@ -220,17 +223,16 @@ def test_the_citations_of_an_answer_are_written_as_references(address: str, tmp_
 
 
 def test_the_check_of_a_citation_says_where_its_quote_is_now(address: str, tmp_path: Path) -> None:
-    source, answer = tmp_path / "owls.txt", tmp_path / "answer.json"
-    source.write_text("Barn owls eat voles and mice.", encoding="utf-8")
-    assert groundwire("ingest", str(source), "-c", "owls", address=address).returncode == 0
-    asked = groundwire("ask", "What do barn owls eat?", "-c", "owls", "--json", address=address).stdout
-    answer.write_text(asked, encoding="utf-8")
+    source, answer = tmp_path / "moon.txt", tmp_path / "answer.json"
+    source.write_text("The moon causes the tides of the sea.", encoding="utf-8")
+    assert groundwire("ingest", str(source), "-c", "moons", address=address).returncode == 0
+    answer.write_text(groundwire("ask", QUESTION, "-c", "moons", "--json", address=address).stdout, encoding="utf-8")
     for text, note in (
-        ("At night. Barn owls eat voles and mice.", " · at characters 10–39 of generation 2\n"),
-        ("Barn owls eat shrews.", " · nowhere in generation 3\n"),
+        ("At night. The moon causes the tides of the sea.", " · at characters 10–47 of generation 2\n"),
+        ("The sun causes no tides.", " · nowhere in generation 3\n"),
     ):
         source.write_text(text, encoding="utf-8")
-        assert groundwire("ingest", str(source), "-c", "owls", address=address).returncode == 0
+        assert groundwire("ingest", str(source), "-c", "moons", address=address).returncode == 0
         done = groundwire("verify", str(answer), address=address)
         assert (done.returncode, done.stdout.endswith(note)) == (0, True), done.stdout
 

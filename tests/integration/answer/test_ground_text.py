@@ -98,6 +98,7 @@ async def test_each_claim_of_a_text_gets_its_verdict_and_exact_citations(stub: "
     assert mice.quote == "Red foxes eat small mice"
     assert bread.quote == "Bread is made of flour and water."
     assert bread.answer_spans == [spans[4]]
+    assert bread.support_score == response.claims[4].support
     assert response.claims[2].sources[0].match == grounding_pb2.SOURCE_MATCH_EXACT
     assert min(response.claims[index].support for index in (2, 4)) >= 0.5
     assert max(response.claims[index].support for index in (0, 1, 3, 5)) < 0.5

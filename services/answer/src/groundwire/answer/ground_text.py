@@ -186,13 +186,16 @@ def _cited(collection: str, claims: Sequence[GroundedClaim], degraded: tuple[int
         if known is None:
             citations[key] = known = cite(len(citations) + 1, collection, source, span)
         elif span not in known.answer_spans:
-            citations[key] = replace(known, answer_spans=(*known.answer_spans, span))
+            support = max(known.support, source.support)
+            citations[key] = replace(known, answer_spans=(*known.answer_spans, span), support=support)
         return known.marker
 
     cited = [
         CitedClaim(
             grounded,
-            tuple(mark(each.source, grounded.claim.span) for each in grounded.sources),
+            tuple(
+                mark(replace(each.source, assessed=grounded.support), grounded.claim.span) for each in grounded.sources
+            ),
             tuple(mark(each.source, grounded.claim.span) for each in grounded.opposing),
             mark(grounded.closest.source, grounded.claim.span) if grounded.closest is not None else 0,
         )

@@ -191,7 +191,8 @@ class Citation(_message.Message):
     """Optional. URL of the document: its metadata key `url`, or the source when that is a URL."""
     support_score: _builtins.float
     """Output only. How likely it is that the quote supports what it is cited for: 0.0 to 1.0, a probability from the
-    extractive generator, or from comparing the quote with what a chat model wrote.
+    extractive generator, or from comparing the quote with what a chat model wrote, or a text
+    of `GroundText`.
     """
     @_builtins.property
     def span(self) -> _span_pb2.Span:
