@@ -67,9 +67,6 @@ ANSWER_KEYS = {
     "related_message_id",
     "timestamp",
     "timings_ms",
-    "generator",
-    "generation",
-    "unsupported",
 }
 CLAIM_KEYS = {
     "start",
