@@ -178,6 +178,7 @@ class Chunks:
         with self._database.read() as connection:
             key, position = collection_key(connection, tenant, collection), self._database.position(connection)
             cached = self._fields.get(key)
+            # Any change anywhere makes it read anew: more often than needed, and never too late.
             if cached is None or cached[0] != position:
                 cached = (position, metadata_fields(connection, key))
                 self._fields[key] = cached

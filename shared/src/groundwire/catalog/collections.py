@@ -120,6 +120,7 @@ class Collections:
 
     def page(self, tenant: str, after_name: str, limit: int) -> list[Collection]:
         """Return up to `limit` collections with names above `after_name` (empty for the first), by name."""
+        # By name and not by place: what is made or deleted between two pages moves nothing from one to the other.
         statement = (
             select(collections)
             .where(collections.c.tenant == tenant, collections.c.name > after_name)

@@ -94,6 +94,7 @@ class Documents:
         """Return the document with this source, or the one it is an alias of."""
         given = {"tenant": tenant, "collection": collection, "value": source_uri}
         with self._database.read() as connection:
+            # In this order, as nearly every source is one: an alias is asked for seldom.
             row = connection.execute(_BY_SOURCE, given).first() or connection.execute(_BY_ALIAS, given).first()
         return None if row is None else to_document(row)
 
@@ -301,6 +302,7 @@ class Documents:
         prepared = Prepared(draft, pending, measure(draft.text), epoch_ms(now), embedded)
         pending = self._insert(prepared.indexed_from(0))
         try:
+            # Nobody sees a part of a generation: it stays pending until all of it, and its points, are there.
             for start in range(CHUNKS_PER_TRANSACTION, len(draft.chunks), CHUNKS_PER_TRANSACTION):
                 part = replace(prepared, pending=pending).indexed_from(start)
                 self._database.write(partial(insert_chunks, prepared=part, start=start))

@@ -115,6 +115,7 @@ def insert_pending(
     connection: Connection, collection_key: int, generation_key: int, segments: Iterable[Segment]
 ) -> None:
     """Write what will be searched once the generation is published; it goes with the generation until then."""
+    # Not merged: what may be taken back again is not mixed with what searches find.
     for segment in segments:
         _insert(connection, collection_key, GenerationState.PENDING.value, segment, generation_key)
 

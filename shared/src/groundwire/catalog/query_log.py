@@ -72,6 +72,7 @@ class QueryLogs:
         if end is not None:
             statement = statement.where(query_logs.c.log_time < epoch_ms(end))
         if collection is not None:
+            # By uid as well: entries of a collection that was deleted are not those of the next one of its name.
             of_tenant = collections.c.tenant == tenant, collections.c.name == collection
             uid = select(collections.c.uid).where(*of_tenant).scalar_subquery()
             statement = statement.where(

@@ -158,6 +158,7 @@ def settings_value(settings: CollectionSettings) -> dict[str, Any]:
 
 def to_collection(row: RowMapping) -> Collection:
     """Make a collection of its row."""
+    # By column and not by name: the row may be one of a join, in which several tables have such a name.
     c = collections.c
     return Collection(
         uid=row[c.uid],

@@ -124,6 +124,7 @@ documents = Table(
     *number("source_version", nullable=True),
     *number("alias_count", "alias_changes", default=0),
     UniqueConstraint("tenant", "document_id"),
+    # A defect of the code is to fail the write that has it, and not some reader of what it wrote.
     CheckConstraint("live_generation >= 0 AND deleted_generation >= 0"),
     CheckConstraint("live_generation = 0 OR deleted_generation = 0"),
     CheckConstraint("(delete_time IS NULL) = (deleted_generation = 0)"),

@@ -220,6 +220,7 @@ class VectorCache:
 
 def insert_vectors(connection: Connection, new: NewVectors, now: int, steady_ms: int) -> None:
     """Store vectors made at `now`, in milliseconds since the epoch and of service; known ones stay."""
+    # In one order of bytes, whatever machine the file is copied to.
     stored = np.ascontiguousarray(new.vectors, dtype="<f4")
     rows = [
         {

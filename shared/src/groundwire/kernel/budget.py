@@ -79,7 +79,7 @@ class Budget:
         """
         gives_up_at = None if at_most_s is None else time.monotonic() + at_most_s
         with self._lock:
-            self._waited_on.append(condition)
+            self._waited_on.append(condition)  # once for each thread that waits: several may wait on the same one
         try:
             while not predicate():
                 self.check()

@@ -235,13 +235,14 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool:
     """Tell whether a stop mark ends a sentence rather than an abbreviation or an ellipsis."""
-    if stop.group()[0] in "\u3002\uff01\uff1f":
+    if stop.group()[0] in "\u3002\uff01\uff1f":  # these stand in no abbreviation
         return True
     following = _OPENING.match(text, stop.end(), end)
     if following is None:
         return True
-    if following.group(1).islower():
+    if following.group(1).islower():  # an ellipsis, an abbreviation, a quoted exclamation
         return False
+    # No abbreviation is longer: a search from the start of the sentence would take longer for each of its stops.
     up_to_mark = text[max(begin, stop.start() - 12) : stop.start() + 1]
     if _ALWAYS_INSIDE.search(up_to_mark):
         return False

@@ -314,6 +314,7 @@ class UploadReceiver:
         """
         self.begin(tenant, upload_id, b"", len(content))
         incoming = self.open(tenant, self.uploads.get(tenant, upload_id))
+        # By the way of an upload, so that a crash leaves what the sweeper knows, and the operation finds whole bytes.
         try:
             for start in range(0, len(content), MAX_PART_BYTES):
                 incoming.take(start, content[start : start + MAX_PART_BYTES])

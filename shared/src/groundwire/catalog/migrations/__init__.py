@@ -36,6 +36,7 @@ def migrate(path: Path) -> None:
             if revision is None:
                 metadata.create_all(connection)
                 connection.execute(insert(counters).values(name="position", value=0))
+                # What is indexed from now on has the words of this version: nothing has to be renewed.
                 connection.execute(insert(counters).values(name=RULES_COUNTER, value=WORD_RULES))
                 connection.execute(insert(alembic_version).values(version_num=HEAD))
             else:
