@@ -28,8 +28,12 @@ _SOURCES_PER_CLAIM = 3
 _LEAST_SIMILARITY = 0.62
 _MAX_REPEATS = 3
 """Sentences that a model may say again, each of which is dropped; small ones end in a loop."""
-# Says what the model is about to do. A source that asked for it would seem to support it.
-_ANNOUNCEMENT = re.compile(r"(?:\w{1,20}[,!.]? )?(?:here|below)(?:'s| is| are)\b", re.IGNORECASE)
+# Says what the model does or is about to do. A source that asked for it would seem to support it.
+_ANNOUNCEMENT = re.compile(
+    r"(?:\w{1,20}[,!.]? )?(?:here|below)(?:'s| is| are)\b"
+    r"|(?:sure|certainly|of course|absolutely|ok|okay|understood|as (?:requested|instructed|asked))[,.!:]",
+    re.IGNORECASE,
+)
 
 
 class ChatGenerator:
