@@ -135,3 +135,15 @@ def test_nothing_names_a_place_on_a_machine() -> None:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert not re.search(r"(?<![\w.])/(work|root|home|tmp)/", text), page
+
+
+@pytest.mark.requirement("S4-45")
+def test_the_tests_that_the_page_of_the_book_names_are_there() -> None:
+    rows = re.findall(
+        r"^\| ([^|]+) \| [^|]+ \| `([^`:]+)(?:::(\w+))?` \|$", _text("docs/reference/book-assistant.md"), re.MULTILINE
+    )
+    labels = {label for label, _, _ in rows}
+    assert labels >= {"FR-001", "FR-002", "FR-003", "FR-006", "FR-007", "FR-008", "FR-010", "SC-004", "SC-005"}
+    assert labels >= {"User story 3", "Citation-backed", "Zero hallucination"}
+    missing = [(file, test) for _, file, test in rows if f"def {test}" not in _text(file)]
+    assert missing == []

@@ -3,6 +3,7 @@
 import click
 
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.api.answer.v1 import session_pb2
 from groundwire.api.common.v1 import role_pb2
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import message_json, shown_name
@@ -77,7 +78,9 @@ def list_messages(session_id: str, address: str, as_json: bool) -> None:
         return
     for message in messages:
         role = shown_name(role_pb2.Role.DESCRIPTOR, message.role)
-        print_line((f"{role} · {message.message_time.ToJsonString()}", "dim"))
+        state = shown_name(session_pb2.MessageState.DESCRIPTOR, message.state)
+        note = "" if message.state == session_pb2.MESSAGE_STATE_COMPLETE else f" · {state}"
+        print_line((f"{role} · {message.message_time.ToJsonString()}{note}", "dim"))
         print_text(message.content)
 
 
