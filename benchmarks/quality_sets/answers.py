@@ -5,14 +5,16 @@ with an answer in the collection that get one, `false` that of the others. Of th
 holds a gold answer (squad), of whose quoted sentences at least half were picked by an annotator (clapnq), or which cite
 a page of the gold answer or the next one (northwind). `F1` is that of quoted against picked sentences (clapnq). `AUC`
 tells how well the confidence, 0 for a refusal, sets questions with an answer apart from the others, and right
-answers apart from wrong ones.
+answers apart from wrong ones. `ECE` is the expected calibration error of the confidence of what was answered, answers
+to questions without one counted as wrong: the mean difference between confidence and share of right answers over ten
+bins (Naeini et al., 2015), which the last table shows for all sets together.
 """
 
 import argparse
 import json
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,9 +48,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
-    print(
-        f"{'':<12}{'n':>6}{'answered':>10}{'false':>8}{'right':>8}{'F1':>8}{'AUC':>8}{'AUC right':>11}{'verified':>10}"
-    )
+    narrow = "".join(f"{each:>8}" for each in ("false", "right", "F1", "AUC"))
+    print(f"{'':<12}{'n':>6}{'answered':>10}{narrow}{'AUC right':>11}{'ECE':>8}{'verified':>10}")
+    outcomes: list[tuple[float, bool]] = []
     with tempfile.TemporaryDirectory(prefix="groundwire-answers-") as scratch:
         data = ["--embedder", options.embedder]
         with server(options.data or Path(scratch), data) as address, GroundwireClient(address) as client:
@@ -58,10 +60,14 @@ def run(options: argparse.Namespace) -> None:
                     client.create_collection(collection=name)
                 for source, content in sources.items():
                     client.ingest_document(collection=name, source_uri=source, content=content)
-                print(_row(name, client, questions[:: options.every]))
+                print(_row(name, client, questions[:: options.every], outcomes))
+    print(f"\n{'confidence':<12}{'n':>6}{'mean':>10}{'right':>8}")
+    for low, confidences, right in _bins(outcomes):
+        print(f"{low:.1f} to {low + 0.1:.1f}{len(right):>9}{confidences.mean():>10.3f}{right.mean():>8.3f}")
 
 
-def _row(name: str, client: GroundwireClient, questions: Sequence[Question]) -> str:
+def _row(name: str, client: GroundwireClient, questions: Sequence[Question], outcomes: list[tuple[float, bool]]) -> str:
+    """Return the figures of a set; the confidence of each answer, and whether it is right, go to `outcomes`."""
     confidence, has_answer, right, f1 = [], [], [], []
     quotes = verified = 0
     for question in questions:
@@ -75,13 +81,27 @@ def _row(name: str, client: GroundwireClient, questions: Sequence[Question]) -> 
         verified += client.verify_citations(citations=answer.citations).all_verified * len(answer.citations)
     known, sure, ok = np.array(has_answer), np.array(confidence), np.array(right)
     answered = sure > 0
+    own = list(zip(sure[answered].tolist(), ok[answered].tolist(), strict=True))
+    outcomes += own
+    error = sum(len(right) * abs(confidences.mean() - right.mean()) for _, confidences, right in _bins(own)) / len(own)
     figures = [
         f"{answered[known].mean():>10.3f}{answered[~known].mean():>8.3f}",
         f"{ok[known & answered].mean():>8.3f}{np.array(f1)[known].mean():>8.3f}",
         f"{_auc(sure[known], sure[~known]):>8.3f}{_auc(sure[known & ok], sure[known & answered & ~ok]):>11.3f}",
+        f"{error:>8.3f}",
         f"{verified:>5}/{quotes}",
     ]
     return f"{name:<12}{len(questions):>6}{''.join(figures)}"
+
+
+def _bins(
+    outcomes: Sequence[tuple[float, bool]],
+) -> "Iterator[tuple[float, np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
+    """Iterate over the tenths of confidence that have answers: lower end, confidences, which are right."""
+    confidences, right = np.array([each[0] for each in outcomes]), np.array([each[1] for each in outcomes])
+    tenths = np.minimum((confidences * 10).astype(int), 9)
+    for tenth in np.unique(tenths):
+        yield tenth / 10, confidences[tenths == tenth], right[tenths == tenth]
 
 
 def _auc(positive: "np.ndarray[Any, Any]", negative: "np.ndarray[Any, Any]") -> float:

@@ -206,6 +206,9 @@ async def test_an_uncovered_question_is_refused_plainly(rig: Rig) -> None:
     assert answer.refusal_reason == answer_pb2.REFUSAL_REASON_WEAK_SUPPORT
     assert answer.finish_reason == answer_pb2.FINISH_REASON_REFUSED
     assert "does not cover" in answer.content
+    # Where the reader may look, best first; the rig has one document.
+    assert answer.content.endswith("Closest to it: foxes.txt (Start).")
+    assert len((await rig.ask("zebra quantum salary kubernetes", max_answer_chars=100)).content) <= 100
 
 
 async def test_nothing_found_is_its_own_reason(rig: Rig) -> None:

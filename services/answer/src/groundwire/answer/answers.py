@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from groundwire.answer.evidence import Source, Statement, section_at
+from groundwire.answer.evidence import Passage, Source, Statement, section_at
 from groundwire.kernel.spans import Span
 
 
@@ -32,7 +33,34 @@ REFUSALS = {
     RefusalReason.RETRIEVAL_DISABLED: "The material was not searched for this question: retrieval is switched off.",
     RefusalReason.OUTSIDE_SELECTION: "The selected material does not cover this question.",
 }
-"""The fixed text of each refusal; a refusal never says anything else."""
+"""The fixed text of each refusal."""
+
+_MAX_NAMED = 3
+_MAX_NAME_CHARS = 120
+_LIKE_A_MARKER = re.compile(r"\[\d+\]")
+
+
+def refusal_text(reason: RefusalReason, passages: Sequence[Passage], limit: int) -> str:
+    """Return what a refusal says, at most `limit` code points: its fixed text and, for weak support, where to look.
+
+    Named are up to three places of the best passages, each once, such as `operating.md (Backup)`.
+    """
+    text = REFUSALS[reason]
+    if reason is not RefusalReason.WEAK_SUPPORT:
+        return text
+    named = ""
+    for place in list(dict.fromkeys(map(_place, passages)))[:_MAX_NAMED]:
+        longer = f"{named}, {place}" if named else f" Closest to it: {place}"
+        # A name with `[1]` in it would read as the marker of a citation.
+        if not _LIKE_A_MARKER.search(place) and len(text) + len(longer) + 1 <= limit:
+            named = longer
+    return f"{text}{named}." if named else text
+
+
+def _place(passage: Passage) -> str:
+    source, heading = " ".join(passage.source_uri.split()), " ".join(passage.section_heading.split())
+    place = source if not heading or heading in source else f"{source} ({heading})"
+    return place if len(place) <= _MAX_NAME_CHARS else f"{place[: _MAX_NAME_CHARS - 1]}\u2026"
 
 
 class FinishReason(StrEnum):

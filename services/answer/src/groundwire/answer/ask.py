@@ -13,7 +13,6 @@ from weakref import WeakValueDictionary
 import structlog
 
 from groundwire.answer.answers import (
-    REFUSALS,
     Answer,
     AnswerEvent,
     Cited,
@@ -31,6 +30,7 @@ from groundwire.answer.answers import (
     TextDelta,
     Timings,
     answer_confidence,
+    refusal_text,
     replayed,
 )
 from groundwire.answer.conversation import is_topic_shift, search_text
@@ -113,6 +113,7 @@ class _Progress:
     search: SearchReport
     generator: str
     refusal: RefusalReason | None = None
+    refusal_text: str = ""
     has_draft: bool = False
     model_asked: bool = False
     dropped: int = 0
@@ -176,7 +177,8 @@ class Answerer:
                     yield event
         if not progress.composer.content:
             progress.refusal = progress.refusal or _refusal(ask, retrieval, has_draft=progress.has_draft)
-            yield TextDelta(REFUSALS[progress.refusal], 0)
+            progress.refusal_text = refusal_text(progress.refusal, retrieval.passages, ask.max_answer_chars)
+            yield TextDelta(progress.refusal_text, 0)
         yield Final(self._finished(ask, progress))
 
     async def answer_and_keep(self, tenant: str, ask: AskedQuestion) -> AsyncGenerator[AnswerEvent, None]:
@@ -390,7 +392,7 @@ class Answerer:
         total_s = time.perf_counter() - progress.begun
         generation_s = max(0.0, total_s - progress.retrieval_s - progress.verification_s)
         return Answer(
-            content=REFUSALS[refusal] if refusal else composer.content,
+            content=progress.refusal_text if refusal else composer.content,
             citations=tuple(composer.citations),
             claims=tuple(composer.claims),
             confidence=_supported_share(composer.claims)
