@@ -51,6 +51,13 @@ class Written:
                 return
             self.texts[name][marker] = text
 
+    def wait_for_more(self, before: dict[str, set[str]]) -> None:
+        """Wait until a text beyond those is acknowledged: a slow machine may take longer than a short life lasts."""
+        ends_at = time.monotonic() + 60
+        while not any(texts.keys() - before[name] for name, texts in self.texts.items()):
+            assert time.monotonic() < ends_at
+            time.sleep(0.01)
+
     def lost(self, client: GroundwireClient, markers: dict[str, list[str]], until: float) -> list[str]:
         """Return what is not found by its own words or its own vector; retries what says that it may be retried."""
         return [
@@ -106,6 +113,7 @@ def test_what_was_acknowledged_is_found_after_a_power_cut(disk: CutDisk, vectors
                 writer = threading.Thread(target=written.ingest_until, args=(client, stop))
                 writer.start()
                 time.sleep(chance.uniform(0.3, LONGEST_LIFE_S))
+                written.wait_for_more(before)
                 disk.cut()
                 stop.set()
                 server.kill()
