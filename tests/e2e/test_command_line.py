@@ -162,6 +162,31 @@ def test_sessions_are_listed_and_deleted(address: str) -> None:
     assert nobody.stdout == "deleted 0 sessions of nobody\n"
 
 
+def test_answers_of_changed_sources_are_listed_as_stale(address: str, tmp_path: Path) -> None:
+    source = tmp_path / "owls.md"
+
+    def ingest(text: str) -> None:
+        source.write_text(text)
+        assert groundwire("ingest", str(source), "-c", "changing", address=address).returncode == 0
+
+    ingest("Red owls hunt at dawn. They sleep at noon.\n")
+    asked = groundwire("ask", "When do red owls hunt?", "-c", "changing", "--session", "new", "--json", address=address)
+    session, answer = json.loads(asked.stdout)["session_id"], json.loads(asked.stdout)["message_id"]
+    assert groundwire("answers", "list", "--stale", "-c", "changing", address=address).stdout == "no answers\n"
+    shown = groundwire("answers", "get", session, answer, address=address).stdout
+    assert shown.splitlines()[0] == "When do red owls hunt?"
+    assert shown.endswith("generation 1: still true\n")
+    for text, fate in (
+        ("It is cold. Red owls hunt at dawn.\n", "moved to characters 12–34 of generation 2"),
+        ("It is cold.\n", "gone from generation 3"),
+    ):
+        ingest(text)
+        listed = groundwire("answers", "list", "--stale", "-c", "changing", "--json", address=address)
+        assert [each["answer"]["message_id"] for each in json.loads(listed.stdout)] == [answer]
+        shown = groundwire("answers", "get", session, answer, address=address).stdout
+        assert f"generation 1: {fate}\n" in shown
+
+
 def test_an_answer_verifies(address: str, tmp_path: Path) -> None:
     done = groundwire("ask", QUESTION, "-c", "notes", "--json", address=address)
     answer = json.loads(done.stdout)

@@ -76,7 +76,7 @@ def stored(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> d
         session = client.create_session(collection=NAME, user_id=QUIET, labels={"team": QUIET}).session.session_id
         words["session"] = session
         client.retrieve(collection=NAME, query=f"tides {QUIET}")  # for the log
-        client.ask.send(
+        replied = client.ask.send(
             answer_pb.AskRequest(
                 question=f"What causes the tides {QUIET}\r?",
                 collection=NAME,
@@ -84,6 +84,7 @@ def stored(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> d
                 message_id=str(uuid.uuid4()),
             )
         )
+    words["replied"] = replied.answer.message_id
     answer = groundwire("ask", "What causes the tides of the sea?", "-c", NAME, "--json", address=server.address)
     (folder.parent / "answer.json").write_text(answer.stdout, encoding="utf-8")
     words["answer"] = str(folder.parent / "answer.json")
@@ -117,6 +118,8 @@ RUNS: dict[str, list[list[str]]] = {
         ["Why?", "-c", NAME, "--session", ATTACK],
     ],
     "ground": [["{reply}", "-c", NAME], ["{reply}", "-c", ATTACK], ["{reply}", "-c", NAME, "--chunk", "{chunk}"]],
+    "answers list": [[], ["-c", ATTACK], ["--stale", "--user", ATTACK]],
+    "answers get": [["{session}", "{replied}"], [ATTACK, ATTACK]],
     "verify": [["{answer}"]],
     "cite": [["{answer}"], ["{answer}", "--style", "inline"], ["{answer}", "--style", "apa"]],
     "collections list": [[]],
@@ -161,7 +164,7 @@ RUNS: dict[str, list[list[str]]] = {
 """Arguments of each command; together they print everything that is stored, and errors that repeat what was sent."""
 
 QUOTED = ["search", "ask", "docs list", "docs get", "chunks list", "chunks get", "collections get", "logs"]
-QUOTED += ["validate", "sessions list", "sessions messages"]
+QUOTED += ["validate", "sessions list", "sessions messages", "answers list", "answers get"]
 """Commands of which some run must show the attack, as escapes: else the test would be of nothing."""
 
 

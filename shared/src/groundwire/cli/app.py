@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 _SUMMARIES = {
+    "answers": ("answers.app", "List and show answers that are kept."),
     "ask": ("search.ask", "Answer a question from a collection, every sentence with a citation that has been checked."),
     "chunks": ("chunks.app", "List, show and change chunks."),
     "cite": ("citing.cite", "Write the citations of an answer as text, such as a list of references."),
