@@ -51,6 +51,22 @@ async def test_a_failed_search_tells_how_far_it_came(library: Library, stub: "St
     assert info.metadata["last_state"] == "SEARCHING"
 
 
+async def test_a_remembered_response_arrives_whole_over_grpc_and_in_process(library: Library, stub: "Stub") -> None:
+    library.put("a.txt", ["alpha one", "alpha two"])
+    request = pb.RetrieveRequest(collection="docs", query="alpha")
+    request.options.include_report = True
+    first = await stub.Retrieve(request)
+    over_grpc = await stub.Retrieve(request)
+    in_process = await InProcessStub(library.service.servicer).Retrieve(request, timeout=5)
+    assert len({each.log_id for each in (first, over_grpc, in_process)}) == 3
+    for repeated in (over_grpc, in_process):
+        assert repeated.report.from_cache
+        assert len(repeated.report.states) == 2
+        assert (list(repeated.results), list(repeated.documents)) == (list(first.results), list(first.documents))
+        assert (repeated.snapshot, repeated.consistency_token) == (first.snapshot, first.consistency_token)
+        assert repeated.report.quality == first.report.quality
+
+
 async def test_a_neighbour_in_the_same_process_gets_the_same(library: Library) -> None:
     library.put("a.txt", ["alpha one", "beta two"])
     stub = InProcessStub(library.service.servicer)
