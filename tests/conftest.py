@@ -5,8 +5,9 @@ import gc
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
     """Remember a worker of pytest-xdist that died: with the signal that killed it, or its exit code."""
-    if error:
-        code = node.gateway._io.wait()
-        cause = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-        _lost_workers.append(f"worker {node.gateway.id} ended with {cause}: tests are missing")
+    if not error:
+        return
+    code = None  # one that was interrupted lives on, and waits to be let go
+    with suppress(subprocess.TimeoutExpired):
+        code = node.gateway._io.popen.wait(0.0 if error == "keyboard-interrupt" else 5.0)
+    cause = "" if code is None else signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    _lost_workers.append(f"worker {node.gateway.id} ended with {cause or error}: tests are missing")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
