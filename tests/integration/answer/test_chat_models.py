@@ -111,7 +111,8 @@ async def test_under_annotate_an_answer_may_have_no_citation_at_all(
         ({"statuses": [302]}, "REJECTED"),
         ({"write": lambda _: _FALSE}, "UNSUPPORTED"),
     ],
-    ids=str,
+    # The same in every worker: a function has another address in each of them.
+    ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else value,
 )
 async def test_a_model_that_fails_leaves_the_answer_to_quotations_and_says_so(
     model: ScriptedModel, chat_rig: MakeChatRig, script: dict[str, Any], failure: str
