@@ -383,3 +383,12 @@ async def test_a_stream_that_broke_while_the_model_wrote_goes_on_by_the_numbers_
     assert (last.sequence, last.final.answer.content) == (4, _QUOTED)
     assert last.final.answer.finish_reason == answer_pb2.FINISH_REASON_ABANDONED
     assert len(model.requests) == 1
+
+
+async def test_a_sentence_leaves_only_if_each_of_its_claims_is_supported(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.says("Red foxes eat small mice, and the moon is made of green cheese [1].", _ALSO_TRUE)
+    answer = await chat_rig().ask(_QUESTION)
+    assert answer.content == "The red fox hunts at night. [1]"
+    assert answer.generation.dropped_sentence_count == 1

@@ -3,6 +3,7 @@
 import pytest
 
 from groundwire.answer.generators.orders import without_orders
+from groundwire.answer.generators.prompt import fitting_prompt
 from groundwire.answer.generators.sentences import StatementReader
 from tests.unit.answer.builders import make_passage
 
@@ -101,3 +102,23 @@ def test_a_paragraph_that_gives_orders_is_not_shown_and_the_rest_keeps_its_place
 def test_what_speaks_to_readers_stays(text: str) -> None:
     passage = make_passage(text)
     assert without_orders(passage) == passage
+
+
+async def _count(text: str) -> int:
+    return len(text)
+
+
+@pytest.mark.parametrize(("room", "has_second"), [(4200, True), (2500, False)])
+async def test_a_passage_that_is_too_long_alone_is_shown_in_part(room: int, has_second: bool) -> None:
+    passages = [make_passage("mice " * 600, rank=1), make_passage("bread", rank=2)]
+    prompt = await fitting_prompt("What do foxes eat?", passages, max_tokens=room, count_tokens=_count)
+    assert prompt is not None
+    written = "".join(message["content"] for message in prompt.messages)
+    assert room - 500 < len(written) < room
+    assert ("bread" in written) is has_second
+    assert (written.count("mice") == 600) is has_second
+
+
+async def test_a_question_that_does_not_fit_by_itself_has_no_prompt() -> None:
+    passages = [make_passage("mice")]
+    assert await fitting_prompt("fox " * 500, passages, max_tokens=1000, count_tokens=_count) is None
