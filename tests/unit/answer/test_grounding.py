@@ -75,6 +75,17 @@ def test_a_document_that_says_otherwise_is_named_with_what_it_says_the_newest_fi
     assert contradicted.opposing[0].source.quote == "The search times out after 60 seconds."
 
 
+def test_a_long_sentence_that_has_the_words_of_a_claim_and_a_negation_does_not_oppose_it() -> None:
+    refusal = make_passage("A refusal has a confidence of 0.", rank=1)
+    listing = make_passage(
+        "The keys of the output are answer, grounded, confidence, citations, generator, session and message,"
+        " where grounded says that it is no refusal, related the number of a question, and 0 stands for unknown.",
+        rank=2,
+    )
+    (grounded,) = _ground("A refusal has a confidence of 0.", refusal, listing)
+    assert (grounded.verdict, grounded.opposing) == (Verdict.SUPPORTED, ())
+
+
 def test_what_no_passage_speaks_of_is_unsupported_and_what_claims_nothing_needs_none() -> None:
     thanks, claim = _ground("Thanks for asking! Whales sing below the ice.", make_passage("The fox hunts at night."))
     assert (thanks.verdict, thanks.support, thanks.sources) == (Verdict.NOT_NEEDED, 0.0, ())

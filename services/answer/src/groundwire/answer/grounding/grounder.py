@@ -117,6 +117,7 @@ MAX_DOCUMENTS = 3
 """Documents that a claim is cited from."""
 _LEAST_GAIN = 0.05
 _SAME_SUBJECT = 0.75
+_LEAST_ALIKE = 0.5
 _FEWEST_LITERAL_WORDS = 3
 _CORROBORATION = 0.5
 _MAX_MISSING = 2
@@ -281,7 +282,7 @@ class _Comparison:
             (self._weigh(sentences, similarity) for sentences in documents.values()), key=lambda each: -each.support
         )
         supporting = [each for each in evidence if each.support >= MIN_SUPPORT][:MAX_DOCUMENTS]
-        opposing = self._opposing(supporting)
+        opposing = self._opposing(supporting, similarity)
         verdict = Verdict.UNSUPPORTED
         if supporting:
             verdict = Verdict.DISPUTED if opposing else Verdict.SUPPORTED
@@ -349,12 +350,14 @@ class _Comparison:
             return _Evidence([each], [1.0], (), LITERAL_SUPPORT, BoundSource(source, match, 1.0))
         return None
 
-    def _opposing(self, supporting: Sequence[_Evidence]) -> tuple[OpposingSource, ...]:
+    def _opposing(self, supporting: Sequence[_Evidence], similarity: Mapping[int, float]) -> tuple[OpposingSource, ...]:
         """Return the candidates that say otherwise of the same, newest first."""
         used = {id(each) for evidence in supporting for each in evidence.sentences}
         found = []
         for each in self._candidates:
-            contrary = None if id(each) in used else opposition(self._reading, each.reading)
+            # A long sentence may have all the words of the claim and speak of something else.
+            is_alike = id(each) not in used and similarity[id(each)] >= _LEAST_ALIKE
+            contrary = opposition(self._reading, each.reading) if is_alike else None
             if contrary is not None:
                 rest = self._reading.stems.difference(content_stems(contrary.text))
                 if self._covered(rest & each.reading.stems) >= _SAME_SUBJECT * self._covered(rest):
