@@ -44,7 +44,7 @@ def notes(client: GroundwireClient, tmp_path_factory: pytest.TempPathFactory) ->
     folder = tmp_path_factory.mktemp("notes")
     (folder / "tides.md").write_text(TIDES, encoding="utf-8")
     notes = client.collection("notes")
-    assert notes.create().profile == "documents"
+    assert notes.create().profile == "general"
     done = notes.ingest(folder / "tides.md", metadata={"year": 2024}, tags=["sea"], creators=["Doe, Jane"])
     assert (done.outcome, done.chunk_count, done.document.source) == ("created", 1, "tides.md")
     notes.ingest_text(BREAD, source="bread.md", metadata={"year": 1999}, title="On bread")

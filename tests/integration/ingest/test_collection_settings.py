@@ -104,7 +104,7 @@ def test_settings_that_are_not_given_are_the_profiles_and_none_is_missing(harnes
         (Settings(chunking=settings_pb.ChunkingPolicy(maximum_size=8193)), "chunking.maximum_size"),
         (Settings(chunking=settings_pb.ChunkingPolicy(minimum_size=600)), "chunking.minimum_size"),
         (Settings(chunking=settings_pb.ChunkingPolicy(minimum_size=0)), "chunking.minimum_size"),
-        (Settings(chunking=settings_pb.ChunkingPolicy(maximum_size=511)), "chunking.maximum_size"),
+        (Settings(chunking=settings_pb.ChunkingPolicy(maximum_size=95)), "chunking.maximum_size"),
         (Settings(chunking=settings_pb.ChunkingPolicy(overlap_ratio=0.5)), "chunking.overlap_ratio"),
         (Settings(chunking=settings_pb.ChunkingPolicy(overlap_ratio=float("nan"))), "chunking.overlap_ratio"),
         (Settings(chunking=settings_pb.ChunkingPolicy(min_chars=0)), "chunking.min_chars"),

@@ -222,6 +222,18 @@ async def test_collections_are_created_listed_and_deleted(stub: Any) -> None:
     )
 
 
+async def test_without_a_profile_a_collection_is_general_and_one_that_exists_stays_as_it_is(stub: Any) -> None:
+    new = await stub.CreateCollection(collections_pb.CreateCollectionRequest(collection="no-profile"))
+    assert new.collection.profile == collection_pb2.PROFILE_GENERAL
+    chunking = new.collection.settings.chunking
+    assert (chunking.target_size, chunking.minimum_size, chunking.maximum_size) == (96, 20, 192)
+    assert (chunking.overlap_ratio, new.collection.settings.retrieval.top_k) == (0.0, 10)
+    request = collections_pb.CreateCollectionRequest(collection="of-0-1-0", profile=collection_pb2.PROFILE_DOCUMENTS)
+    old = await stub.CreateCollection(request)
+    again = await stub.CreateCollection(collections_pb.CreateCollectionRequest(collection="of-0-1-0"))
+    assert again.collection == old.collection
+
+
 async def test_bad_settings_are_named(stub: Any) -> None:
     request = collections_pb.CreateCollectionRequest(collection="bad-settings")
     request.settings.chunking.overlap_ratio = 0.5

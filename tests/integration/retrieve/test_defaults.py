@@ -80,6 +80,7 @@ async def test_web_and_book_have_a_threshold_and_the_others_have_none(profiles: 
     assert found == {
         "web": limited,
         "book": limited,
+        "general": everything,
         "documents": everything,
         "conversations": everything,
         "memory": everything,

@@ -41,7 +41,7 @@ def _fill(library: Library, collection_name: str, profile: ProfileName) -> None:
         library.put(f"{number}.txt", texts, collection=collection, fields=fields, places=places)
 
 
-@pytest.mark.parametrize("profile", [ProfileName.DOCUMENTS, ProfileName.BOOK])
+@pytest.mark.parametrize("profile", [ProfileName.GENERAL, ProfileName.DOCUMENTS, ProfileName.BOOK])
 @pytest.mark.parametrize("mode", _MODES)
 def test_replaying_a_plan_gives_the_returned_order(library: Library, mode: int, profile: ProfileName) -> None:
     _fill(library, "explained", profile)

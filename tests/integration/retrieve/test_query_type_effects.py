@@ -9,7 +9,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import PROFILES, ProfileName
 from groundwire.retrieve.queries import CONCEPTUAL_SHIFT, FACTUAL_SHIFT
-from groundwire.retrieve.ranking import SECTION_SHARE
+from groundwire.retrieve.ranking import PROFILE_RULES, SECTION_SHARE
 from tests.integration.retrieve.library import DIMENSIONS, Library, contents
 from tests.integration.retrieve.replay import figure, figures
 from tests.integration.retrieve.serving import refused
@@ -99,7 +99,7 @@ async def test_chunks_of_the_named_section_come_first(library: Library, stub: "S
     assert scores == sorted(scores, reverse=True)
     assert all(0.0 <= score <= 1.0 for score in scores)
     for candidate in named.explain_plan.candidates:
-        bonus = figure(candidate, "query_type_bonus")
+        bonus = figure(candidate, "bonus")
         before = candidate.score.value - bonus
         expected = SECTION_SHARE * (1 - before) if "Coasts" in candidate.place else 0.0
         assert bonus == pytest.approx(expected, abs=1e-6)
@@ -118,3 +118,25 @@ async def test_for_concepts_a_chunk_follows_its_better_neighbour(library: Librar
         ranks[kind] = contents(await stub.Retrieve(request))
     assert ranks[_CONCEPTUAL][0] == ranks[_FACTUAL][0] == "the hit"
     assert set(ranks[_CONCEPTUAL][1:3]) == {"far before", "right behind it"}
+
+
+async def test_small_chunks_follow_their_better_neighbour_whatever_is_asked(library: Library, stub: "Stub") -> None:
+    axis = np.eye(DIMENSIONS, dtype=np.float32)
+    vectors = np.stack([axis[0], 0.5 * axis[0] + axis[1], 0.51 * axis[0] + axis[2], axis[3], 0.505 * axis[0] + axis[4]])
+    found = {}
+    for profile in (ProfileName.GENERAL, ProfileName.DOCUMENTS):
+        collection = library.create(profile.value, profile_name=profile)
+        # The hit, what goes on behind it, and what resembles the query a little more elsewhere.
+        library.put("a.txt", ["the hit", "right behind"], collection=collection, vectors=vectors[:2])
+        library.put("b.txt", ["elsewhere", "far off", "apart"], collection=collection, vectors=vectors[2:])
+        request = _request("zzz", _FACTUAL, explain=True)
+        request.collection = profile.value
+        request.query_vector.extend(axis[0].tolist())
+        found[profile] = await stub.Retrieve(request)
+    assert contents(found[ProfileName.GENERAL])[:2] == ["the hit", "right behind"]
+    assert contents(found[ProfileName.DOCUMENTS])[:2] == ["the hit", "elsewhere"]
+    first, second = found[ProfileName.GENERAL].explain_plan.candidates[:2]
+    share = figures(found[ProfileName.GENERAL].explain_plan, "fusion")["neighbour_share"]
+    assert share == PROFILE_RULES[ProfileName.GENERAL].neighbours
+    fused = figure(second, "fused")
+    assert figure(second, "bonus") == pytest.approx(share * (figure(first, "fused") - fused), abs=1e-6)

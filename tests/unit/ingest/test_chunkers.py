@@ -274,6 +274,7 @@ def test_many_sections_are_cut_in_linear_time() -> None:
 @pytest.mark.parametrize(
     ("profile", "unit", "sizes", "overlap", "min_chars"),
     [
+        (ProfileName.GENERAL, ChunkUnit.TOKENS, (20, 96, 192), (0.0, 0.0), 10),
         (ProfileName.DOCUMENTS, ChunkUnit.TOKENS, (100, 512, 1024), (0.10, 0.20), 10),
         (ProfileName.CONVERSATIONS, ChunkUnit.TOKENS, (1, 400, 800), (0.0, 0.0), 1),
         (ProfileName.MEMORY, ChunkUnit.TOKENS, (100, 400, 800), (0.0, 0.0), 1),

@@ -61,13 +61,14 @@ def get_collection(name: str, address: str, as_json: bool) -> None:
 
 @app.command("create")
 @name_argument
-@click.option("--profile", type=click.Choice(PROFILES), default="documents", help="Profile to start from.")
+@click.option("--profile", type=click.Choice(PROFILES), help="Profile to start from; `general` if not given.")
 @set_option
 @server_options
-def create_collection(name: str, profile: str, assignments: tuple[str, ...], address: str, as_json: bool) -> None:
+def create_collection(name: str, profile: str | None, assignments: tuple[str, ...], address: str, as_json: bool) -> None:
     """Create a collection; one of this name with the same settings is left as it is."""
-    kind = collection_pb2.Profile.Value(f"PROFILE_{profile.upper()}")
-    request = pb.CreateCollectionRequest(collection=name, profile=kind)
+    request = pb.CreateCollectionRequest(collection=name)
+    if profile is not None:
+        request.profile = collection_pb2.Profile.Value(f"PROFILE_{profile.upper()}")
     if assignments:
         assign(request.settings, assignments, ())
     with connect(address) as client:

@@ -68,7 +68,7 @@ _NAMED = 20
 @click.command()
 @click.argument("sources", type=click.Path(), nargs=-1, required=True, metavar="PATH...", help="Files and folders.")
 @collection_option
-@click.option("--profile", type=click.Choice(PROFILES), help="Profile of a new collection; `documents` if not given.")
+@click.option("--profile", type=click.Choice(PROFILES), help="Profile of a new collection; `general` if not given.")
 @click.option(
     "--chunker",
     type=click.Choice(["structure", "sentence", "hierarchy", "fixed"]),
@@ -264,15 +264,15 @@ class IngestRun:
             AlreadyExistsError: the collection exists with another profile.
             StoppedRun: it ended before its end; what was done until then is printed.
         """
-        # Without a profile an existing collection is taken as it is, whatever its profile.
-        if profile is None:
-            try:
-                self.client.get_collection(collection=self.collection)
-            except CollectionNotFoundError:
-                profile = PROFILES[0]
         if profile is not None:
             kind = collection_pb2.Profile.Value(f"PROFILE_{profile.upper()}")
             self.client.create_collection(collection=self.collection, profile=kind)
+        else:
+            # An existing collection is taken as it is, whatever its profile and its settings.
+            try:
+                self.client.get_collection(collection=self.collection)
+            except CollectionNotFoundError:
+                self.client.create_collection(collection=self.collection)
         try:
             outcomes = self._for_each(self.sources.files, self._ingest_file)
         except StoppedRun as stopped:

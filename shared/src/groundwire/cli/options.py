@@ -12,7 +12,7 @@ from groundwire.kernel.errors import InvalidRequestError
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
-PROFILES = ("documents", "conversations", "memory", "web", "book")
+PROFILES = ("general", "documents", "conversations", "memory", "web", "book")
 
 address_option = click.option(
     "--address", default="127.0.0.1:50051", envvar="GROUNDWIRE_ADDRESS", help="Server to talk to."

@@ -116,11 +116,12 @@ class CollectionOperations(Operations):
         return f"{type(self).__name__}({self.name!r})"
 
     @Operation
-    async def create(self, *, profile: str = "documents") -> CollectionInfo:
+    async def create(self, *, profile: str | None = None) -> CollectionInfo:
         """Create the collection; one with the same profile is left as it is.
 
         Args:
-            profile: documents, conversations, memory, web or book.
+            profile: general, documents, conversations, memory, web or book; None takes the collection as it is when
+                it exists, else general.
 
         Raises:
             AlreadyExistsError: it exists with another profile.
@@ -129,9 +130,9 @@ class CollectionOperations(Operations):
             info = client.collection("handbook").create()
             print(info.embedding_model)
         """
-        request = collections_pb.CreateCollectionRequest(
-            collection=self.name, profile=_enum("profile", collection_pb2.Profile, profile)
-        )
+        request = collections_pb.CreateCollectionRequest(collection=self.name)
+        if profile is not None:
+            request.profile = _enum("profile", collection_pb2.Profile, profile)
         return CollectionInfo.of((await self._transport.send(Contract.create_collection, request)).collection)
 
     @Operation

@@ -410,7 +410,7 @@ class Purge:
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
-    """What is known about a collection; `profile` is documents, conversations, memory, web or book."""
+    """What is known about a collection; `profile` is general, documents, conversations, memory, web or book."""
 
     name: str
     profile: str

@@ -15,8 +15,9 @@ MAX_CHARS_PER_TOKEN = 8
 
 
 class ProfileName(StrEnum):
-    """The shipped profiles, one for each source design."""
+    """The shipped profiles: one for any material, and one for each source design."""
 
+    GENERAL = "general"
     DOCUMENTS = "documents"
     CONVERSATIONS = "conversations"
     MEMORY = "memory"
@@ -193,9 +194,9 @@ class Collection:
 
 
 def _settings(
-    chunking: ChunkingPolicy, min_relevance: float, *, require_url: bool = False, dense_weight: float = 0.5
+    chunking: ChunkingPolicy, min_relevance: float, *, require_url: bool = False, top_k: int = 5
 ) -> CollectionSettings:
-    retrieval = RetrievalDefaults(SearchMode.HYBRID, 5, min_relevance, dense_weight)
+    retrieval = RetrievalDefaults(SearchMode.HYBRID, top_k, min_relevance, dense_weight=0.5)
     return CollectionSettings(chunking, retrieval, CollectionLimits(require_url=require_url))
 
 
@@ -206,6 +207,7 @@ def _tokens(target: int, minimum: int, maximum: int, overlap_ratio: float, min_c
 PROFILES = {
     name: Profile(name, settings)
     for name, settings in (
+        (ProfileName.GENERAL, _settings(_tokens(96, 20, 192, 0.0, 10), 0.0, top_k=10)),
         (ProfileName.DOCUMENTS, _settings(_tokens(512, 100, 1024, 0.15, 10), 0.0)),
         (ProfileName.CONVERSATIONS, _settings(_tokens(400, 1, 800, 0.0, 1), 0.0)),
         (ProfileName.MEMORY, _settings(_tokens(400, 100, 800, 0.0, 1), 0.0)),
@@ -213,7 +215,8 @@ PROFILES = {
             ProfileName.WEB,
             _settings(ChunkingPolicy(ChunkUnit.CHARS, 1200, 10, 2000, 0.1, 10), 0.3, require_url=True),
         ),
-        (ProfileName.BOOK, _settings(_tokens(750, 500, 1000, 0.0, 10), 0.3, dense_weight=0.7)),
+        (ProfileName.BOOK, _settings(_tokens(750, 500, 1000, 0.0, 10), 0.3)),
     )
 }
-"""The sizes are those of the source designs (C05); the dense weights were measured (docs/adr/0010)."""
+"""The sizes are those of the source designs (C05), but for the general profile's, which were measured (docs/adr/0018)."""
+DEFAULT_PROFILE = ProfileName.GENERAL

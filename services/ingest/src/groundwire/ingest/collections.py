@@ -100,6 +100,13 @@ class CollectionUpkeep:
         """
         return self._figures(self.collections.get(tenant, name))
 
+    def profile_of(self, tenant: str, name: str) -> ProfileName | None:
+        """Return the profile of a collection, None when there is no such collection."""
+        try:
+            return self.collections.get(tenant, name).profile
+        except CollectionNotFoundError:
+            return None
+
     def page(self, tenant: str, after_name: str, limit: int) -> tuple[list[CollectionFigures], str | None]:
         """Return up to `limit` collections with names above `after_name`, by name, and the last name if more follow."""
         rows = self.collections.page(tenant, after_name, limit + 1)  # one more tells whether another page follows

@@ -4,10 +4,11 @@ import contextvars
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from groundwire.kernel.errors import DeadlineError, UnavailableError
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.filters import FilterMatches
 from groundwire.retrieve.fusion import Floats, Numbers
-from groundwire.retrieve.queries import MAX_MATCHES, QueryTerms, parse_query, select_terms
+from groundwire.retrieve.queries import CONTEXT_SHARE, MAX_MATCHES, QueryTerms, parse_query, select_terms
 from groundwire.retrieve.search_types import StageKind, StageTrace
 from groundwire.retrieve.vector_search import Neighbours, VectorSearch
 
@@ -47,11 +48,15 @@ class SearchTuning:
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """The words of a query: terms, rarest first, phrases, and the number of chunks that contain each of them."""
+    """The words of a query: terms, rarest first, phrases, and the number of chunks that contain each of them.
+
+    `weights` says how often each term and phrase counts, at least once; those of the context are among them, too.
+    """
 
     parsed: QueryTerms
     terms: tuple[str, ...]
     phrases: tuple[str, ...]
+    weights: Counter[str]
     frequencies: Mapping[str, int]
     chunk_count: int
 
@@ -167,28 +172,41 @@ class CandidateSearch:
         self.stages: dict[StageKind, StageTrace] = {}
         self.words: LookedUp | None = None
 
-    def look_up(self, query: str, depth: int) -> None:
-        """Choose the words of a query that tell chunks apart, and find the best `depth` chunks that have them."""
+    def look_up(self, query: str, context: str, depth: int) -> None:
+        """Choose the words of a query that tell chunks apart, and find the best `depth` chunks that have them.
+
+        With a context its words count as well, each a third of what a word of the query does.
+        """
         if not self._uses_words:
             return
-        parsed = parse_query(query)
-        # One connection for the two statements: nothing else is waited for between them.
+        # One connection for the statements: nothing else is waited for between them.
         with self._view.together():
-            self._choose(parsed)
+            self.words = words = self._chosen(parse_query(query))
+            if context and (words.terms or words.phrases):
+                added, weights = self._chosen(parse_query(context)), Counter[str]()
+                for each, count in words.weights.items():
+                    weights[each] += round(count / CONTEXT_SHARE)
+                weights.update(added.weights)
+                frequencies = {**added.frequencies, **words.frequencies}
+                terms, phrases = dict.fromkeys(words.terms + added.terms), dict.fromkeys(words.phrases + added.phrases)
+                self.words = replace(
+                    words, terms=tuple(terms), phrases=tuple(phrases), weights=weights, frequencies=frequencies
+                )
             self._matching(depth)
 
-    def _choose(self, parsed: QueryTerms) -> None:
+    def _chosen(self, parsed: QueryTerms) -> LookedUp:
         total = self._view.chunk_count()
-        counts = self._view.frequencies([*parsed.terms, *parsed.phrases])
+        frequencies = self._view.frequencies([*parsed.terms, *parsed.phrases])
         tuning = self._tuning
         terms = select_terms(
-            {term: counts[term] for term in parsed.terms},
+            {term: frequencies[term] for term in parsed.terms},
             total,
             max_share=tuning.max_term_share,
             max_terms=tuning.max_terms,
         )
-        phrases = tuple(phrase for phrase in parsed.phrases if counts[phrase] > 0)[: tuning.max_terms]
-        self.words = LookedUp(parsed, terms, phrases, counts, total)
+        phrases = tuple(phrase for phrase in parsed.phrases if frequencies[phrase] > 0)[: tuning.max_terms]
+        weights = Counter({**dict.fromkeys(phrases, 1), **{term: parsed.counts[term] for term in terms}})
+        return LookedUp(parsed, terms, phrases, weights, frequencies, total)
 
     def look_near(self, vector: Vectors, depth: int) -> None:
         """Find the `depth` nearest chunks, while the words may still be looked up.
@@ -299,7 +317,7 @@ class CandidateSearch:
         is_filtered = self._matches.where is not None
         asked = max(limit, MAX_MATCHES) if is_filtered else limit
         while True:
-            matching = self._view.lexical(words.terms, words.phrases, asked)
+            matching = self._view.lexical([*words.weights.elements()], (), asked)
             numbers, scores = matching.numbers, matching.scores
             is_all = len(numbers) < asked
             if is_filtered:

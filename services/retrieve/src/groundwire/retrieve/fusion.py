@@ -14,9 +14,8 @@ class Score:
     """The scores of one candidate, all in [0, 1], higher is better.
 
     `lexical` is the share of the best lexical score of the query, 0 when no term matched. `relevance` is what
-    results are ordered by: the fused score, to which later steps add. `fused` keeps the fused score, `chapter` what
-    the chapter contributed, `ranked` the relevance before the reranker and `rerank` the reranker's score; None where
-    the step did not run.
+    results are ordered by: the fused score, to which later steps add. `fused` keeps the fused score, `ranked` the
+    relevance before the reranker and `rerank` the reranker's score; None where the step did not run.
     """
 
     number: int
@@ -24,7 +23,6 @@ class Score:
     similarity: float
     lexical: float
     fused: float
-    chapter: float | None = None
     ranked: float | None = None
     rerank: float | None = None
 
@@ -33,7 +31,7 @@ class Score:
 class Scores:
     """The scores of candidates column by column, each of shape (n,); see `Score`.
 
-    Of `chapter`, `ranked` and `rerank` a column is None when the step did not run, a value NaN when it left out the
+    Of `ranked` and `rerank` a column is None when the step did not run, a value NaN when it left out the
     candidate.
     """
 
@@ -42,7 +40,6 @@ class Scores:
     similarity: Floats
     lexical: Floats
     fused: Floats
-    chapter: Floats | None = None
     ranked: Floats | None = None
     rerank: Floats | None = None
 
@@ -75,9 +72,9 @@ class Scores:
 
     def score(self, at: int) -> Score:
         """Return the scores of the candidate at a place."""
-        chapter, ranked, rerank = (
+        ranked, rerank = (
             None if column is None or np.isnan(column[at]) else float(column[at])
-            for column in (self.chapter, self.ranked, self.rerank)
+            for column in (self.ranked, self.rerank)
         )
         return Score(
             number=int(self.numbers[at]),
@@ -85,14 +82,13 @@ class Scores:
             similarity=float(self.similarity[at]),
             lexical=float(self.lexical[at]),
             fused=float(self.fused[at]),
-            chapter=chapter,
             ranked=ranked,
             rerank=rerank,
         )
 
     def _columns(self) -> tuple[Numbers | Floats | None, ...]:
         first = (self.numbers, self.relevance, self.similarity, self.lexical, self.fused)
-        return *first, self.chapter, self.ranked, self.rerank
+        return *first, self.ranked, self.rerank
 
 
 def fuse(numbers: Numbers, similarities: Floats | None, lexical: Floats, dense_weight: float) -> Scores:

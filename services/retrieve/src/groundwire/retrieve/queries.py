@@ -1,9 +1,11 @@
 """What a query says: the words that tell chunks apart, and what kind of question it is."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from types import MappingProxyType
 
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import InvalidRequestError
@@ -19,6 +21,10 @@ KEYWORD_DENSE_WEIGHT = 0.4
 _FEW_WORDS = 3
 _RARE_CHUNKS = 3
 _RARE_SHARE = 0.005
+
+CONTEXT_SHARE = 1 / 3
+"""Of a search that goes on from something: so much is for query and context together, the rest for the query alone.
+One half serves a question that goes on a little better, and one on a new subject much worse (docs/adr/0018)."""
 
 MAX_MATCHES = 5000
 """Chunks that the words of one query may match, counted word by word: every one is scored (2 us each)."""
@@ -45,12 +51,14 @@ class QueryTerms:
     Terms are single words, case-folded, of scripts without spaces pairs of characters; without punctuation, but for
     words that are others with their sign, such as `c++` and `at&t`. Phrases are words in a row, separated by one space:
     what the caller put in double quotes, and the parts of a compound such as `OPS-306` or `std::mem`
-    (not of `it's`, whose parts are stop words). `quoted` are those of them that the caller quoted.
+    (not of `it's`, whose parts are stop words). `quoted` are those of them that the caller quoted. `counts` says how
+    often a term stands in the query.
     """
 
     terms: tuple[str, ...]
     phrases: tuple[str, ...]
     quoted: tuple[str, ...] = ()
+    counts: Mapping[str, int] = MappingProxyType({})
 
 
 def check_query_length(query: str, collection: Collection, field: str) -> None:
@@ -78,7 +86,8 @@ def parse_query(query: str) -> QueryTerms:
     telling = [word for word in words if word not in STOP_WORDS] or words
     joined = [" ".join(words) for words in (*phrases, *compounds)]
     quoted = _unique(joined[: len(phrases)])
-    return QueryTerms(_unique(telling)[:MAX_QUERY_TERMS], _unique(joined)[:MAX_QUERY_TERMS], quoted[:MAX_QUERY_TERMS])
+    terms, said = _unique(telling)[:MAX_QUERY_TERMS], _unique(joined)[:MAX_QUERY_TERMS]
+    return QueryTerms(terms, said, quoted[:MAX_QUERY_TERMS], Counter(telling))
 
 
 def select_terms(

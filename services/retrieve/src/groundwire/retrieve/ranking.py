@@ -15,18 +15,17 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.identifiers import is_approved
 from groundwire.retrieve.fusion import Scores
 from groundwire.retrieve.queries import QueryStrategy
-from groundwire.retrieve.search_types import ChapterRules, Fate, SearchPlan
+from groundwire.retrieve.search_types import Fate, RankingRules, SearchPlan
 
-CHAPTER_RULES: Mapping[ProfileName, ChapterRules] = MappingProxyType(
-    {ProfileName.BOOK: ChapterRules(support=0.7, spread=0.4)}
+PROFILE_RULES: Mapping[ProfileName, RankingRules] = MappingProxyType(
+    {ProfileName.GENERAL: RankingRules(neighbours=0.2), ProfileName.BOOK: RankingRules(spread=0.2)}
 )
-"""Measured on a book with `benchmarks/quality.py book`, where five chunks of one chapter answer fewer questions than
-chunks of five chapters. Other profiles rank chunk by chunk."""
+"""Measured with `benchmarks/quality.py` (docs/adr/0018): what a small chunk says goes on in the next one, and five chunks
+of one chapter of a book answer fewer questions than chunks of five chapters. Other profiles rank chunk by chunk."""
 SECTION_SHARE = 0.3
 """How much of what is missing to 1 the chunks of a named section gain."""
 COVERED = 0.8
 """Share of a chunk's characters that better ones of its document must hold for it to be a repetition."""
-_WITNESSES = 2
 _PASSAGES_AT_ONCE = 8
 """Passages judged between two looks at deadline and cancellation."""
 
@@ -49,25 +48,30 @@ class Reranker(Protocol):
         ...
 
 
-def rules_for(profile: ProfileName, mode: SearchMode) -> ChapterRules:
+def rules_for(profile: ProfileName, mode: SearchMode) -> RankingRules:
     """Return the rules of a profile; searches by vectors or words alone rank by that score and nothing else."""
-    return CHAPTER_RULES.get(profile, ChapterRules()) if mode is SearchMode.HYBRID else ChapterRules()
+    return PROFILE_RULES.get(profile, RankingRules()) if mode is SearchMode.HYBRID else RankingRules()
 
 
 def needs_all_candidates(plan: SearchPlan) -> bool:
     """Tell whether adjustments look at every candidate, not only at the best."""
-    return plan.rules != ChapterRules() or plan.strategy.section is not None
+    return plan.rules.spread > 0.0 or plan.strategy.section is not None
+
+
+def neighbour_share(rules: RankingRules, strategy: QueryStrategy) -> float:
+    """Return how much of the way a chunk follows a better neighbour, in [0, 1]."""
+    return max(rules.neighbours, strategy.neighbour_share)
 
 
 def adjust(
-    scores: Scores, facts: Sequence[ChunkFacts], rules: ChapterRules, strategy: QueryStrategy, window: int
+    scores: Scores, facts: Sequence[ChunkFacts], rules: RankingRules, strategy: QueryStrategy, window: int
 ) -> Scores:
     """Return the scores with all adjustments, each of which only raises, within [0, 1].
 
     Args:
         scores: best first.
         facts: of each of them, in the same order.
-        rules: see `add_support`.
+        rules: of the profile.
         strategy: what the type of the query changes.
         window: how many of the best can be neighbours of one another.
 
@@ -75,53 +79,22 @@ def adjust(
         Best first; ties by lexical score, then by chunk number.
     """
     of = {each.number: each for each in facts}
-    adjusted = add_support(scores, facts, rules.support)
+    adjusted = scores
     if strategy.section is not None:
         means = np.array([strategy.section.means(of[number].headings) for number in adjusted.numbers.tolist()])
         gain = SECTION_SHARE * (1.0 - adjusted.relevance)
         adjusted = adjusted.raised(np.where(means, adjusted.relevance + gain, adjusted.relevance))
-    if strategy.neighbour_share > 0.0:
+    share = neighbour_share(rules, strategy)
+    if share > 0.0:
         places = [of[number].place for number in adjusted.numbers[:window].tolist()]
         relevance = adjusted.relevance.copy()
         at = dict(zip(places, relevance.tolist(), strict=False))
         best = [max(at.get((document, seq - 1), 0.0), at.get((document, seq + 1), 0.0)) for document, seq in places]
         near = relevance[: len(best)]
-        near += strategy.neighbour_share * np.maximum(0.0, np.array(best) - near)
+        # By what all had before: a chunk does not pass on what its neighbour has given it.
+        near += share * np.maximum(0.0, np.array(best) - near)
         adjusted = adjusted.raised(relevance)
     return adjusted
-
-
-def add_support(scores: Scores, facts: Sequence[ChunkFacts], share: float) -> Scores:
-    """Raise chunks whose chapter has a second good chunk.
-
-    relevance' = (1 - share) * relevance + share * (mean of the chapter's two best relevances). A chapter
-    with one candidate counts the lowest relevance of all as its second, unless its document has no other
-    chunk. The value stays within the range of the relevances before.
-
-    Args:
-        scores: best first.
-        facts: of each of them, in the same order.
-        share: in [0, 1]; 0 changes nothing.
-
-    Returns:
-        Best first; ties by lexical score, then by chunk number.
-    """
-    if not len(scores) or share == 0.0:
-        return scores
-    relevances = scores.relevance.tolist()
-    lowest = min(relevances)
-    best_of: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for each, relevance in zip(facts, relevances, strict=True):
-        best = best_of[each.chapter_key]
-        if len(best) < _WITNESSES:  # they come best first
-            best.append(relevance)
-    support = []
-    for each in facts:
-        best, wanted = best_of[each.chapter_key], min(_WITNESSES, each.document_chunk_count)
-        support.append((sum(best) + lowest * (wanted - len(best))) / wanted)
-    chapter = np.array(support)
-    raised = replace(scores, chapter=chapter)
-    return raised.raised((1.0 - share) * scores.relevance + share * chapter)
 
 
 def rerank(

@@ -39,7 +39,7 @@ from groundwire.retrieve.candidates import (
 from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.filters import FilterCache, FilterMatches, unit_rows
 from groundwire.retrieve.fusion import Scores, fuse
-from groundwire.retrieve.queries import applied_type, check_query_length, classify, dense_weight_for, strategy_of
+from groundwire.retrieve.queries import CONTEXT_SHARE, applied_type, check_query_length, classify, dense_weight_for, strategy_of
 from groundwire.retrieve.ranking import (
     Eligible,
     Reranker,
@@ -47,6 +47,7 @@ from groundwire.retrieve.ranking import (
     adjust,
     eligible,
     needs_all_candidates,
+    neighbour_share,
     rerank,
     rules_for,
     select,
@@ -115,12 +116,19 @@ class QueryVectors:
         self.embedder = embedder
         self._remembered: BoundedCache[tuple[str, str], Vectors] = BoundedCache(entries)
 
-    def of(self, query: str, budget: Budget) -> PreparedVector:
+    def of(self, query: str, budget: Budget, context: str = "") -> PreparedVector:
         """Return the vector, not to be changed: float32, shape (dimensions,), and the seconds it took to make.
+
+        With a context it is a mean of two, that of the query and that of both texts together: the similarity to it is
+        the mean of the similarities, so that two searches cost one.
 
         Raises:
             UnavailableError: the model does not answer.
         """
+        if context:
+            own, both = self.of(query, budget), self.of(f"{context} {query}", budget)
+            mean = (1.0 - CONTEXT_SHARE) * _unit(own.vector) + CONTEXT_SHARE * _unit(both.vector)
+            return PreparedVector(mean, own.elapsed_s + both.elapsed_s)
         started = time.perf_counter()
         key = (self.embedder.identity.digest, query)
         vector = self._remembered.get(key)
@@ -130,6 +138,10 @@ class QueryVectors:
             vector.setflags(write=False)
             self._remembered.put(key, vector)
         return PreparedVector(vector, time.perf_counter() - started)
+
+
+def _unit(vector: Vectors) -> Vectors:
+    return np.asarray(vector / (float(np.linalg.norm(vector)) or 1.0), dtype=np.float32)
 
 
 class _Progress:
@@ -263,6 +275,7 @@ class Search:
     ) -> SearchResult:
         # Resolve: names of fields, and what the request leaves open.
         check_query_length(request.query, view.collection, "query")
+        check_query_length(request.context, view.collection, "context")
         matches = FilterMatches(view, _resolved(request.where, view), self.filter_cache)
         plan = self._plan(request, view.collection, matches.where)
         # Retrieve: vectors and words side by side. What is left of the time is enough for the words, which need no
@@ -312,7 +325,7 @@ class Search:
             and request.prepared is None
             and collection.identity == self.query_vectors.embedder.identity
         ):
-            request = replace(request, prepared=self.query_vectors.of(request.query, budget))
+            request = replace(request, prepared=self.query_vectors.of(request.query, budget, request.context))
         vector = request.prepared.vector if request.vector is None and request.prepared else request.vector
         if vector is None or vector.shape != (collection.identity.dimensions,):
             return request, ()
@@ -361,7 +374,9 @@ class Search:
         # The words need the catalog and the vector needs the model and the engine: neither waits for the other.
         wait_for_words = None
         if plan.mode is not SearchMode.VECTOR:
-            wait_for_words = self.spare_threads.start(lambda: pool.look_up(request.query, plan.depth), budget)
+            wait_for_words = self.spare_threads.start(
+                lambda: pool.look_up(request.query, request.context, plan.depth), budget
+            )
         progress.enter(SearchState.EMBEDDING)
         embedded: PreparedVector | None
         try:
@@ -397,7 +412,7 @@ class Search:
                 expected=f"{expected.provider}/{expected.model_name}@{expected.revision} {expected.probe_digest[:12]}",
                 got=f"{got.provider}/{got.model_name}@{got.revision} {got.probe_digest[:12]}",
             )
-        return request.prepared or self.query_vectors.of(request.query, budget)
+        return request.prepared or self.query_vectors.of(request.query, budget, request.context)
 
     def _weighted(
         self, plan: SearchPlan, request: SearchRequest, pool: CandidateSearch, embedded: PreparedVector | None
@@ -432,7 +447,7 @@ class Search:
             scores = fuse(candidates.numbers, candidates.similarities, candidates.lexical(), plan.dense_weight)
             window = self._window(plan)
             # Where chunks do not change one another's rank, few more than the results are looked at first.
-            is_plain = plan.strategy.neighbour_share == 0.0 and plan.diversity == 0.0 and not plan.reranks
+            is_plain = neighbour_share(plan.rules, plan.strategy) == 0.0 and plan.diversity == 0.0 and not plan.reranks
             for count in sorted({plan.top_k + _SPARE, window} if is_plain else {window}):
                 looked_at = min(count, len(scores))
                 facts = pool.facts(scores.numbers[:count], whole=count < window)

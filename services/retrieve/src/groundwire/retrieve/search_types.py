@@ -73,7 +73,7 @@ class PreparedVector:
 class SearchRequest:
     """A checked request. None means: what the collection says.
 
-    `query` is the caller's text, unchanged. `top_k` >= 1; `min_relevance` and `dense_weight` are in [0, 1].
+    `query` is the caller's text, unchanged; `context` is what it goes on from, empty for nothing. `top_k` >= 1; `min_relevance` and `dense_weight` are in [0, 1].
     `where` has the caller's field names, which are checked against the collection during the search.
     `vector` is the caller's own embedding of the query: float32, finite, of any length. `prepared` is this server's
     own, made beforehand together with others. `query_types` are preferred, most wanted first; empty means all.
@@ -87,6 +87,7 @@ class SearchRequest:
     tenant: str
     collection: str
     query: str
+    context: str = ""
     where: Filter | None = None
     top_k: int | None = None
     min_relevance: float | None = None
@@ -110,14 +111,15 @@ class SearchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ChapterRules:
-    """How much chapters count.
+class RankingRules:
+    """What a profile adds to the fused scores.
 
-    `support` in [0, 1] is the share of a chunk's relevance that its chapter decides. `spread` in [0, 1] is what each
-    further chunk of a chapter must be better by to be selected, as a share of the range of all relevances.
+    `neighbours` in [0, 1] is how much of the way a chunk follows a better neighbour, the chunk before or after it.
+    `spread` in [0, 1] is what each further chunk of a chapter must be better by to be selected, as a share of the range
+    of all relevances.
     """
 
-    support: float = 0.0
+    neighbours: float = 0.0
     spread: float = 0.0
 
 
@@ -139,7 +141,7 @@ class SearchPlan:
     top_k: int
     depth: int
     min_relevance: float
-    rules: ChapterRules
+    rules: RankingRules
     query_type: QueryType
     applied_type: QueryType
     strategy: QueryStrategy

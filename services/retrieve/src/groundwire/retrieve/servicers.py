@@ -179,7 +179,8 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         self, searches: Sequence[SearchRequest | GroundwireError]
     ) -> Sequence[SearchRequest | GroundwireError]:
         """Embed all queries together; when that fails, each search embeds and fails for itself."""
-        queries = {each.query: None for each in searches if isinstance(each, SearchRequest) and each.vector is None}
+        alone = [each for each in searches if isinstance(each, SearchRequest) and each.vector is None and not each.context]
+        queries = {each.query: None for each in alone}
         vectors: dict[str, PreparedVector] = {}
         started = time.perf_counter()
         with suppress(GroundwireError):
@@ -188,7 +189,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             vectors = {query: PreparedVector(row, share_s) for query, row in zip(queries, rows, strict=True)}
         return [
             replace(each, prepared=vectors.get(each.query))
-            if isinstance(each, SearchRequest) and each.vector is None
+            if isinstance(each, SearchRequest) and each.vector is None and not each.context
             else each
             for each in searches
         ]

@@ -216,7 +216,7 @@ class Answer(_message.Message):
     generator: _builtins.str
     """Generator that wrote it, such as `extractive` or a model's name."""
     search_text: _builtins.str
-    """What the search looked for: the question with what the session adds."""
+    """What the search looked for: the question, with the subject before it where it has none of its own."""
     snapshot: _builtins.int
     """Catalog position that was read."""
     collection: _builtins.str

@@ -30,7 +30,7 @@ class _Profile:
 class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PROFILE_UNSPECIFIED: _Profile.ValueType  # 0
-    """Not given: `DOCUMENTS`."""
+    """Not given: that of the collection, where it exists, else `GENERAL`. Servers of 0.1.0 took `DOCUMENTS`."""
     PROFILE_DOCUMENTS: _Profile.ValueType  # 1
     """Documents with pages and sections: 512 tokens a chunk (100 to 1,024), 15 % overlap, no minimum relevance."""
     PROFILE_CONVERSATIONS: _Profile.ValueType  # 2
@@ -41,12 +41,16 @@ class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.Value
     """Web pages by URL: 1,200 characters a chunk (10 to 2,000), 10 % overlap, minimum relevance 0.3."""
     PROFILE_BOOK: _Profile.ValueType  # 5
     """Books in Markdown: 750 tokens a chunk (500 to 1,000), no overlap, minimum relevance 0.3."""
+    PROFILE_GENERAL: _Profile.ValueType  # 6
+    """Any material, in small chunks that are expanded where more is needed: 96 tokens a chunk (20 to 192), no minimum
+    relevance, 10 results.
+    """
 
 class Profile(_Profile, metaclass=_ProfileEnumTypeWrapper):
     """The shipped bundles of rules."""
 
 PROFILE_UNSPECIFIED: Profile.ValueType  # 0
-"""Not given: `DOCUMENTS`."""
+"""Not given: that of the collection, where it exists, else `GENERAL`. Servers of 0.1.0 took `DOCUMENTS`."""
 PROFILE_DOCUMENTS: Profile.ValueType  # 1
 """Documents with pages and sections: 512 tokens a chunk (100 to 1,024), 15 % overlap, no minimum relevance."""
 PROFILE_CONVERSATIONS: Profile.ValueType  # 2
@@ -57,6 +61,10 @@ PROFILE_WEB: Profile.ValueType  # 4
 """Web pages by URL: 1,200 characters a chunk (10 to 2,000), 10 % overlap, minimum relevance 0.3."""
 PROFILE_BOOK: Profile.ValueType  # 5
 """Books in Markdown: 750 tokens a chunk (500 to 1,000), no overlap, minimum relevance 0.3."""
+PROFILE_GENERAL: Profile.ValueType  # 6
+"""Any material, in small chunks that are expanded where more is needed: 96 tokens a chunk (20 to 192), no minimum
+relevance, 10 results.
+"""
 Global___Profile: _TypeAlias = Profile  # noqa: Y015
 
 class _ChunkUnit:

@@ -74,12 +74,18 @@ class RetrieveRequest(_message.Message):
     OPTIONS_FIELD_NUMBER: _builtins.int
     QUERY_VECTOR_FIELD_NUMBER: _builtins.int
     QUERY_TIME_FIELD_NUMBER: _builtins.int
+    CONTEXT_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
     query: _builtins.str
     """Required. The query: 1 to 500 code points (or the collection's limit), not blank, without control
     characters except tab, newline and return. Taken literally: operators of search languages have no
     meaning.
+    """
+    context: _builtins.str
+    """Optional. What the query goes on from, such as the key words of a conversation; rules as for `query`, unset means
+    nothing. The search is a mean of two, two thirds for `query` alone and one third for both texts together. What
+    the server derives from a query (its type, a filter, sections) it derives from `query` alone.
     """
     @_builtins.property
     def options(self) -> _retrieval_options_pb2.RetrievalOptions:
@@ -105,10 +111,11 @@ class RetrieveRequest(_message.Message):
         options: _retrieval_options_pb2.RetrievalOptions | None = ...,
         query_vector: _abc.Iterable[_builtins.float] | None = ...,
         query_time: _timestamp_pb2.Timestamp | None = ...,
+        context: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "query_time", b"query_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "options", b"options", "query", b"query", "query_time", b"query_time", "query_vector", b"query_vector"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "context", b"context", "options", b"options", "query", b"query", "query_time", b"query_time", "query_vector", b"query_vector"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

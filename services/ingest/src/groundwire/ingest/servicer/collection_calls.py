@@ -35,7 +35,9 @@ class CollectionServicer(pb_grpc.CollectionServiceServicer):
     ) -> CollectionFigures:
         """Create a collection."""
         current = request_context.current()
-        new = parse_create_collection(request, current.tenant, self.collections.max_document_bytes)
+        new = parse_create_collection(
+            request, current.tenant, self.collections.max_document_bytes, self.collections.profile_of
+        )
         return self.collections.create(new, current.budget, receipt)
 
     @read

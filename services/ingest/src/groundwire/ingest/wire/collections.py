@@ -1,7 +1,7 @@
 """Collections: their settings and field masks as messages and as types of the kernel, both ways, and their checks."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
 from google.protobuf.descriptor import Descriptor
@@ -16,6 +16,7 @@ from groundwire.ingest.chunking.rules import ChunkingOverrides
 from groundwire.ingest.collections import CollectionFigures, NewCollection
 from groundwire.ingest.wire.checks import known, numbers_of, refuse_broken
 from groundwire.kernel.collection import (
+    DEFAULT_PROFILE,
     PROFILES,
     ChunkerKind,
     ChunkingPolicy,
@@ -61,15 +62,27 @@ _GROUPS = frozenset({"chunking", "retrieval", "limits"})
 
 
 def parse_create_collection(
-    request: service_pb.CreateCollectionRequest, tenant: str, max_document_bytes: int
+    request: service_pb.CreateCollectionRequest,
+    tenant: str,
+    max_document_bytes: int,
+    profile_of: Callable[[str, str], ProfileName | None],
 ) -> NewCollection:
     """Return the collection to create.
+
+    Without a profile a collection that exists keeps the one it has, which may have been the default once.
+
+    Args:
+        request: the message.
+        tenant: whose collection.
+        max_document_bytes: of the server.
+        profile_of: returns the profile of a tenant's collection, None when there is none of that name.
 
     Raises:
         InvalidRequestError: naming the field that breaks a rule.
     """
     name = parse_collection_name(request.collection)
-    profile = PROFILES[known(_PROFILES, request.profile, "profile") or ProfileName.DOCUMENTS]
+    given = known(_PROFILES, request.profile, "profile")
+    profile = PROFILES[given or profile_of(tenant, name) or DEFAULT_PROFILE]
     settings = parse_settings(request.settings, profile.settings, max_document_bytes)
     return NewCollection(tenant, name, profile.name, settings)
 

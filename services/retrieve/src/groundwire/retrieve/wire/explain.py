@@ -6,6 +6,7 @@ from groundwire.api.common.v1 import explain_plan_pb2 as pb
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.fusion import Score
+from groundwire.retrieve.ranking import neighbour_share
 from groundwire.retrieve.search_types import Evidence, Fate, SearchPlan, StageKind, StageTrace
 from groundwire.retrieve.vector_search import VectorPath
 from groundwire.rpc.value_messages import to_duration
@@ -64,7 +65,7 @@ def _figures(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> Iterato
             yield pb.ScoreNode(name="similarity_min", value=evidence.similarity_min)
             yield pb.ScoreNode(name="similarity_max", value=evidence.similarity_max)
             yield pb.ScoreNode(name="lexical_max", value=max(evidence.lexical_raw.values(), default=0.0))
-            yield pb.ScoreNode(name="chapter_support", value=plan.rules.support)
+            yield pb.ScoreNode(name="neighbour_share", value=neighbour_share(plan.rules, plan.strategy))
         case StageKind.RERANK:
             yield pb.ScoreNode(name="rerank_weight", value=evidence.rerank_weight)
         case StageKind.VALIDATE:
@@ -105,18 +106,10 @@ class _Scores:
 
     def _ranked(self, score: Score) -> Iterator[pb.ScoreNode]:
         """Yield what a candidate was ranked by before the reranker."""
-        support = self._plan.rules.support
         ranked = score.relevance if score.ranked is None else score.ranked
-        summed = score.fused
-        fused = pb.ScoreNode(name="fused", value=score.fused, children=self._fused(score))
-        if score.chapter is not None:
-            fused.weight = 1.0 - support
-            summed = fused.weight * score.fused + support * score.chapter
-        yield fused
-        if score.chapter is not None:
-            yield pb.ScoreNode(name="chapter", value=score.chapter, weight=support)
-        if ranked > summed:
-            yield pb.ScoreNode(name="query_type_bonus", value=ranked - summed)
+        yield pb.ScoreNode(name="fused", value=score.fused, children=self._fused(score))
+        if ranked > score.fused:
+            yield pb.ScoreNode(name="bonus", value=ranked - score.fused)
 
     def _fused(self, score: Score) -> Iterator[pb.ScoreNode]:
         weight, evidence = self._plan.dense_weight, self._evidence

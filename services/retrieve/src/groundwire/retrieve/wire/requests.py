@@ -70,6 +70,7 @@ def parse_retrieve_request(
     violations = [
         *_violations(lambda: parse_collection_name(message.collection)),
         *check_query(message.query, limits.max_query_chars),
+        *(check_query(message.context, limits.max_query_chars, "context") if message.context else ()),
         *_check_options(options, limits.max_top_k),
         *_check_lists(options),
         *_check_vector(message),
@@ -88,6 +89,7 @@ def _to_request(message: pb.RetrieveRequest, tenant: str, where: Filter | None) 
         tenant=tenant,
         collection=message.collection,
         query=message.query,
+        context=message.context,
         where=where,
         top_k=options.top_k if options.HasField("top_k") else None,
         min_relevance=options.min_relevance if options.HasField("min_relevance") else None,
