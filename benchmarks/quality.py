@@ -3,7 +3,8 @@
     python benchmarks/quality.py book|chunking|squad|conversations|answers|ground [--data DIR] [--embedder URL]
 
 Each set is described in its module below `benchmarks/quality_sets`; `--help` after the name of a set shows its options.
-Every table but those of answers and ground has a row for each retriever alone and for both, and the differences. The
+Every table but those of answers and ground has a row for each retriever alone, for both, and for a plain hybrid of the
+same chunks, and the differences; one table for the questions that defaults were chosen on, one for those held out. The
 data are looked for in GROUNDWIRE_TEST_DATA, else in `shared/data` beside the checkout. With `--data` the collections
 are kept there, so that a second run embeds nothing. Questions above the query limit are cut to it.
 

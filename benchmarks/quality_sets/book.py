@@ -6,13 +6,17 @@ Questions whose gold file is not in the folder are left out and counted.
 
 import argparse
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, Stack, data_folder, need, opened
+from benchmarks.quality_sets.stack import AGAINST_EACH, ROWS, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
-from groundwire.kernel.collection import PROFILES, ProfileName, SearchMode
+from groundwire.kernel.collection import PROFILES, ProfileName
+from groundwire.retrieve.search_types import SearchHit
+
+_DEPTH = 5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -32,14 +36,13 @@ def run(options: argparse.Namespace) -> None:
     print(f"questions: {len(questions)}; left out, gold file not in the folder: {len(items) - len(questions)}")
     with opened(options) as stack:
         collection = stack.fill("book", texts, PROFILES[options.profile].settings, options.profile)
-        rows = {name: _ask_all(stack, collection, questions, mode) for name, mode in MODES.items()}
+        rows = {row: _ask_all(stack.searcher(collection, row, _DEPTH), questions) for row in ROWS}
     report(rows, ["hit@1", "hit@5"], AGAINST_EACH)
 
 
-def _ask_all(stack: Stack, collection: str, questions: list[tuple[str, str]], mode: SearchMode) -> Scores:
+def _ask_all(search: Callable[[str], Sequence[SearchHit]], questions: list[tuple[str, str]]) -> Scores:
     hits = []
     for question, gold in questions:
-        found = stack.search(collection, question, mode=mode, top_k=5)
-        sources = [hit.stored.document.source_uri for hit in found]
+        sources = [hit.stored.document.source_uri for hit in search(question)]
         hits.append((gold in sources[:1], gold in sources))
     return np.array(hits, dtype=np.float64)

@@ -8,15 +8,15 @@ returned. Questions about corpora that are not in the folder are left out and co
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, Stack, data_folder, need, opened
+from benchmarks.quality_sets.stack import AGAINST_EACH, ROWS, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
-from groundwire.kernel.collection import PROFILES, ChunkerKind, CollectionSettings, ProfileName
+from groundwire.kernel.collection import DEFAULT_PROFILE, PROFILES, ChunkerKind, CollectionSettings, ProfileName
 from groundwire.retrieve.search_types import SearchHit
 
 _BUDGETS = (1600, 3400, 6800)
@@ -33,7 +33,7 @@ class _Question:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what only this set takes."""
     parser.add_argument("--folder", type=Path, default=data_folder() / "chunking_evaluation")
-    parser.add_argument("--profile", type=ProfileName, default=ProfileName.DOCUMENTS)
+    parser.add_argument("--profile", type=ProfileName, default=DEFAULT_PROFILE)
     parser.add_argument("--target", type=int, help="tokens of a chunk; the minimum a fifth, the maximum twice of it")
     parser.add_argument("--overlap", type=float, help="share of the target that chunks repeat")
     parser.add_argument("--chunker", type=ChunkerKind)
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"corpora: {len(texts)}; questions: {len(questions)}; left out, corpus not in the folder: {left_out}")
     with opened(options) as stack:
         collection = stack.fill("chunking", texts, _settings(options), options.profile)
-        rows = {name: _ask_all(stack, collection, questions, mode=mode) for name, mode in MODES.items()}
+        rows = {row: _ask_all(stack.searcher(collection, row, _TOP_K), questions) for row in ROWS}
     measures = [f"{name}@{budget}" for budget in _BUDGETS for name in ("recall", "IoU")]
     report(rows, measures, AGAINST_EACH)
 
@@ -79,10 +79,10 @@ def _read(path: Path, sources: set[str]) -> tuple[list[_Question], int]:
     return found, len(items) - len(found)
 
 
-def _ask_all(stack: Stack, collection: str, questions: Sequence[_Question], **options: object) -> Scores:
+def _ask_all(search: Callable[[str], Sequence[SearchHit]], questions: Sequence[_Question]) -> Scores:
     rows = []
     for question in questions:
-        hits = stack.search(collection, question.text, top_k=_TOP_K, **options)
+        hits = search(question.text)
         rows.append([figure for budget in _BUDGETS for figure in _figures(question, within(hits, budget))])
     return np.array(rows, dtype=np.float64)
 

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.quality_sets.ranked import documents_of, ndcg
-from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, Stack, data_folder, need, opened
+from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, ROWS, Stack, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
-from groundwire.answer.conversation import search_text
+from groundwire.answer.conversation import search_context, search_text
 from groundwire.answer.sessions import Message
-from groundwire.kernel.collection import PROFILES, CollectionLimits, ProfileName, SearchMode
+from groundwire.kernel.collection import DEFAULT_PROFILE, PROFILES, CollectionLimits, ProfileName
 from groundwire.kernel.session import WINDOW_MESSAGES, Role
 
 _DEPTH = 10
@@ -43,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what only this set takes."""
     parser.add_argument("--mtrag", type=Path, default=data_folder() / "mtrag" / "reference_dev.jsonl")
     parser.add_argument("--ikat", type=Path, default=data_folder() / "ikat")
-    parser.add_argument("--profile", type=ProfileName, default=ProfileName.DOCUMENTS)
+    parser.add_argument("--profile", type=ProfileName, default=DEFAULT_PROFILE)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -61,28 +61,32 @@ def run(options: argparse.Namespace) -> None:
 def _measure(stack: Stack, collection: str, turns: Sequence[_Turn]) -> None:
     """Print the table of one set."""
 
-    def ask(text: Callable[[_Turn], str], mode: SearchMode) -> Scores:
-        found = [documents_of(stack.search(collection, text(turn), mode=mode, top_k=_TOP_K)) for turn in turns]
+    def ask(of: Callable[[_Turn], tuple[str, str]], row: str) -> Scores:
+        search = stack.searcher(collection, row, _TOP_K)
+        asked = map(of, turns)
+        found = [documents_of(search(query, **({"context": context} if context else {}))) for query, context in asked]
         scores = [(ndcg(each, turn.relevant, _DEPTH),) for each, turn in zip(found, turns, strict=True)]
         return np.array(scores, dtype=np.float64)
 
-    rows = {name: ask(lambda turn: turn.question, mode) for name, mode in MODES.items()}
-    rows |= {f"conversation, {name}": ask(_with_conversation, mode) for name, mode in MODES.items()}
-    rows["pasted, hybrid"] = ask(_pasted, SearchMode.HYBRID)
+    rows = {row: ask(lambda turn: (turn.question, ""), row) for row in ROWS}
+    rows |= {f"conversation, {name}": ask(_with_conversation, name) for name in MODES}
+    rows["pasted, hybrid"] = ask(_pasted, "hybrid")
     if all(turn.resolved for turn in turns):
-        rows["resolved, hybrid"] = ask(lambda turn: turn.resolved, SearchMode.HYBRID)
+        rows["resolved, hybrid"] = ask(lambda turn: (turn.resolved, ""), "hybrid")
     pairs = [*AGAINST_EACH, ("conversation, hybrid", "hybrid"), ("pasted, hybrid", "hybrid")]
-    pairs += [(f"conversation, {first}", f"conversation, {second}") for first, second in AGAINST_EACH]
+    pairs += [("conversation, hybrid", f"conversation, {other}") for other in ("dense", "lexical")]
     report(rows, [f"nDCG@{_DEPTH}"], pairs)
 
 
-def _with_conversation(turn: _Turn) -> str:
-    return search_text(turn.question, turn.before[-WINDOW_MESSAGES:], _LONGEST)
+def _with_conversation(turn: _Turn) -> tuple[str, str]:
+    """Return what a session searches for, and what that goes on from."""
+    window = turn.before[-WINDOW_MESSAGES:]
+    return search_text(turn.question, window, _LONGEST), search_context(turn.question, window, _LONGEST)
 
 
-def _pasted(turn: _Turn) -> str:
+def _pasted(turn: _Turn) -> tuple[str, str]:
     said = [message.content for message in turn.before if message.role is Role.USER]
-    return " ".join([*said, turn.question])[-_LONGEST:]
+    return " ".join([*said, turn.question])[-_LONGEST:], ""
 
 
 def _read_mtrag(path: Path) -> tuple[dict[str, bytes], list[_Turn]]:

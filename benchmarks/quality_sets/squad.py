@@ -6,14 +6,16 @@ hit@5 looks at the first five.
 
 import argparse
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.quality_sets.ranked import documents_of
-from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, Stack, data_folder, need, opened
+from benchmarks.quality_sets.stack import AGAINST_EACH, ROWS, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
-from groundwire.kernel.collection import PROFILES, ProfileName, SearchMode
+from groundwire.kernel.collection import DEFAULT_PROFILE, PROFILES, ProfileName
+from groundwire.retrieve.search_types import SearchHit
 
 _DEPTH = 10
 _SHALLOW = 5
@@ -22,7 +24,7 @@ _SHALLOW = 5
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what only this set takes."""
     parser.add_argument("--questions", type=Path, default=data_folder() / "squad" / "dev-v1.1.json")
-    parser.add_argument("--profile", type=ProfileName, default=ProfileName.DOCUMENTS)
+    parser.add_argument("--profile", type=ProfileName, default=DEFAULT_PROFILE)
     parser.add_argument("--every", type=int, default=1, help="ask only every n-th question")
 
 
@@ -34,7 +36,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"paragraphs: {len(paragraphs)}; questions: {len(asked)}")
     with opened(options) as stack:
         collection = stack.fill("squad", paragraphs, PROFILES[options.profile].settings, options.profile)
-        rows = {name: _ask_all(stack, collection, asked, mode) for name, mode in MODES.items()}
+        rows = {row: _ask_all(stack.searcher(collection, row, 2 * _DEPTH), asked) for row in ROWS}
     report(rows, ["MRR@10", "hit@5"], AGAINST_EACH)
 
 
@@ -49,10 +51,10 @@ def _read(path: Path) -> tuple[dict[str, bytes], list[tuple[str, str]]]:
     return texts, questions
 
 
-def _ask_all(stack: Stack, collection: str, questions: list[tuple[str, str]], mode: SearchMode) -> Scores:
+def _ask_all(search: Callable[[str], Sequence[SearchHit]], questions: list[tuple[str, str]]) -> Scores:
     scores = []
     for question, gold in questions:
-        found = documents_of(stack.search(collection, question, mode=mode, top_k=2 * _DEPTH))[:_DEPTH]
+        found = documents_of(search(question))[:_DEPTH]
         rank = found.index(gold) + 1 if gold in found else 0
         scores.append((1.0 / rank if rank else 0.0, 0 < rank <= _SHALLOW))
     return np.array(scores, dtype=np.float64)

@@ -6,11 +6,15 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from groundwire.catalog.database import Database
 from groundwire.embedders.factory import open_embedder
@@ -23,6 +27,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import CollectionLimits, CollectionSettings, ProfileName, SearchMode
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve import bootstrap as retrieve_bootstrap
 from groundwire.retrieve.search_types import SearchHit, SearchRequest
 from groundwire.retrieve.settings import RetrieveSettings
@@ -30,8 +35,12 @@ from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.factory import open_vector_store
 
 MODES = {"dense": SearchMode.VECTOR, "lexical": SearchMode.LEXICAL, "hybrid": SearchMode.HYBRID}
-"""The rows of every table: each retriever alone, and both."""
-AGAINST_EACH = [("hybrid", "dense"), ("hybrid", "lexical")]
+PLAIN = {"plain BM25": 0.0, "plain hybrid": 0.5}
+"""What ours is held against, with the weight on vectors."""
+ROWS = [*MODES, *PLAIN]
+"""The rows of every table: each retriever alone, both, and what they are held against."""
+AGAINST_EACH = [("hybrid", "dense"), ("hybrid", "lexical"), ("hybrid", "plain hybrid")]
+_LONGEST = CollectionLimits().max_query_chars
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +75,30 @@ class Stack:
 
     def search(self, collection: str, query: str, **options: Any) -> tuple[SearchHit, ...]:
         """Return the results for a query, cut to the limit of queries; `options` are fields of `SearchRequest`."""
-        request = SearchRequest(DEFAULT_TENANT, collection, query[: CollectionLimits().max_query_chars], **options)
+        request = SearchRequest(DEFAULT_TENANT, collection, query[:_LONGEST], **options)
         hits: tuple[SearchHit, ...] = self.retrieve.search.search(request, Budget()).hits
         return hits
+
+    def searcher(self, collection: str, row: str, top_k: int) -> Callable[..., Sequence[SearchHit]]:
+        """Return what searches for a query in the way of a row of `ROWS`, which takes a `context` if it is ours."""
+        if row in PLAIN:
+            from benchmarks.quality_sets.plain import PlainHybrid  # noqa: PLC0415 - it needs this module
+
+            plain = PlainHybrid(self, collection)
+            return lambda query: plain.search(query[:_LONGEST], top_k, PLAIN[row])
+        return partial(self.search, collection, mode=MODES[row], top_k=top_k)
+
+    def embed(self, query: str) -> NDArray[np.float32]:
+        """Return the vector of a query, of length 1."""
+        vector = self.retrieve.search.query_vectors.of(query, Budget()).vector
+        return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
+
+    def chunks(self, collection: str) -> tuple[list[StoredChunk], NDArray[np.float32]]:
+        """Return all chunks of a collection and their vectors, row by row."""
+        view = self.retrieve.search.views.open(DEFAULT_TENANT, collection)
+        numbers, vectors = view.vectors(view.matching(None))
+        stored = view.chunks(numbers.tolist())
+        return [stored[number] for number in numbers.tolist()], vectors
 
     def _make(self, name: str, settings: CollectionSettings, profile: ProfileName) -> str:
         collection = f"{name}-{hashlib.sha256(repr((profile, settings)).encode()).hexdigest()[:8]}"

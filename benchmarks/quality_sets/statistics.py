@@ -14,22 +14,26 @@ Scores = NDArray[np.float64]
 def report(rows: Mapping[str, Scores], measures: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
     """Print the mean of every measure of every row, then the differences of the pairs of rows.
 
+    One table for every second question, on which defaults may be chosen, and one for the others, which judge them.
+
     Args:
         rows: by name; all of shape (questions, measures).
         measures: names of the columns.
         pairs: names of two rows; the second is subtracted from the first.
     """
-    size = len(next(iter(rows.values())))
-    picks = np.random.default_rng(SEED).integers(0, size, (RESAMPLES, size))
-    print(f"{'':<34}" + "".join(f"{measure:<24}" for measure in measures))
-    for name, scores in rows.items():
-        print(_line(name, scores, picks))
-    for first, second in pairs:
-        print(_line(f"{first} - {second}", rows[first] - rows[second], picks))
+    for first_question, role in enumerate(("chosen on", "held out")):
+        half = {name: scores[first_question::2] for name, scores in rows.items()}
+        size = len(next(iter(half.values())))
+        picks = np.random.default_rng(SEED).integers(0, size, (RESAMPLES, size))
+        print(f"{f'{role}, n = {size}':<40}" + "".join(f"{measure:<24}" for measure in measures))
+        for name, scores in half.items():
+            print(_line(name, scores, picks))
+        for first, second in pairs:
+            print(_line(f"{first} - {second}", half[first] - half[second], picks))
 
 
 def _line(name: str, scores: Scores, picks: NDArray[np.int64]) -> str:
-    return f"{name:<34}" + "".join(f"{_interval(column, picks):<24}" for column in scores.T)
+    return f"{name:<40}" + "".join(f"{_interval(column, picks):<24}" for column in scores.T)
 
 
 def _interval(values: Scores, picks: NDArray[np.int64]) -> str:

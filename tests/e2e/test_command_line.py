@@ -448,7 +448,7 @@ def test_what_was_read_can_be_read_again(address: str) -> None:
     arithmetic = dict(line.split(" = ", 1) for line in shown.splitlines() if " = " in line)
     assert arithmetic["fused"] == "0.400 * similarity + 0.600 * words"
     assert arithmetic["words"].startswith("similarity_min + ")
-    assert "min_relevance 0, top_k 5, diversity 0.2" in shown
+    assert "min_relevance 0, top_k 10, diversity 0.2" in shown
     assert " returned " in shown
 
 

@@ -250,6 +250,19 @@ async def test_a_follow_up_looks_for_the_earlier_subject(rig: Rig) -> None:
     assert alone.search_text == "Tell me more about it"
 
 
+@pytest.mark.requirement("S4-41")
+async def test_a_follow_up_that_does_not_show_it_goes_on_from_what_was_asked(rig: Rig) -> None:
+    session_id = await rig.session()
+    await rig.ask("What is the borrow checker?", session_id=session_id)
+    asked = pb.AskRequest(question="Which rules hold at compile time?", session_id=session_id, include_hits=True)
+    answer = await rig.ask(asked.question, session_id=session_id, include_hits=True)
+    assert (answer.search_text, answer.search_context) == (asked.question, "borrow checker")
+    alone = await rig.ask(asked.question, include_hits=True)
+    assert alone.search_context == ""
+    scores = [[hit.relevance_score for hit in each.hits] for each in (answer, alone)]
+    assert scores[0] != scores[1], "the search itself goes on from it"
+
+
 @pytest.mark.requirement("S4-35")
 async def test_a_change_of_topic_is_reported(rig: Rig) -> None:
     session_id = await rig.session()

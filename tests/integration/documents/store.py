@@ -8,8 +8,8 @@ from typing import Any
 
 from groundwire.api.common.v1 import chunk_pb2, document_pb2, hit_pb2, metadata_value_pb2
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
+from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
-from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
@@ -43,7 +43,8 @@ class Store:
         return self.harness.calls
 
     def create(self, **settings: Any) -> "Store":
-        self.harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection="docs", **settings))
+        given = {"profile": collection_pb2.PROFILE_DOCUMENTS, **settings}
+        self.harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection="docs", **given))
         return self
 
     def ingest(self, source: str, text: str, **fields: Any) -> document_pb2.Document:

@@ -98,7 +98,7 @@ def test_answers_are_forgotten_after_a_day(tmp_path: Path) -> None:
     request.profile = collection_pb2.PROFILE_BOOK
     with pytest.raises(Exception, match="exists with other settings"):
         harness.calls.create_collection(request)
-    request.profile = collection_pb2.PROFILE_DOCUMENTS
+    request.profile = collection_pb2.PROFILE_GENERAL
     assert harness.calls.create_collection(request).collection.create_time == first.collection.create_time
     harness.close()
 

@@ -31,7 +31,8 @@ class ReadingRoom:
         )
 
     def create(self, collection: str, settings: collection_pb2.CollectionSettings | None = None, **fields: Any) -> None:
-        request = ingest_pb.CreateCollectionRequest(collection=collection, settings=settings, **fields)
+        given = {"profile": collection_pb2.PROFILE_DOCUMENTS, **fields}
+        request = ingest_pb.CreateCollectionRequest(collection=collection, settings=settings, **given)
         self.ingest.calls.create_collection(request)
 
     def put(self, collection: str, source: str, text: str, **fields: Any) -> str:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.answer.conversation import is_topic_shift, leans_on_context, search_text
+from groundwire.answer.conversation import is_topic_shift, leans_on_context, search_context, search_text
 from groundwire.answer.sessions import Message
 from groundwire.kernel.session import Role
 
@@ -66,3 +66,19 @@ def test_a_question_without_a_common_key_word_is_a_topic_shift() -> None:
     assert not is_topic_shift("Does the checker run at compile time?", window)
     assert not is_topic_shift("Tell me more about it", window)
     assert not is_topic_shift("How do I bake bread?", [])
+
+
+@pytest.mark.requirement("S4-41")
+def test_a_question_goes_on_from_the_words_that_its_user_said_most_often() -> None:
+    window = _window("Can threads share memory?", "Do threads need locks?", "Are channels faster than locks?")
+    assert search_context("Which costs more?", window, 500).split()[:2] == ["locks", "threads"]
+    assert "as" not in search_context("Which costs more?", window, 500).split(), "what the answers say does not count"
+    many = _window(*(f"subject{number} subject{number + 1}" for number in range(20)))
+    assert len(search_context("Which costs more?", many, 500).split()) == 8
+    assert len(search_context("Which costs more?", many, 30)) <= 30
+
+
+def test_a_question_that_has_the_subject_before_it_and_a_first_one_go_on_from_nothing() -> None:
+    window = _window("What is the borrow checker?")
+    assert search_context("Tell me more about it", window, 500) == ""
+    assert search_context("Which costs more?", [], 500) == ""

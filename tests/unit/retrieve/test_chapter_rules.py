@@ -1,4 +1,4 @@
-"""What profiles add to the fused scores: in a book, chapters share the results; small chunks follow their neighbours."""
+"""What profiles add to fused scores: in a book, chapters share the results; small chunks follow their neighbours."""
 
 from groundwire.kernel.collection import ProfileName, SearchMode
 from groundwire.retrieve.ranking import rules_for, select

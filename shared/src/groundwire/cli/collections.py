@@ -64,7 +64,9 @@ def get_collection(name: str, address: str, as_json: bool) -> None:
 @click.option("--profile", type=click.Choice(PROFILES), help="Profile to start from; `general` if not given.")
 @set_option
 @server_options
-def create_collection(name: str, profile: str | None, assignments: tuple[str, ...], address: str, as_json: bool) -> None:
+def create_collection(
+    name: str, profile: str | None, assignments: tuple[str, ...], address: str, as_json: bool
+) -> None:
     """Create a collection; one of this name with the same settings is left as it is."""
     request = pb.CreateCollectionRequest(collection=name)
     if profile is not None:

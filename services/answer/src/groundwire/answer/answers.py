@@ -201,10 +201,12 @@ class SearchReport:
 
     `hits`, `documents`, `explain_plan` and `degraded_stages` are the retriever's own messages and numbers, handed on to
     the caller unread. `document_ids` are the documents of all hits, also where the hits themselves are left out.
-    `snapshot` is the catalog position that was read, 0 when nothing was searched.
+    `snapshot` is the catalog position that was read, 0 when nothing was searched. `search_context` is what the search
+    went on from.
     """
 
     search_text: str
+    search_context: str = ""
     hits: tuple[Any, ...] = ()
     documents: tuple[Any, ...] = ()
     document_ids: tuple[str, ...] = ()

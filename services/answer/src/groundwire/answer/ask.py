@@ -33,7 +33,7 @@ from groundwire.answer.answers import (
     refusal_text,
     replayed,
 )
-from groundwire.answer.conversation import is_topic_shift, search_text
+from groundwire.answer.conversation import is_topic_shift, search_context, search_text
 from groundwire.answer.evidence import Statement, with_agreeing_sources
 from groundwire.answer.heartbeats import Silence, with_silences
 from groundwire.answer.ports import GenerationFailedError, Generator, Library, Retrieval, Retriever, Search
@@ -69,7 +69,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question; `search_text` is what to look for, the question itself when empty.
+    """A question; `search_text` is what to look for, the question itself when empty, going on from `search_context`.
 
     `options` is the caller's message for the retriever, passed on unread. `max_answer_chars` counts code points.
     `include_hits` asks for what was retrieved beside the answer. `keep_for` and `user_id` are those of a session that a
@@ -85,6 +85,7 @@ class AskedQuestion:
     chunk_ids: tuple[str, ...] = ()
     max_answer_chars: int = 2000
     search_text: str = ""
+    search_context: str = ""
     session_id: str = ""
     topic_shift: bool = False
     include_hits: bool = False
@@ -281,6 +282,7 @@ class Answerer:
                 ask,
                 collection=session.collection,
                 search_text=search_text(ask.question, window, self._max_search_chars),
+                search_context=search_context(ask.question, window, self._max_search_chars),
                 topic_shift=ask.topic_shift or is_topic_shift(ask.question, window),
             )
             progress = self._nothing_yet(prepared)
@@ -316,13 +318,16 @@ class Answerer:
             raise InvalidRequestError.of("question", f"must be at most {max_chars} characters, has {len(ask.question)}")
         # With the words of an earlier question before it, it may have become longer than the collection takes.
         text = ask.wanted if len(ask.wanted) <= max_chars else ask.question
-        progress.search = SearchReport(text)
+        context = ask.search_context if len(ask.search_context) <= max_chars else ""
+        progress.search = SearchReport(text, context)
         places: tuple[tuple[str, str], ...] = ()
         if ask.selected_text.strip():
             places = await self._retriever.places_of(ask.collection, ask.selected_text, max_chars)
             if not places:
                 return Retrieval((), progress.search)
-        retrieval = await self._retriever.retrieve(Search(ask.collection, text, ask.options, ask.chunk_ids, places))
+        retrieval = await self._retriever.retrieve(
+            Search(ask.collection, text, context, ask.options, ask.chunk_ids, places)
+        )
         progress.search = retrieval.search
         return retrieval
 

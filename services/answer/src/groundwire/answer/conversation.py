@@ -1,6 +1,7 @@
 """What an earlier exchange adds to the search for a question, and whether a question changes the topic."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from groundwire.answer.sessions import Message
@@ -16,6 +17,7 @@ _REFERENCE = re.compile(
 )
 _MOST_OWN_WORDS = 4
 """Content words from which a question stands on its own: `Is it possible to …` opens with a reference to nothing."""
+_MOST_CONTEXT_WORDS = 8
 _FILLER = frozenset(
     {"more", "again", "else", "example", "further", "detail", "details", "elaborate", "continue", "ok", "go"}
 )
@@ -35,6 +37,26 @@ def search_text(question: str, window: Sequence[Message], limit: int) -> str:
         if message.role is Role.USER and (subject := _subject(message.content)):
             return _joined(subject, question, limit)
     return question
+
+
+def search_context(question: str, window: Sequence[Message], limit: int) -> str:
+    """Return the words that the search for a question goes on from, as many as fit into `limit` code points.
+
+    They are the content words that stand most often in the user's messages of the window, up to eight, the latest
+    first among equals: what the conversation is about, also where the question does not show that it goes on. Empty
+    for a question that leans on the exchange so much that `search_text` has put its subject before it.
+    """
+    if leans_on_context(question):
+        return ""
+    often, latest, written = Counter[str](), dict[str, int](), dict[str, str]()
+    for place, message in enumerate(window):
+        for word in words(message.content) if message.role is Role.USER else ():
+            if word not in FUNCTION_WORDS and word not in _FILLER:
+                often[stem(word)] += 1
+                latest[stem(word)], written[stem(word)] = place, word
+    # By the word itself at last, so that the same window gives the same search whatever came before it.
+    best = sorted(often, key=lambda each: (-often[each], -latest[each], each))[:_MOST_CONTEXT_WORDS]
+    return _fitting([written[each] for each in best], limit)
 
 
 def leans_on_context(question: str) -> bool:
@@ -61,11 +83,16 @@ def _subject(text: str) -> list[str]:
 
 
 def _joined(subject: Sequence[str], question: str, limit: int) -> str:
-    room = limit - len(question) - 1
-    kept = ""
-    for word in subject:
-        longer = f"{kept} {word}" if kept else word
+    fitting = _fitting(subject, limit - len(question) - 1)
+    return f"{fitting} {question}" if fitting else question
+
+
+def _fitting(chosen: Sequence[str], room: int) -> str:
+    """Return the first of the words, with spaces between them, that take at most `room` code points."""
+    text = ""
+    for word in chosen:
+        longer = f"{text} {word}" if text else word
         if len(longer) > room:
             break
-        kept = longer
-    return f"{kept} {question}" if kept else question
+        text = longer
+    return text

@@ -184,6 +184,7 @@ def to_answer(answer: Answer) -> answer_pb2.Answer:
         timings=_to_timings(answer.timings),
         generator=answer.generator,
         search_text=answer.search.search_text,
+        search_context=answer.search.search_context,
         snapshot=answer.search.snapshot,
         degraded_stages=(*answer.search.degraded_stages, *_degraded(answer.generation)),  # type: ignore[arg-type] # enum numbers, handed on unread
         explain_plan=answer.search.explain_plan,
@@ -208,6 +209,7 @@ def parse_answer(message: answer_pb2.Answer) -> Answer:
         generator=message.generator,
         search=SearchReport(
             search_text=message.search_text,
+            search_context=message.search_context,
             hits=tuple(message.hits),
             documents=tuple(message.documents),
             snapshot=message.snapshot,
@@ -235,7 +237,12 @@ def to_event(sequence: int, event: AnswerEvent) -> pb.AnswerEvent:
     """Return the message of an event."""
     match event:
         case Retrieved(search):
-            retrieved = pb.RetrievedEvent(hits=search.hits, search_text=search.search_text, documents=search.documents)
+            retrieved = pb.RetrievedEvent(
+                hits=search.hits,
+                search_text=search.search_text,
+                search_context=search.search_context,
+                documents=search.documents,
+            )
             return pb.AnswerEvent(sequence=sequence, retrieved=retrieved)
         case TextDelta(text, start):
             return pb.AnswerEvent(sequence=sequence, text_delta=pb.TextDelta(text=text, start=start))

@@ -12,7 +12,7 @@ from groundwire.kernel.spans import Span
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search on behalf of a question.
+    """A search on behalf of a question, which goes on from `context`, empty for nothing.
 
     `options` is the caller's message, passed on unread. `chunk_ids`, when given, are the only chunks to return,
     all of them. `places`, when given, are the (document id, chapter) pairs to search in.
@@ -20,6 +20,7 @@ class Search:
 
     collection: str
     text: str
+    context: str = ""
     options: Any = None
     chunk_ids: tuple[str, ...] = ()
     places: tuple[tuple[str, str], ...] = ()

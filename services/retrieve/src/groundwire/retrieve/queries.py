@@ -3,9 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
-from types import MappingProxyType
 
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import InvalidRequestError
@@ -58,7 +57,7 @@ class QueryTerms:
     terms: tuple[str, ...]
     phrases: tuple[str, ...]
     quoted: tuple[str, ...] = ()
-    counts: Mapping[str, int] = MappingProxyType({})
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def check_query_length(query: str, collection: Collection, field: str) -> None:

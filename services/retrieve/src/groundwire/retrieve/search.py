@@ -39,7 +39,14 @@ from groundwire.retrieve.candidates import (
 from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.filters import FilterCache, FilterMatches, unit_rows
 from groundwire.retrieve.fusion import Scores, fuse
-from groundwire.retrieve.queries import CONTEXT_SHARE, applied_type, check_query_length, classify, dense_weight_for, strategy_of
+from groundwire.retrieve.queries import (
+    CONTEXT_SHARE,
+    applied_type,
+    check_query_length,
+    classify,
+    dense_weight_for,
+    strategy_of,
+)
 from groundwire.retrieve.ranking import (
     Eligible,
     Reranker,

@@ -73,7 +73,8 @@ class PreparedVector:
 class SearchRequest:
     """A checked request. None means: what the collection says.
 
-    `query` is the caller's text, unchanged; `context` is what it goes on from, empty for nothing. `top_k` >= 1; `min_relevance` and `dense_weight` are in [0, 1].
+    `query` is the caller's text, unchanged; `context` is what it goes on from, empty for nothing.
+    `top_k` >= 1; `min_relevance` and `dense_weight` are in [0, 1].
     `where` has the caller's field names, which are checked against the collection during the search.
     `vector` is the caller's own embedding of the query: float32, finite, of any length. `prepared` is this server's
     own, made beforehand together with others. `query_types` are preferred, most wanted first; empty means all.

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
@@ -179,8 +179,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         self, searches: Sequence[SearchRequest | GroundwireError]
     ) -> Sequence[SearchRequest | GroundwireError]:
         """Embed all queries together; when that fails, each search embeds and fails for itself."""
-        alone = [each for each in searches if isinstance(each, SearchRequest) and each.vector is None and not each.context]
-        queries = {each.query: None for each in alone}
+        queries = {each.query: None for each in searches if _is_embedded_here(each)}
         vectors: dict[str, PreparedVector] = {}
         started = time.perf_counter()
         with suppress(GroundwireError):
@@ -188,10 +187,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             share_s = (time.perf_counter() - started) / max(1, len(queries))
             vectors = {query: PreparedVector(row, share_s) for query, row in zip(queries, rows, strict=True)}
         return [
-            replace(each, prepared=vectors.get(each.query))
-            if isinstance(each, SearchRequest) and each.vector is None and not each.context
-            else each
-            for each in searches
+            replace(each, prepared=vectors.get(each.query)) if _is_embedded_here(each) else each for each in searches
         ]
 
     def _serve(
@@ -251,6 +247,11 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
 
     async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
         return await self.workers.run(request_context.current().budget, call, request)
+
+
+def _is_embedded_here(search: SearchRequest | GroundwireError) -> TypeGuard[SearchRequest]:
+    """Tell whether a search takes one vector of this server's model."""
+    return isinstance(search, SearchRequest) and search.vector is None and not search.context
 
 
 def _accepted(search: SearchRequest | GroundwireError) -> SearchRequest:

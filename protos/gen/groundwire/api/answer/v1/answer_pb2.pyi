@@ -191,6 +191,7 @@ class Answer(_message.Message):
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     UNSUPPORTED_SPANS_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
+    SEARCH_CONTEXT_FIELD_NUMBER: _builtins.int
     content: _builtins.str
     """The answer with its markers, 1 to 2,000 code points; may be empty if it was abandoned. A refusal says plainly that
     the material does not cover it.
@@ -221,6 +222,10 @@ class Answer(_message.Message):
     """Catalog position that was read."""
     collection: _builtins.str
     """Name of the collection."""
+    search_context: _builtins.str
+    """What the search went on from, `RetrieveRequest.context`: the key words of the user's recent questions in the
+    session. Empty for a question alone, and where `search_text` has the subject already.
+    """
     @_builtins.property
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.Citation]:
         """Evidence in order of marker, one for each marker; empty for a refusal."""
@@ -288,10 +293,11 @@ class Answer(_message.Message):
         documents: _abc.Iterable[_document_pb2.Document] | None = ...,
         unsupported_spans: _abc.Iterable[_span_pb2.Span] | None = ...,
         generation: Global___GenerationReport | None = ...,
+        search_context: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "explain_plan", b"explain_plan", "generation", b"generation", "timings", b"timings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generation", b"generation", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "message_id", b"message_id", "refusal_reason", b"refusal_reason", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift", "unsupported_spans", b"unsupported_spans"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generation", b"generation", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "message_id", b"message_id", "refusal_reason", b"refusal_reason", "search_context", b"search_context", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift", "unsupported_spans", b"unsupported_spans"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -726,8 +726,11 @@ class RetrievedEvent(_message.Message):
     HITS_FIELD_NUMBER: _builtins.int
     SEARCH_TEXT_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
+    SEARCH_CONTEXT_FIELD_NUMBER: _builtins.int
     search_text: _builtins.str
     """What the search looked for."""
+    search_context: _builtins.str
+    """What the search went on from, as in `Answer.search_context`."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[_hit_pb2.Hit]:
         """What was found, by rank. Of an answer that was stored before, only with `AskRequest.include_hits` then."""
@@ -742,10 +745,11 @@ class RetrievedEvent(_message.Message):
         hits: _abc.Iterable[_hit_pb2.Hit] | None = ...,
         search_text: _builtins.str = ...,
         documents: _abc.Iterable[_document_pb2.Document] | None = ...,
+        search_context: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["documents", b"documents", "hits", b"hits", "search_text", b"search_text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["documents", b"documents", "hits", b"hits", "search_context", b"search_context", "search_text", b"search_text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -68,7 +68,7 @@ class RetrieveClient:
     async def retrieve(self, search: Search) -> Retrieval:
         """Return the passages, best first; see `groundwire.answer.ports.Retriever`."""
         options = _options(search)
-        response = await self._send(search.collection, search.text, options)
+        response = await self._send(search.collection, search.text, options, search.context)
         return _retrieval(search, response)
 
     async def retrieve_all(self, searches: Sequence[Search]) -> list[Retrieval]:
@@ -77,7 +77,9 @@ class RetrieveClient:
         for first in range(0, len(searches), _SEARCHES_PER_CALL):
             batch = searches[first : first + _SEARCHES_PER_CALL]
             requests = [
-                pb.RetrieveRequest(collection=each.collection, query=each.text, options=_options(each))
+                pb.RetrieveRequest(
+                    collection=each.collection, query=each.text, context=each.context, options=_options(each)
+                )
                 for each in batch
             ]
             try:
@@ -107,9 +109,9 @@ class RetrieveClient:
         return tuple(dict.fromkeys((hit.chunk.document_id, hit.chunk.chapter) for hit in holders))
 
     async def _send(
-        self, collection: str, query: str, options: retrieval_options_pb2.RetrievalOptions
+        self, collection: str, query: str, options: retrieval_options_pb2.RetrievalOptions, context: str = ""
     ) -> pb.RetrieveResponse:
-        request = pb.RetrieveRequest(collection=collection, query=query, options=options)
+        request = pb.RetrieveRequest(collection=collection, query=query, options=options, context=context)
         try:
             response: pb.RetrieveResponse = await self._stub.Retrieve(request)
         except grpc.RpcError as error:
@@ -185,6 +187,7 @@ def _report(search: Search, response: pb.RetrieveResponse) -> SearchReport:
     hits = tuple(map(only_ids, response.results)) if is_bare else tuple(response.results)
     return SearchReport(
         search_text=search.text,
+        search_context=search.context,
         hits=hits,
         documents=() if is_bare else tuple(response.documents),
         document_ids=tuple(document.document_id for document in response.documents),
