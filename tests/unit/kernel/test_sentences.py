@@ -31,6 +31,9 @@ def test_a_paragraph_is_split_at_full_stops_also_across_lines() -> None:
         "See i.e. The Book for more.",
         "He waited... and left.",
         "Version 1.2.3 of node.js works.",
+        "Roe v. Wade was decided in 1973.",
+        "They climbed Mt. Rainier with Capt. Hook and Lt. Col. Sanders.",
+        "William Bonney, a.k.a. Billy the Kid, was born in the U.S. Army.",
     ],
 )
 def test_stops_inside_a_sentence_do_not_end_it(text: str) -> None:

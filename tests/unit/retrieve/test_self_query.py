@@ -28,7 +28,7 @@ COMPANY = (
 VOCABULARY = Vocabulary(
     {
         "department": ("finance", "legal", "human resources", "it"),
-        "creators": ("Klabnik, Steve", "Carol Nichols", "Ada Lovelace"),
+        "creators": ("Klabnik, Steve", "Carol Nichols", "Ada Lovelace", "Simone de Beauvoir", "Simone Weil"),
         "tags": ("rust", "Release-Notes", "quarterly"),
         "project": ("apollo", "gemini"),
         "chapter": ("Chapter 4: Ownership", "Chapter 14: Crates", "Traits"),
@@ -157,6 +157,10 @@ def test_days_that_no_calendar_has_do_no_harm() -> None:
         ("public papers", {"is_public": {"$eq": True}}),
         ("not public papers", {"is_public": {"$eq": False}}),
         ("financial planning", None),
+        ("Who can finance a house?", None),
+        ("Can it be legal to copy it?", None),
+        ("documents that are legal", {"department": {"$eq": "legal"}}),
+        ("department finance", {"department": {"$eq": "finance"}}),
         ("by Steve Klabnik", None),
     ],
 )
@@ -170,6 +174,7 @@ def test_described_fields_and_no_others_are_used(text: str, expected: object) ->
         ("articles by Steve Klabnik", {"creators": {"$eq": "Klabnik, Steve"}}),
         ("written by Nichols", {"creators": {"$eq": "Carol Nichols"}}),
         ("by Nobody Known", None),
+        ("papers by Simone de Beauvoir on ethics", {"creators": {"$eq": "Simone de Beauvoir"}}),
         ("notes tagged rust", {"tags": {"$contains": "rust"}}),
         ("everything with tag release-notes", {"tags": {"$contains": "Release-Notes"}}),
         ("#quarterly numbers", {"tags": {"$contains": "quarterly"}}),
@@ -188,6 +193,32 @@ def test_described_fields_and_no_others_are_used(text: str, expected: object) ->
 )
 def test_without_descriptions_the_built_in_fields_need_a_word_that_names_them(text: str, expected: object) -> None:
     assert _where(text, described=False) == expected
+
+
+STATUS = (
+    FieldDescription("status", "Status of the PEP", FieldType.STRING, ("Draft", "Final", "Active")),
+    FieldDescription("type", "Kind of PEP", FieldType.STRING, ("Process", "Informational")),
+)
+
+
+@pytest.mark.requirement("S1-39")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("How do I draft a PEP?", None),
+        ("What is the final statement of a loop?", None),
+        ("How does the import process work?", None),
+        ("Which PEPs are active?", {"status": {"$eq": "Active"}}),
+        ("draft PEPs about typing", {"status": {"$eq": "Draft"}}),
+        ("status final", {"status": {"$eq": "Final"}}),
+        ("informational PEPs", {"type": {"$eq": "Informational"}}),
+    ],
+)
+def test_an_everyday_word_is_a_value_only_beside_its_field_or_what_the_documents_are(
+    text: str, expected: object
+) -> None:
+    found = _ask(text, fields=STATUS).where
+    assert (None if found is None else filter_to_json(found)) == expected
 
 
 @pytest.mark.parametrize(

@@ -187,11 +187,12 @@ _STOP = re.compile(
 )
 _OPENING = re.compile(r"\s++(?:>\s*+)?[\"'\u201c\u2018\u00ab(\[*_`<]*([^\W_]|[`<&$#@\\/.])")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[\u201c\"'*_])(?:e\.g|i\.e|etc|cf|vs|viz|approx|ca|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Fig|Figs|No|Nos|Vol|pp?|ch|"
-    r"sec|eq|al|Inc|Ltd|Co|Corp|Gen|Col|Lt|Sgt|Rev|Hon|Gov|Sen|Rep|[A-Z]|[A-Z]\.[A-Z]|a\.m|p\.m|"
-    r"Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec)\.$"
+    r"(?:^|[\s(\[\u201c\"'*_])(?:etc|cf|vs?|viz|approx|ca|Messrs|Mr|Mrs|Ms|Mme|Dr|Prof|St|Jr|Sr|Fig|Figs|No|Nos|Vol|pp?|ch|"
+    r"sec|eq|al|Inc|Ltd|Co|Corp|Bros|Dept|Univ|Gen|Adm|Col|Maj|Capt|Lt|Sgt|Cpl|Pvt|Rev|Hon|Gov|Sen|Rep|Pres|Mts?|Ft|"
+    r"[A-Z]|[A-Za-z](?:\.[A-Za-z]){1,4}|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec)\.$"
 )
 _ALWAYS_INSIDE = re.compile(r"(?:e\.g|i\.e|vs|Mr|Mrs|Ms|Dr|Prof|St|Fig|Figs|cf)\.$")
+_LONGEST_ABBREVIATION = 12
 _MAY_END_SENTENCE = ("etc.", "a.m.", "p.m.", "Inc.", "Ltd.", "Corp.")
 """Abbreviations that end a sentence where a capital letter follows."""
 _QUOTED_LINE = re.compile(r"\s*\n[ \t]{0,3}(?:>[ \t]?)+")
@@ -243,11 +244,17 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool
     if following.group(1).islower():  # an ellipsis, an abbreviation, a quoted exclamation
         return False
     # No abbreviation is longer: a search from the start of the sentence would take longer for each of its stops.
-    up_to_mark = text[max(begin, stop.start() - 12) : stop.start() + 1]
+    up_to_mark = text[max(begin, stop.start() - _LONGEST_ABBREVIATION) : stop.start() + 1]
     if _ALWAYS_INSIDE.search(up_to_mark):
         return False
     is_abbreviation = _ABBREVIATION.search(up_to_mark) and stop.group() == "."
     return not is_abbreviation or up_to_mark.endswith(_MAY_END_SENTENCE)
+
+
+def ends_in_abbreviation(text: str) -> bool:
+    """Tell whether the last word is an abbreviation with its full stop, behind which a sentence usually goes on."""
+    end = text[-_LONGEST_ABBREVIATION - 1 :]
+    return _ABBREVIATION.search(end) is not None and not end.endswith(_MAY_END_SENTENCE)
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

@@ -5,6 +5,8 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from groundwire.kernel.sentences import ends_in_abbreviation
+
 AFTER_PARAGRAPH, AFTER_LINE, AFTER_SENTENCE, AFTER_WORD, INSIDE_WORD = 0.1, 0.3, 0.4, 1.5, 5.0
 """Costs of ending a chunk there, on the scale of `packing.pack`; judged on technical books."""
 AFTER_HEADING = 3.0
@@ -83,7 +85,7 @@ def cut_cost(text: str, position: int, verbatim: Sequence[tuple[int, int]]) -> f
         return AFTER_PARAGRAPH + extra
     if tail.rstrip(" \t").endswith(("\n", "\r")):
         return AFTER_LINE + extra
-    if _SENTENCE_END.search(tail):
+    if _SENTENCE_END.search(tail) and not ends_in_abbreviation(tail.rstrip()):
         return AFTER_SENTENCE + extra
     return AFTER_WORD + extra if tail[-1:].isspace() else INSIDE_WORD
 

@@ -14,8 +14,11 @@ _LEAD_IN = re.compile(
     r"^\s*(?:please\s+)?(?:(?:can|could)\s+you\s+)?(?:show|give|find|get|list|fetch|bring)\s+(?:me\s+|us\s+)?(?:all\s+)?(?:the\s+)?",
     re.IGNORECASE,
 )
+_PARTICLES = r"(?:(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|bin|ibn|al|el)\s+){0,2}"
+"""Of names such as Guido van Rossum and Simone de Beauvoir."""
 _AUTHOR = re.compile(
-    r"\b(?:(?:written|authored|published|created)\s+by|by|authors?:?(?:\s+is)?)\s+(?P<name>[A-Z][\w.'-]*(?:\s+[A-Z][\w.'-]*){0,3})"
+    r"\b(?:(?:written|authored|published|created)\s+by|by|authors?:?(?:\s+is)?)\s+"
+    rf"(?P<name>{_PARTICLES}[A-Z][\w.'-]*(?:\s+{_PARTICLES}[A-Z][\w.'-]*){{0,3}})"
 )
 _TAG = re.compile(
     r"(?:\btagged(?:\s+(?:with|as))?|\b(?:with\s+)?(?:the\s+)?tags?:?|#)\s*[\"']?(?P<tag>[^\s,.;?!\"']+)", re.IGNORECASE
@@ -40,6 +43,16 @@ _NEGATION = re.compile(
     r"\b(?:not|except(?:\s+for)?|excluding|without|other\s+than|but\s+not)\s+(?:the\s+)?$", re.IGNORECASE
 )
 _MIN_CHARS = 2
+_NOUNS = frozenset(
+    """
+    article book chapter contract department division document email entry file form group guide handbook invoice item
+    letter manual memo message minutes note office page paper plan policy post presentation proposal protocol record
+    release report review sheet slide specification spreadsheet standard summary team ticket unit version
+    """.split()  # noqa: SIM905 - a list of quoted words is harder to read
+)
+"""What documents, and those who make them, are called; a collection adds its own by what it says of itself."""
+_COPULAS = frozenset({"is", "are", "was", "were"})
+_BEFORE_VALUES = frozenset({"not", "still", "now", "marked", "as", "that", "which"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +166,12 @@ def _values(question: Question) -> Iterator[Finding]:
         if field.type not in {FieldType.STRING, FieldType.STRING_LIST}:
             continue
         mentions = words.mentions(field.allowed_values or _known(question, field))
-        if not field.allowed_values and not _may_stand_alone(question, field):
-            mentions = [mention for mention in mentions if _is_named(question.text, field, mention)]
+        nouns = _nouns_of(question) if field.allowed_values or _may_stand_alone(question, field) else frozenset[str]()
+        mentions = [
+            mention
+            for mention in mentions
+            if _is_named(question.text, field, mention) or _qualifies(question.text, mention, nouns)
+        ]
         if mentions:
             yield Finding(field.name, _one_of(field.name, mentions), mentions[0].at)
 
@@ -163,8 +180,35 @@ def _known(question: Question, field: FieldDescription) -> tuple[str, ...]:
     return question.vocabulary.values.get(_canonical(field), ())
 
 
+def _nouns_of(question: Question) -> frozenset[str]:
+    """Return what the documents of a collection are called, by what it says of them, its fields and their values."""
+    said = [question.content_description]
+    for field in question.fields:
+        said += [field.name, field.description, *field.allowed_values] if question.is_described else []
+    return _NOUNS | {_singular(word) for text in said for word in _WORD.findall(text)} - STOP_WORDS
+
+
+def _qualifies(text: str, mention: Mention, nouns: frozenset[str]) -> bool:
+    """Tell whether a value says which documents: `finance reports`, `papers that are draft`, or is one, as `memo` is.
+
+    Elsewhere it is an everyday word: nobody who asks how to draft a proposal wants drafts only.
+    """
+    following = _WORD.search(text, mention.to)
+    is_beside = following is not None and not text[mention.to : following.start()].strip(" -\t\n")
+    if following is not None and is_beside and _singular(following[0]) in nouns:
+        return True
+    before = [word for word in _WORD.findall(text[: mention.at].casefold()) if word not in _BEFORE_VALUES][-2:]
+    if len(before) > 1 and before[1] in _COPULAS and _singular(before[0]) in nouns:
+        return True
+    return _singular(mention.value) in _NOUNS & nouns
+
+
+def _singular(word: str) -> str:
+    return word.casefold().removesuffix("s")
+
+
 def _may_stand_alone(question: Question, field: FieldDescription) -> bool:
-    """Tell whether a known value counts wherever it is said: in single texts that the collection described itself."""
+    """Tell whether a known value counts without its field: in single texts that the collection described itself."""
     return question.is_described and field.type is FieldType.STRING and _canonical(field) not in _HEADINGS
 
 
