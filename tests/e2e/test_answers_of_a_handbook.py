@@ -152,7 +152,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroundwireClien
             id="list",
         ),
         pytest.param(
-            "Give me an example of a filter with two conditions",
+            "Give me an example of a filter with several conditions",
             'Conditions combine with $and:\n{"$and": [{"year": 2024}, {"language": "en"}]} [1]',
             'Conditions combine with `$and`:\n\n```json\n{"$and": [{"year": 2024}, {"language": "en"}]}\n```',
             id="example",
