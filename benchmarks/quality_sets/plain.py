@@ -62,5 +62,5 @@ def _words(text: str) -> list[str]:
 
 
 def _scaled(values: Floats) -> Floats:
-    low, high = values.min(), values.max()
-    return (values - low) / ((high - low) or 1.0)
+    low, high = float(values.min()), float(values.max())
+    return np.asarray((values - low) / ((high - low) or 1.0))

@@ -326,7 +326,7 @@ class Answerer:
             if not places:
                 return Retrieval((), progress.search)
         retrieval = await self._retriever.retrieve(
-            Search(ask.collection, text, context, ask.options, ask.chunk_ids, places)
+            Search(ask.collection, text, ask.options, ask.chunk_ids, places, context)
         )
         progress.search = retrieval.search
         return retrieval

@@ -20,10 +20,10 @@ class Search:
 
     collection: str
     text: str
-    context: str = ""
     options: Any = None
     chunk_ids: tuple[str, ...] = ()
     places: tuple[tuple[str, str], ...] = ()
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True)
