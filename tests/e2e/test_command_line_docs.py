@@ -67,7 +67,7 @@ def test_the_handbook_shows_filters() -> None:
 def test_the_collection_has_the_settings_shown(address: str) -> None:
     shown = json.loads(groundwire("collections", "get", "company", "--json", address=address).stdout)["settings"]
     assert shown["chunking"]["chunker"] == "CHUNKER_HIERARCHY"
-    assert shown["retrieval"]["top_k"] == 5
+    assert shown["retrieval"]["top_k"] == 10
     assert shown["field_descriptions"][0]["allowed_values"] == ["finance", "legal"]
 
 
