@@ -188,7 +188,7 @@ _STOP = re.compile(
 _OPENING = re.compile(r"\s++(?:>\s*+)?[\"'\u201c\u2018\u00ab(\[*_`<]*([^\W_]|[`<&$#@\\/.])")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\u201c\"'*_])(?:etc|cf|vs?|viz|approx|ca|Messrs|Mr|Mrs|Ms|Mme|Dr|Prof|St|Jr|Sr|Fig|Figs|No|Nos|Vol|pp?|ch|"
-    r"sec|eq|al|Inc|Ltd|Co|Corp|Bros|Dept|Univ|Gen|Adm|Col|Maj|Capt|Lt|Sgt|Cpl|Pvt|Rev|Hon|Gov|Sen|Rep|Pres|Mts?|Ft|"
+    r"sec|eq|al|Inc|Ltd|Co|Corp|Bros|Dept|Univ|Gen|Adm|Col|Maj|Capt|Lt|Sgt|Cpl|Pvt|Rev|Hon|Gov|Sen|Rep|Mts?|Ft|"
     r"[A-Z]|[A-Za-z](?:\.[A-Za-z]){1,4}|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec)\.$"
 )
 _ALWAYS_INSIDE = re.compile(r"(?:e\.g|i\.e|vs|Mr|Mrs|Ms|Dr|Prof|St|Fig|Figs|cf)\.$")
