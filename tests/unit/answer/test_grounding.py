@@ -4,13 +4,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.answer.evidence import Markup, Passage
+from groundwire.answer.answers import cite
+from groundwire.answer.evidence import Markup, Passage, Source
+from groundwire.answer.ground_text import GroundedText
 from groundwire.answer.grounding.claims import split_claims
 from groundwire.answer.grounding.grounder import GroundedClaim, Match, Verdict, ground_claims
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
+from groundwire.answer.messages import to_ground_response
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import CallCancelledError
+from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
 from tests.unit.answer.builders import make_passage
 
 
@@ -108,3 +111,13 @@ def test_a_cancelled_call_stops() -> None:
     claims = split_claims("The fox hunts at night.")
     with pytest.raises(CallCancelledError):
         ground_claims(claims, [[make_passage("The fox.")]], SentenceVectors(HashingEmbedder(64)), budget)
+
+
+def test_a_text_whose_citations_do_not_fit_into_a_response_is_refused() -> None:
+    passage = make_passage("a" * 70_000)
+    source = Source(passage, passage.span, passage.content)
+    citations = tuple(cite(marker, "docs", source, passage.span) for marker in range(1, 51))
+    with pytest.raises(InvalidRequestError) as caught:
+        to_ground_response(GroundedText((), citations))
+    assert [each.field for each in caught.value.violations] == ["text"]
+    assert len(to_ground_response(GroundedText((), citations[:40])).citations) == 40
