@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from groundwire.answer.evidence import Markup
-from groundwire.answer.extractive.cues import definition_match
+from groundwire.answer.extractive.cues import definition_match, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.question import QuestionKind, read_question
 from groundwire.answer.extractive.scoring import (
@@ -348,3 +348,11 @@ def test_the_best_supported_of_the_best_passages_leads() -> None:
     assert support == Support(read_question(question), scored).of(scored[1])
     lead, _ = Support(read_question("What do red foxes eat?"), scored).lead()
     assert lead.excerpt.text == "Red foxes eat small mice in winter."
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [("How long are copies kept?", "Copies are kept for ninety days."), ("When do owls hunt?", "Owls hunt at night.")],
+)
+def test_quantities_and_times_in_words_answer_questions_for_them(question: str, text: str) -> None:
+    assert kind_match(read_question(question), text) == 1.0

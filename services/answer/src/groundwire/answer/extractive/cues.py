@@ -7,13 +7,14 @@ from groundwire.answer.facts import names_in
 from groundwire.answer.words import FUNCTION_WORDS, stem, words
 
 _NUMBER_WORDS = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|"
-    r"thousand|million|billion|dozen|half|third|quarter)\b",
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|"
+    r"seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|third|quarter)\b",
     re.IGNORECASE,
 )
 _TIME = re.compile(
     r"\b1\d{3}\b|\b20\d\d\b|\bcentur|\b(?:January|February|March|April|May|June|July|August|September|October|November|"
     r"December)\b|\b\d+s\b|\d+ (?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b|\b(?:when|once|after|until)\b"
+    r"|\b(?:night|dawn|dusk|noon|midnight|morning|evening|daily|weekly|monthly|yearly)\b"
 )
 _REASON = re.compile(
     r"\b(?:because|since|due to|so that|in order|therefore|as a result|cause|reason|why|to avoid|enables?)\b",
