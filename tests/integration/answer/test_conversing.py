@@ -97,7 +97,9 @@ class _Held:
         self.has_ended = asyncio.Event()
         self.is_broken = False
 
-    async def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
+    async def draft(
+        self, question: str, passages: Sequence[Passage], strictness: float | None = None
+    ) -> AsyncGenerator[Sequence[Statement], None]:
         assert question
         if self.is_broken:
             raise RuntimeError("a secret")
