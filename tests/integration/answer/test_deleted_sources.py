@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from groundwire.answer.settings import AnswerSettings, SessionStoreName
+from groundwire.answer.settings import AnswerSettings, ChatModel, SessionStoreName
+from groundwire.api.answer.v1 import answer_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
-from groundwire.api.answer.v1 import session_pb2
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.catalog.inspection import BookkeepingInspection
 from groundwire.catalog.sessions import NewMessage, Sessions
 from groundwire.kernel.errors import AlreadyExistsError
@@ -15,6 +16,7 @@ from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.session import Role
 from tests.integration.answer.conftest import MakeRig
 from tests.integration.answer.rig import Rig
+from tests.scripted_model import scripted_model
 
 WOLVES = ["Grey wolves eat large deer."]
 REDACTED, COMPLETE = session_pb2.MESSAGE_STATE_REDACTED, session_pb2.MESSAGE_STATE_COMPLETE
@@ -121,6 +123,49 @@ async def test_an_answer_made_while_its_document_is_deleted_is_not_kept(make_rig
     sessions.append(DEFAULT_TENANT, session, "", [question, reply])
     assert [message.state for message in await rig.messages(session)] == [COMPLETE, REDACTED]
     assert b"deer" not in stored(rig)
+
+
+async def test_a_refusal_that_names_its_heading_is_redacted_and_no_other(rig: Rig) -> None:
+    texts = ["Wolves on zebra.", "Wolves on salary.", "Wolves on kubernetes."]
+    wolves = rig.library.put("wolves.txt", texts, headings=["Project Falcon", "Project Hawk", "Project Kite"])
+    bears = rig.library.put("bears.txt", ["Brown bears sleep."], headings=["Project Eagle"])
+    session, asked = await rig.session(), str(uuid.uuid4())
+    question = "Which zebra pays wolves a salary on kubernetes?"
+    options = RetrievalOptions(top_k=20)
+    refused = await rig.ask(question, session_id=session, message_id=asked, options=options)
+    assert refused.refusal_reason == answer_pb2.REFUSAL_REASON_WEAK_SUPPORT
+    assert "wolves.txt (Project Falcon)" in refused.content
+    assert "bears.txt" not in refused.content
+    assert bears.document_id in {hit.chunk.document_id for hit in refused.hits}
+    rig.library.documents.delete(DEFAULT_TENANT, "docs", bears.document_id)
+    assert (await rig.messages(session))[-1].content == refused.content
+    rig.library.documents.delete(DEFAULT_TENANT, "docs", wolves.document_id)
+    messages = await rig.messages(session)
+    assert [(message.state, message.content) for message in messages] == [(COMPLETE, question), (REDACTED, "")]
+    assert b"Falcon" not in stored(rig)
+    with pytest.raises(AlreadyExistsError):
+        await rig.ask(question, session_id=session, message_id=asked)
+
+
+@pytest.mark.parametrize("store", [SessionStoreName.CATALOG, SessionStoreName.MEMORY])
+async def test_what_a_model_wrote_without_a_source_goes_with_what_it_was_shown(
+    make_rig: MakeRig, store: SessionStoreName
+) -> None:
+    async with scripted_model() as model:
+        model.says("Red foxes eat small mice [1]. The wolves of Falcon weigh nine hundred tons.")
+        settings = AnswerSettings(min_support=0.1, session_store=store)
+        rig = make_rig(settings=settings, chat_model=ChatModel(model.url, "tiny"))
+        wolves = rig.library.put("wolves.txt", ["Grey wolves of Falcon eat foxes."])
+        session = await rig.session()
+        answer = await rig.ask(
+            "What do red foxes eat?", session_id=session, grounding=answer_pb2.GROUNDING_POLICY_ANNOTATE
+        )
+        assert {citation.source_uri for citation in answer.citations} == {"foxes.txt"}
+        assert "Falcon" in answer.content
+        rig.library.documents.delete(DEFAULT_TENANT, "docs", wolves.document_id)
+        messages = await rig.messages(session)
+        assert [(message.state, message.content) for message in messages[1:]] == [(REDACTED, "")]
+        assert b"Falcon" not in stored(rig)
 
 
 async def test_the_id_of_an_answer_is_no_id_for_a_question(rig: Rig) -> None:

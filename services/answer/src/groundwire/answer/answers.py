@@ -40,21 +40,26 @@ _MAX_NAME_CHARS = 120
 _LIKE_A_MARKER = re.compile(r"\[\d+\]")
 
 
-def refusal_text(reason: RefusalReason, passages: Sequence[Passage], limit: int) -> str:
-    """Return what a refusal says, at most `limit` code points: its fixed text and, for weak support, where to look.
+def refusal_text(reason: RefusalReason, passages: Sequence[Passage], limit: int) -> tuple[str, frozenset[str]]:
+    """Return what a refusal says, at most `limit` code points, and the ids of the documents that it names.
 
-    Named are up to three places of the best passages, each once, such as `operating.md (Backup)`.
+    It has its fixed text and, for weak support, where to look: up to three places of the best passages, each once,
+    such as `operating.md (Backup)`.
     """
     text = REFUSALS[reason]
     if reason is not RefusalReason.WEAK_SUPPORT:
-        return text
-    named = ""
-    for place in list(dict.fromkeys(map(_place, passages)))[:_MAX_NAMED]:
+        return text, frozenset()
+    named, documents = "", set[str]()
+    places: dict[str, set[str]] = {}
+    for passage in passages:
+        places.setdefault(_place(passage), set()).add(passage.document_id)
+    for place in list(places)[:_MAX_NAMED]:
         longer = f"{named}, {place}" if named else f" Closest to it: {place}"
         # A name with `[1]` in it would read as the marker of a citation.
         if not _LIKE_A_MARKER.search(place) and len(text) + len(longer) + 1 <= limit:
             named = longer
-    return f"{text}{named}." if named else text
+            documents |= places[place]
+    return (f"{text}{named}." if named else text), frozenset(documents)
 
 
 def _place(passage: Passage) -> str:
@@ -222,7 +227,10 @@ class SearchReport:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer; a refusal has no citations and no claims. `generation` is None where no model was asked."""
+    """A whole answer; a refusal has no citations and no claims. `generation` is None where no model was asked.
+
+    `named_documents` are the ids of those that a refusal names; they are known until the answer is stored.
+    """
 
     content: str
     citations: tuple[Citation, ...]
@@ -239,6 +247,7 @@ class Answer:
     topic_shift: bool = False
     timings: Timings = field(default_factory=Timings)
     generation: GenerationReport | None = None
+    named_documents: frozenset[str] = frozenset()
 
     @property
     def grounded(self) -> bool:

@@ -115,6 +115,7 @@ class _Progress:
     generator: str
     refusal: RefusalReason | None = None
     refusal_text: str = ""
+    named_documents: frozenset[str] = frozenset()
     has_draft: bool = False
     model_asked: bool = False
     dropped: int = 0
@@ -178,7 +179,9 @@ class Answerer:
                     yield event
         if not progress.composer.content:
             progress.refusal = progress.refusal or _refusal(ask, retrieval, has_draft=progress.has_draft)
-            progress.refusal_text = refusal_text(progress.refusal, retrieval.passages, ask.max_answer_chars)
+            progress.refusal_text, progress.named_documents = refusal_text(
+                progress.refusal, retrieval.passages, ask.max_answer_chars
+            )
             yield TextDelta(progress.refusal_text, 0)
         yield Final(self._finished(ask, progress))
 
@@ -413,6 +416,7 @@ class Answerer:
             topic_shift=ask.topic_shift,
             timings=Timings(progress.retrieval_s, generation_s, progress.verification_s, total_s),
             generation=generation,
+            named_documents=progress.named_documents,
         )
 
     async def _begin(self, tenant: str, session: Session, ask: AskedQuestion, *, is_strict: bool) -> None:

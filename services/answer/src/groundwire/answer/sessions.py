@@ -47,8 +47,15 @@ class Message:
 
     @property
     def cited(self) -> frozenset[str]:
-        """Return the ids of the documents that it quotes."""
-        return frozenset(citation.document_id for citation in self.answer.citations) if self.answer else frozenset()
+        """Return the ids of the documents whose text its content has: it quotes them, or names their headings.
+
+        What a model wrote without a citation may come from any of the documents that it was shown.
+        """
+        if self.answer is None:
+            return frozenset()
+        quoted = {citation.document_id for citation in self.answer.citations} | self.answer.named_documents
+        is_traced = all(claim.markers for claim in self.answer.claims)
+        return frozenset(quoted) if is_traced else self.shown | quoted
 
     @property
     def shown(self) -> frozenset[str]:

@@ -199,6 +199,6 @@ def _to_row(message: Message) -> session_rows.NewMessage:
         row,
         answer=answer.SerializeToString(),
         found=found.SerializeToString(),
-        cited=tuple(sorted({citation.document_id for citation in message.answer.citations})),
+        cited=tuple(sorted(message.cited)),
         shown=tuple(sorted(message.shown)),
     )
