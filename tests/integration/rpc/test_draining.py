@@ -22,7 +22,7 @@ from groundwire.kernel.errors import DrainingError
 from groundwire.rpc import healthcheck
 from groundwire.rpc.error_status import from_rpc_error
 from tests.integration.rpc.fake_ingest import NAME, connected, fake_ingest, serving
-from tests.stubs import Stubs
+from tests.stubs import METHOD_PATHS, Stubs
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -96,6 +96,26 @@ async def test_new_calls_are_refused_while_draining() -> None:
         servicer.release.set()
         await accepted
         assert await stopping == 0
+
+
+async def test_a_call_without_message_is_told_that_the_server_stops_however_late() -> None:
+    async with (
+        serving(fake_ingest(), first_message_s=1.0) as (server, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        silent = [channel.stream_unary(METHOD_PATHS["GetDocument"])() for _ in range(3)]
+        await asyncio.sleep(0.5)
+        holding = asyncio.create_task(server.admission.hold(0.1, 0.1))
+        await asyncio.sleep(0)
+        server.admission.drain()
+        server.admission.drain()  # nobody is ended twice, which would look as if the client had left
+        await holding
+        await asyncio.sleep(1.0)  # longer than each would have waited for its message
+        server.admission.release()
+        for call in silent:
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await asyncio.wait_for(call, 20)
+            assert isinstance(from_rpc_error(refused.value), DrainingError)
 
 
 async def test_a_call_that_takes_too_long_is_cut_off() -> None:

@@ -107,6 +107,7 @@ class Admission:
     async def _refuse_while_draining(self, call: Call) -> None:
         if self._draining and not call.is_infrastructure:
             self._refused += 1
+            call.limit(None)  # the refusal may be held back for longer than what is left to wait for a message
             await self._may_refuse.wait()
             raise DrainingError("the server is stopping")
 

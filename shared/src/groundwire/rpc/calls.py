@@ -307,10 +307,11 @@ class Call:
             self._timer = self._loop.call_at(self._ends_at, self._ring)
 
     def end(self) -> None:
-        """Cancel the call as its limit does."""
-        self._was_ended = True
-        if self._task is not None:
+        """Cancel the call as its limit does; once, also when the server drains in the moment that the limit ends it."""
+        # Whoever catches the cancellation can take back one: a second one would look like that of a client who left.
+        if self._task is not None and not self._was_ended:
             self._task.cancel()
+        self._was_ended = True
 
     def was_ended_by_limit(self) -> bool:
         """Tell whether the cancellation that has just come was that of `end` alone; then the call may go on."""
