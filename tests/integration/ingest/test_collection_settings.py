@@ -80,6 +80,19 @@ def test_every_setting_comes_back(harness: Harness) -> None:
         create(harness, "every", other)
 
 
+def test_a_book_of_0_1_0_is_created_again_with_the_weight_that_it_has(harness: Harness) -> None:
+    vectors_count_more = Settings(retrieval=settings_pb.RetrievalDefaults(dense_weight=0.7))
+    book = create(harness, "book", vectors_count_more, profile=settings_pb.PROFILE_BOOK)
+    assert create(harness, "book", Settings(), profile=settings_pb.PROFILE_BOOK) == book
+    assert create(harness, "book", Settings()) == book
+    for weight in (0.5, 0.6):
+        other = Settings(retrieval=settings_pb.RetrievalDefaults(dense_weight=weight))
+        with pytest.raises(AlreadyExistsError):
+            create(harness, "book", other, profile=settings_pb.PROFILE_BOOK)
+    new = create(harness, "new", Settings(), profile=settings_pb.PROFILE_BOOK)
+    assert new.settings.retrieval.dense_weight == 0.5
+
+
 @pytest.mark.requirement("C05")
 @pytest.mark.parametrize("profile", [value for value in settings_pb.Profile.values() if value])
 def test_settings_that_are_not_given_are_the_profiles_and_none_is_missing(harness: Harness, profile: int) -> None:

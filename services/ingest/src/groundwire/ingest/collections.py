@@ -100,10 +100,10 @@ class CollectionUpkeep:
         """
         return self._figures(self.collections.get(tenant, name))
 
-    def profile_of(self, tenant: str, name: str) -> ProfileName | None:
-        """Return the profile of a collection, None when there is no such collection."""
+    def find(self, tenant: str, name: str) -> Collection | None:
+        """Return a collection without its figures, None when there is no such collection."""
         try:
-            return self.collections.get(tenant, name).profile
+            return self.collections.get(tenant, name)
         except CollectionNotFoundError:
             return None
 

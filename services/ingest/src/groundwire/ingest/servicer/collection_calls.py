@@ -36,7 +36,7 @@ class CollectionServicer(pb_grpc.CollectionServiceServicer):
         """Create a collection."""
         current = request_context.current()
         new = parse_create_collection(
-            request, current.tenant, self.collections.max_document_bytes, self.collections.profile_of
+            request, current.tenant, self.collections.max_document_bytes, self.collections.find
         )
         return self.collections.create(new, current.budget, receipt)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from google.protobuf.descriptor import Descriptor
@@ -57,6 +58,7 @@ _PROFILE_MODELS = {
     ProfileName.BOOK: 1024,
 }
 """Dimensions of the models of the source designs (C01); other profiles take the server's default."""
+_BOOK_DENSE_WEIGHT_OF_0_1_0 = 0.7
 _WHOLE = frozenset({"*", "settings"})
 _GROUPS = frozenset({"chunking", "retrieval", "limits"})
 
@@ -65,25 +67,32 @@ def parse_create_collection(
     request: service_pb.CreateCollectionRequest,
     tenant: str,
     max_document_bytes: int,
-    profile_of: Callable[[str, str], ProfileName | None],
+    find: Callable[[str, str], Collection | None],
 ) -> NewCollection:
     """Return the collection to create.
 
-    Without a profile a collection that exists keeps the one it has, which may have been the default once.
+    A collection that exists keeps what was the default once: its profile where none is given, and the weight of the
+    vectors of a book. So who creates a collection whenever a program starts still gets it.
 
     Args:
         request: the message.
         tenant: whose collection.
         max_document_bytes: of the server.
-        profile_of: returns the profile of a tenant's collection, None when there is none of that name.
+        find: returns a tenant's collection, None when there is none of that name.
 
     Raises:
         InvalidRequestError: naming the field that breaks a rule.
     """
     name = parse_collection_name(request.collection)
     given = known(_PROFILES, request.profile, "profile")
-    profile = PROFILES[given or profile_of(tenant, name) or DEFAULT_PROFILE]
-    settings = parse_settings(request.settings, profile.settings, max_document_bytes)
+    existing = find(tenant, name)
+    profile = PROFILES[given or (existing.profile if existing else DEFAULT_PROFILE)]
+    defaults = profile.settings
+    if existing and existing.profile is profile.name is ProfileName.BOOK:
+        stored_weight = existing.settings.retrieval.dense_weight
+        if stored_weight == _BOOK_DENSE_WEIGHT_OF_0_1_0:
+            defaults = replace(defaults, retrieval=replace(defaults.retrieval, dense_weight=stored_weight))
+    settings = parse_settings(request.settings, defaults, max_document_bytes)
     return NewCollection(tenant, name, profile.name, settings)
 
 
