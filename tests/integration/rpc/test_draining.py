@@ -103,7 +103,7 @@ async def test_a_call_without_message_is_told_that_the_server_stops_however_late
         serving(fake_ingest(), first_message_s=1.0) as (server, port),
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
     ):
-        silent = [channel.stream_unary(METHOD_PATHS["GetDocument"])() for _ in range(3)]
+        silent: list[Any] = [channel.stream_unary(METHOD_PATHS["GetDocument"])() for _ in range(3)]
         await asyncio.sleep(0.5)
         holding = asyncio.create_task(server.admission.hold(0.1, 0.1))
         await asyncio.sleep(0)
