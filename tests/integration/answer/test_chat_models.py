@@ -86,6 +86,15 @@ async def test_annotate_lets_all_pass_and_names_what_no_source_supports(
     assert strict.confidence > answer.confidence
 
 
+async def test_halves_of_characters_are_joined_and_lone_ones_replaced(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    # The first piece has seven code units, so that it ends within the fox.
+    model.says("Foxes \ud83e\udd8a are \ud83e fine.")
+    answer = await chat_rig().ask(_QUESTION, grounding=_ANNOTATE)
+    assert (answer.generator, answer.content) == ("tiny", "Foxes \U0001f98a are \ufffd fine.")
+
+
 async def test_under_annotate_an_answer_may_have_no_citation_at_all(
     model: ScriptedModel, chat_rig: MakeChatRig
 ) -> None:

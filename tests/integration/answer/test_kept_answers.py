@@ -12,7 +12,13 @@ from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.kernel.collection import ProfileName
-from groundwire.kernel.errors import ChunkNotFoundError, InvalidRequestError, NotFoundError, SessionNotFoundError
+from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    ChunkNotFoundError,
+    InvalidRequestError,
+    NotFoundError,
+    SessionNotFoundError,
+)
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.rpc import request_context
 from groundwire.rpc.request_context import RequestContext
@@ -213,3 +219,38 @@ async def test_a_new_topic_gets_a_session_of_its_own_when_that_is_asked_for(rig:
     assert await rig.ask("How is bread made?", message_id=asked, **fields) == shifted
     same = await rig.ask("Is bread made of flour?", **fields)
     assert (same.session_id, follow.session_id) == (old, old)
+
+
+async def test_a_repetition_gets_the_answer_on_a_new_topic_whatever_became_of_the_old_one(rig: Rig) -> None:
+    old = await rig.session()
+    first = await rig.ask(_QUESTION, session_id=old)
+    asked = {
+        "session_id": old,
+        "message_id": str(uuid.uuid4()),
+        "new_session_on_topic_shift": True,
+        "expected_head": first.message_id,
+    }
+    shifted = await rig.ask("How is bread made?", **asked)
+    assert shifted.session_id != old
+    await rig.ask("Do they hunt at night?", session_id=old)
+    assert await rig.ask("How is bread made?", **asked) == shifted
+    await rig.stub.EndSession(pb.EndSessionRequest(session_id=old))
+    assert await rig.ask("How is bread made?", **asked) == shifted
+
+
+@pytest.mark.parametrize("other", [{"collection": "notes"}, {"user_id": "bob"}])
+async def test_a_message_id_is_kept_for_one_collection_and_user(rig: Rig, other: dict[str, str]) -> None:
+    rig.library.create("notes")
+    asked = str(uuid.uuid4())
+    kept = await _keep(rig, _QUESTION, message_id=asked, user_id="ann")
+    with pytest.raises(AlreadyExistsError):
+        await _keep(rig, _QUESTION, **({"message_id": asked, "user_id": "ann"} | other))
+    assert await _keep(rig, _QUESTION, message_id=asked, user_id="ann") == kept
+
+
+async def test_a_repetition_that_names_another_collection_than_the_session_is_refused(rig: Rig) -> None:
+    rig.library.create("notes")
+    session, asked = await rig.session(), str(uuid.uuid4())
+    await rig.ask(_QUESTION, session_id=session, message_id=asked)
+    with pytest.raises(InvalidRequestError):
+        await rig.ask(_QUESTION, session_id=session, message_id=asked, collection="notes")

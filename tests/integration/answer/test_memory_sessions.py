@@ -1,12 +1,14 @@
 """Memory keeps sessions as promised and forgets them with the process."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from groundwire.answer.adapters.memory_sessions import MemorySessions
-from groundwire.answer.sessions import SessionStore
+from groundwire.answer.answers import Answer, FinishReason, SearchReport
+from groundwire.answer.sessions import AnswerFilter, SessionStore
 from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.kernel.errors import SessionNotFoundError
 from tests.integration.answer.rig import FOXES, Rig, SettableClock
@@ -63,3 +65,26 @@ async def test_sessions_that_closed_long_ago_are_forgotten() -> None:
     await contract._create(store, clock)
     with pytest.raises(SessionNotFoundError):
         await store.get(TENANT, made.session_id)
+
+
+async def test_a_session_that_is_deleted_while_answers_are_listed_is_no_error_of_the_listing(tmp_path: Path) -> None:
+    contract, clock = SessionStoreContract(), SettableClock()
+    calls: list[Sequence[str]] = []
+
+    async def gone(_tenant: str, document_ids: Sequence[str]) -> Sequence[str]:
+        calls.append(document_ids)
+        if len(calls) == 1:
+            await store.delete(TENANT, sessions[0].session_id)
+        return ["fox"]
+
+    store, search = MemorySessions(clock, gone), SearchReport("", hits=("a fox",), document_ids=("fox",))
+    sessions = [await contract._create(store, clock) for _ in range(2)]
+    for session in sessions:
+        question, reply = contract._exchange(clock, session.session_id)
+        answer = Answer("", (), (), 0.0, None, FinishReason.COMPLETE, reply.message_id, "docs", clock.now(), "", search)
+        await store.begin(TENANT, session.session_id, "", question)
+        await store.reply(TENANT, session.session_id, replace(reply, answer=answer))
+    listed = await store.answers(TENANT, AnswerFilter(), None, 10)
+    assert listed[0].session_id == sessions[1].session_id
+    assert [each.reply.answer and each.reply.answer.search.hits for each in listed] == [()] * 2
+    assert calls == [["fox"]]

@@ -1,6 +1,7 @@
 """Citations verify whatever the text is made of, and say why when they do not."""
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,11 +11,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from groundwire.answer.settings import AnswerSettings
+from groundwire.answer.verification import CanonicalText, ClaimedCitation, _verify_all
 from groundwire.answer.words import words
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import citation_pb2
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from tests.integration.answer.rig import Rig
 
@@ -249,3 +252,25 @@ def test_every_citation_of_any_text_verifies_and_is_its_slice(
         assert set(words(claim.text)) <= set(words(" ".join(quotes[marker] for marker in claim.markers)))
     if answer.citations:
         assert asyncio.run(_verify(shared_rig, *answer.citations)).all_verified
+
+
+async def test_quotes_are_looked_for_in_workers(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    citation, threads = await _cited(rig), set[int]()
+    only_place = CanonicalText.only_place
+
+    def spied(text: CanonicalText, quote: str) -> object:
+        threads.add(threading.get_ident())
+        return only_place(text, quote)
+
+    monkeypatch.setattr(CanonicalText, "only_place", spied)
+    await _verify(rig, _changed(citation, quote="Foxes fly."))
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+def test_a_call_that_has_ended_compares_no_more_citations() -> None:
+    claimed = ClaimedCitation("docs", "doc_a", 1, (0, 5), (0, 0), "foxes")
+    budget = Budget()
+    budget.cancel()
+    with pytest.raises(CallCancelledError):
+        _verify_all([(claimed, None)], None, 0, budget)

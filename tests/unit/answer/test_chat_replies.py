@@ -122,3 +122,12 @@ async def test_a_passage_that_is_too_long_alone_is_shown_in_part(room: int, has_
 async def test_a_question_that_does_not_fit_by_itself_has_no_prompt() -> None:
     passages = [make_passage("mice")]
     assert await fitting_prompt("fox " * 500, passages, max_tokens=1000, count_tokens=_count) is None
+
+
+def test_a_sentence_without_an_end_leaves_in_parts() -> None:
+    reader = StatementReader()
+    early = [each for _ in range(1000) for each in reader.feed("round ")]
+    written = [*early, *reader.end()]
+    assert len(early) == 2
+    assert max(len(each.text) for each in written) < 2100
+    assert " ".join(each.text for each in written).split() == ["round"] * 1000

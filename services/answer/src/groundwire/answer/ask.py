@@ -4,7 +4,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -210,8 +210,7 @@ class Answerer:
         """
         session = await self._sessions.get(tenant, ask.session_id)
         own = str(uuid.uuid5(uuid.UUID(ask.session_id), ask.message_id))
-        if await self._moves_on(tenant, ask, session, own):
-            _refuse_unfit(session, ask, expected_head)
+        if await self._moves_on(tenant, ask, session, own, expected_head):
             new = NewSession(session.collection, session.idle_timeout, session.user_id, session.labels)
             events = self._answer_in_own(tenant, replace(ask, topic_shift=True), own, new, is_resumed=is_resumed)
         else:
@@ -220,25 +219,42 @@ class Answerer:
             async for event in events:
                 yield event
 
-    async def _moves_on(self, tenant: str, ask: AskedQuestion, session: Session, own: str) -> bool:
-        """Tell whether a question goes to the session `own`; a repetition goes where the first call went."""
-        if session.is_closed or await self._sessions.exchange(tenant, ask.session_id, ask.message_id) is not None:
+    async def _moves_on(
+        self, tenant: str, ask: AskedQuestion, session: Session, own: str, expected_head: str | None
+    ) -> bool:
+        """Tell whether a question goes to the session `own`; a repetition goes where the first call went.
+
+        It does so whatever became of the first session meanwhile, so that the caller gets the answer that there is.
+        """
+        if await self._sessions.exchange(tenant, ask.session_id, ask.message_id) is not None:
             return False
         try:
             await self._sessions.get(tenant, own)
         except SessionNotFoundError:
-            return is_topic_shift(ask.question, session.messages)
+            if session.is_closed or not is_topic_shift(ask.question, session.messages):
+                return False
+            _refuse_unfit(session, ask, expected_head)
         return True
 
     async def _answer_in_own(
         self, tenant: str, ask: AskedQuestion, session_id: str, new: NewSession, *, is_resumed: bool = False
     ) -> AsyncGenerator[AnswerEvent, None]:
-        """Yield the events of an answer in a session that is made for it, if there is none of this id."""
+        """Yield the events of an answer in a session that is made for it, if there is none of this id.
+
+        Raises:
+            AlreadyExistsError: there is one, about another collection or of another user.
+            GroundwireError: as `answer_in_session`.
+        """
         session = start_session(session_id, new, new.idle_timeout or timedelta(), self._clock.now())
         is_new = False
-        with suppress(AlreadyExistsError):
+        try:
             await create_session(self._sessions, self._library, tenant, session)
             is_new = True
+        except AlreadyExistsError:
+            stored = await self._sessions.get(tenant, session_id)
+            if (stored.collection, stored.user_id) != (new.collection, new.user_id):
+                message = "the message id was used with another collection or user"
+                raise AlreadyExistsError(message, message_id=ask.message_id) from None
         own = replace(ask, session_id=session_id)
         try:
             async with aclosing(self.answer_in_session(tenant, own, is_resumed=is_resumed)) as events:
@@ -271,6 +287,7 @@ class Answerer:
         lock = self._locks.setdefault((tenant, ask.session_id), asyncio.Lock())
         async with lock:
             session = await self._sessions.get(tenant, ask.session_id)
+            _refuse_other_collection(session, ask)
             exchange = await self._sessions.exchange(tenant, ask.session_id, ask.message_id)
             earlier = _earlier_reply(exchange, ask)
             if earlier is not None and earlier.answer is not None and (is_resumed or not earlier.abandoned):
@@ -491,9 +508,13 @@ def _before(window: Sequence[Message], message_id: str) -> Sequence[Message]:
     return next((window[:index] for index, each in enumerate(window) if each.message_id == message_id), window)
 
 
-def _refuse_unfit(session: Session, ask: AskedQuestion, expected_head: str | None) -> None:
+def _refuse_other_collection(session: Session, ask: AskedQuestion) -> None:
     if ask.collection and ask.collection != session.collection:
         raise InvalidRequestError.of("collection", f"the session is about {session.collection!r}")
+
+
+def _refuse_unfit(session: Session, ask: AskedQuestion, expected_head: str | None) -> None:
+    _refuse_other_collection(session, ask)
     if session.is_closed:
         raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session.session_id)
     if expected_head is not None and expected_head != session.head:

@@ -92,6 +92,7 @@ def build(
         text_grounder=TextGrounder(retriever=retriever, grounder=grounder, library=library),
         sessions=sessions,
         library=library,
+        workers=workers,
         clock=time,
         # Page tokens of sessions live as long as the process: after a restart a listing starts anew.
         page_tokens=PageTokens(secrets.token_bytes(_KEY_BYTES)),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from groundwire.answer.ports import Library
+from groundwire.answer.ports import Library, Workers
 from groundwire.answer.sessions import AnswerFilter, KeptAnswer, SessionStore
 from groundwire.answer.verification import ClaimedCitation, Verification, verify_citations
 from groundwire.kernel.errors import NotFoundError
@@ -55,7 +55,7 @@ async def list_answers(
 
 
 async def get_answer(
-    sessions: SessionStore, library: Library, tenant: str, session_id: str, answer_id: str
+    sessions: SessionStore, library: Library, workers: Workers, tenant: str, session_id: str, answer_id: str
 ) -> tuple[ListedAnswer, list[Verification]]:
     """Return the answer of this id or to the question of this id, and what became of its citations, in their order.
 
@@ -83,7 +83,7 @@ async def get_answer(
         )
         for each in citations
     ]
-    return ListedAnswer(kept, _is_stale(kept, live)), await verify_citations(library, tenant, claimed)
+    return ListedAnswer(kept, _is_stale(kept, live)), await verify_citations(library, workers, tenant, claimed)
 
 
 def _is_stale(kept: KeptAnswer, live: Mapping[str, int]) -> bool:

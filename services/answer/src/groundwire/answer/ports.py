@@ -1,13 +1,17 @@
 """What the answer service needs from others."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from groundwire.answer.answers import GenerationFailure, SearchReport
 from groundwire.answer.evidence import Passage, Source, Statement, StoredChunkText
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.spans import Span
+
+Params = ParamSpec("Params")
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,16 @@ class Generator(Protocol):
             GenerationFailedError: at any time.
             OverloadedError: it writes as many drafts as it may.
         """
+        ...
+
+
+class Workers(Protocol):
+    """Threads for what would hold up the event loop."""
+
+    async def run(
+        self, budget: Budget, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs
+    ) -> ResultT:
+        """Return `fn(*args, **kwargs)`; errors are its own, and those of the budget."""
         ...
 
 

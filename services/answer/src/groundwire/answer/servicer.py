@@ -39,6 +39,7 @@ from groundwire.rpc.error_status import to_status
 from groundwire.rpc.methods import CALL_LIMITS, DeadlineTable, Work
 from groundwire.rpc.pagination import PageTokens, page_size
 from groundwire.rpc.request_context import request_key
+from groundwire.rpc.workers import Workers
 
 
 class AnswerServicer(pb_grpc.AnswerServiceServicer):
@@ -51,6 +52,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         text_grounder: TextGrounder,
         sessions: SessionStore,
         library: Library,
+        workers: Workers,
         clock: Clock,
         page_tokens: PageTokens,
         idle_timeout: timedelta,
@@ -61,6 +63,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         self._text_grounder = text_grounder
         self._sessions = sessions
         self._library = library
+        self._workers = workers
         self._clock = clock
         self._page_tokens = page_tokens
         self._idle_timeout = idle_timeout
@@ -207,7 +210,9 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     async def GetAnswer(self, request: pb.GetAnswerRequest, _context: Any) -> pb.GetAnswerResponse:  # noqa: N802 - the same
         """Return an answer that is kept."""
         session_id, answer_id = messages.parse_session_id(request), parse_uuid(request.answer_id, "answer_id")
-        listed, verifications = await get_answer(self._sessions, self._library, _tenant(), session_id, answer_id)
+        listed, verifications = await get_answer(
+            self._sessions, self._library, self._workers, _tenant(), session_id, answer_id
+        )
         verified = messages.to_verify_response(verifications)
         return pb.GetAnswerResponse(answer=messages.to_kept_answer(listed), verifications=verified.verifications)
 
@@ -231,8 +236,8 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
     async def VerifyCitations(self, request: pb.VerifyCitationsRequest, _context: Any) -> pb.VerifyCitationsResponse:  # noqa: N802 - the same
         """Compare citations with what is stored."""
-        verifications = await verify_citations(self._library, _tenant(), messages.parse_verify_request(request))
-        return messages.to_verify_response(verifications)
+        claimed = messages.parse_verify_request(request)
+        return messages.to_verify_response(await verify_citations(self._library, self._workers, _tenant(), claimed))
 
     async def FormatCitations(self, request: pb.FormatCitationsRequest, _context: Any) -> pb.FormatCitationsResponse:  # noqa: N802 - the same
         """Write citations as text."""

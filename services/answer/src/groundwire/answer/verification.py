@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
 
-from groundwire.answer.ports import ChunkPlace, DocumentGeneration, Library, StoredDocument
+from groundwire.answer.ports import ChunkPlace, DocumentGeneration, Library, StoredDocument, Workers
+from groundwire.kernel.budget import Budget, current_budget
 from groundwire.kernel.spans import OffsetMap, Span
 
 
@@ -171,7 +172,9 @@ MAX_TEXT_BYTES = 3 << 20
 """UTF-8 of all stored texts that verifications of one call show."""
 
 
-async def verify_citations(library: Library, tenant: str, citations: Sequence[ClaimedCitation]) -> list[Verification]:
+async def verify_citations(
+    library: Library, workers: Workers, tenant: str, citations: Sequence[ClaimedCitation]
+) -> list[Verification]:
     """Return one verification for each citation, in the order given; none of them is an error.
 
     Each document is read once, whatever the number of its citations. Stored texts are left out that would make up
@@ -182,22 +185,37 @@ async def verify_citations(library: Library, tenant: str, citations: Sequence[Cl
         places[DocumentGeneration(claimed.collection, claimed.document_id, claimed.generation)].append(index)
     chunks = await library.chunk_places(tenant, [(each.chunk_id, each.chunk_number) for each in citations])
     verifications: dict[int, Verification] = {}
-    room = MAX_TEXT_BYTES
+    room, budget = MAX_TEXT_BYTES, current_budget()
     for named, indexes in places.items():
         document = await library.document(tenant, named)
-        cited = CanonicalText(document.text) if document and document.text is not None else None
-        live = cited
-        if document is not None and named.generation != document.live_generation:
-            live = CanonicalText(document.live_text)
-        for index in indexes:
-            verification = _verify(citations[index], chunks[index], document, cited, live)
-            # A citation that is wrong may name a whole book, a thousand times.
-            size = len(verification.stored_text.encode("utf-8"))
-            if size > room:
-                verification, size = replace(verification, stored_text=""), 0
-            verifications[index] = verification
-            room -= size
+        claims = [(citations[index], chunks[index]) for index in indexes]
+        # In a worker: a thousand quotes looked for in a long text take seconds.
+        found, room = await workers.run(budget, _verify_all, claims, document, room, budget)
+        verifications.update(zip(indexes, found, strict=True))
     return [verifications[index] for index in range(len(citations))]
+
+
+def _verify_all(
+    claims: Sequence[tuple[ClaimedCitation, ChunkPlace | None]],
+    document: StoredDocument | None,
+    room: int,
+    budget: Budget,
+) -> tuple[list[Verification], int]:
+    """Return one verification for each citation of a document, and what they leave of `room` bytes of stored text."""
+    cited = CanonicalText(document.text) if document and document.text is not None else None
+    live, verifications = cited, []
+    if document is not None and claims[0][0].generation != document.live_generation:
+        live = CanonicalText(document.live_text)
+    for claimed, chunk in claims:
+        budget.check()
+        verification = _verify(claimed, chunk, document, cited, live)
+        # A citation that is wrong may name a whole book, a thousand times.
+        size = len(verification.stored_text.encode("utf-8"))
+        if size > room:
+            verification, size = replace(verification, stored_text=""), 0
+        verifications.append(verification)
+        room -= size
+    return verifications, room
 
 
 def _verify(

@@ -202,13 +202,17 @@ class MemorySessions:
             for message_id, number in held.numbers.items()
             if after is None or number < after[1]
         )[-limit:]
-        answers = []
-        for number, session_id, message_id in reversed(listed):
+        listed.reverse()
+        parts = []
+        for _, session_id, message_id in listed:
             held = self._require(tenant, session_id)
-            place = held.places[message_id]
-            question, reply = await self._readable(tenant, session_id, slice(place - 1, place + 1))
-            answers.append(KeptAnswer((_MEMORY, number), session_id, held.session.collection, question, reply))
-        return answers
+            parts.append((held, slice(held.places[message_id] - 1, held.places[message_id] + 1)))
+        # In one step: a session that is deleted while this waits is no error of the listing.
+        pairs = await self._without_gone(tenant, parts)
+        return [
+            KeptAnswer((_MEMORY, number), session_id, held.session.collection, question, reply)
+            for (number, session_id, _), (held, _), (question, reply) in zip(listed, parts, pairs, strict=True)
+        ]
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session; see `groundwire.answer.sessions.SessionStore`."""
@@ -242,17 +246,24 @@ class MemorySessions:
 
     async def _readable(self, tenant: str, session_id: str, part: slice) -> list[Message]:
         """Return messages of a session without what documents say that were deleted for good."""
-        held = self._require(tenant, session_id)
-        messages = held.messages[part]
-        documents = sorted({each for message in messages for each in message.cited | message.shown})
+        (messages,) = await self._without_gone(tenant, [(self._require(tenant, session_id), part)])
+        return messages
+
+    async def _without_gone(self, tenant: str, parts: Sequence[tuple[_Held, slice]]) -> list[list[Message]]:
+        """Return messages of sessions as `_readable`, and take what is gone from the sessions too."""
+        read = [held.messages[part] for held, part in parts]
+        documents = sorted({each for part in read for message in part for each in message.cited | message.shown})
         gone = frozenset(await self._gone(tenant, documents)) if documents else frozenset()
-        if gone:
-            messages = [message.without(gone) for message in messages]
+        if not gone:
+            return read
+        for (held, _), messages in zip(parts, read, strict=True):
             for message in messages:
-                held.messages[held.places[message.message_id]] = message
+                place = held.places.get(message.message_id)
+                if place is not None:  # another answer may have taken its place meanwhile
+                    held.messages[place] = held.messages[place].without(gone)
             window = (message.without(gone) for message in held.session.messages)
             held.session = replace(held.session, messages=tuple(window))
-        return messages
+        return [[message.without(gone) for message in messages] for messages in read]
 
     def _settle(self, tenant: str, receipt: Receipt[T] | None, result: T, session_id: str = "") -> None:
         """Remember the answer of a call, before its effect.

@@ -5,11 +5,12 @@ server-sent events. The first two and vLLM count tokens besides, each in its own
 """
 
 import asyncio
+import codecs
 import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any, TypeAlias, TypeVar
@@ -123,11 +124,14 @@ class ChatEndpoint:
             response = await _within(budget, client.send(request, stream=True))
             _refuse_status(response.status_code)
             lines = _lines(response.aiter_bytes())
+            # A piece may end within a character beyond U+FFFF, of which JSON escapes each half.
+            halves = codecs.getincrementaldecoder("utf-16-le")("replace")
             is_over = False
             while not is_over:
                 piece, is_over = _read(await _within(budget, anext(lines)))
                 if piece is not None:
-                    yield piece
+                    whole = halves.decode(piece.text.encode("utf-16-le", "surrogatepass"), final=is_over)
+                    yield replace(piece, text=whole)
         except StopAsyncIteration as error:
             raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the stream ended before the reply") from error
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:

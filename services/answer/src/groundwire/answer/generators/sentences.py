@@ -13,6 +13,8 @@ _MARKER = re.compile(_NUMBERS)
 _MARKERS_BEHIND_STOP = re.compile(rf"([.!?\u2026\u3002\uff01\uff1f]) ?((?:{_NUMBERS} ?){{1,20}}+)")
 _MAY_BE_MARKER = re.compile(rf"(?:{_NUMBERS} ?){{0,20}}+(?:\[[\d, ]{{0,100}})?")
 _SPACE_BEFORE_STOP = re.compile(r"(?<=\S) (?=[.,;:!?](?:\s|$))")
+_MAX_SENTENCE_CHARS = 2000
+"""As long as an answer may be. A model in a loop writes no stop, and each piece would be looked at with all before."""
 _FENCE = "```"
 _THOUGHT = ("<think>", "</think>")
 
@@ -51,6 +53,9 @@ class StatementReader:
         found = [statement for line in lines for statement in self._line(line)]
         if self._code is None and not self._rest.lstrip().startswith("`"):
             found += self._complete_sentences()
+            if len(self._rest) > _MAX_SENTENCE_CHARS:
+                rest, self._rest = self._rest, ""
+                found += self._statements(_markers_first(rest))
         return found
 
     def end(self) -> list[WrittenStatement]:
