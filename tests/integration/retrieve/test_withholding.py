@@ -11,6 +11,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.identifiers import is_approved
 from groundwire.retrieve.settings import RetrieveSettings
 from tests.integration.retrieve.library import Library, contents
@@ -86,6 +87,29 @@ async def test_a_chunk_without_required_metadata_is_withheld_and_counted(
         assert hit.chunk.source_uri
         assert hit.chunk.section_heading
         assert hit.chunk.sequence_num == 1
+
+
+@pytest.mark.requirement("S3-36")
+async def test_what_is_withheld_raises_no_neighbour(library: Library, stub: "Stub", tmp_path: Path) -> None:
+    small = library.create("small", profile_name=ProfileName.GENERAL)
+    library.put("a.txt", ["alpha beta gamma", "other words here"], collection=small)
+    library.put("b.txt", ["nothing of it", "alpha one two"], collection=small)
+
+    async def relevance() -> float:
+        request = pb.RetrieveRequest(collection="small", query="alpha beta gamma")
+        found = {hit.chunk.content: hit.relevance_score for hit in (await stub.Retrieve(request)).results}
+        return found["other words here"]
+
+    raised = await relevance()
+    connection = pysqlite3.connect(str(tmp_path / "catalog.db"))
+    with connection:
+        connection.execute(
+            "UPDATE chunks SET section_heading = '', chapter = '', hierarchy_path = '[]' WHERE content = ?",
+            ("alpha beta gamma",),
+        )
+    connection.close()
+    library.put("c.txt", ["more"], collection=small)  # what was read before is read anew
+    assert await relevance() < raised - 0.1
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,12 @@ def neighbour_share(rules: RankingRules, strategy: QueryStrategy) -> float:
 
 
 def adjust(
-    scores: Scores, facts: Sequence[ChunkFacts], rules: RankingRules, strategy: QueryStrategy, window: int
+    scores: Scores,
+    facts: Sequence[ChunkFacts],
+    rules: RankingRules,
+    strategy: QueryStrategy,
+    window: int,
+    approved_prefixes: Sequence[Sequence[str]] = (),
 ) -> Scores:
     """Return the scores with all adjustments, each of which only raises, within [0, 1].
 
@@ -74,6 +79,7 @@ def adjust(
         rules: of the profile.
         strategy: what the type of the query changes.
         window: how many of the best can be neighbours of one another.
+        approved_prefixes: see `withheld_because`.
 
     Returns:
         Best first; ties by lexical score, then by chunk number.
@@ -86,9 +92,15 @@ def adjust(
         adjusted = adjusted.raised(np.where(means, adjusted.relevance + gain, adjusted.relevance))
     share = neighbour_share(rules, strategy)
     if share > 0.0:
-        places = [of[number].place for number in adjusted.numbers[:window].tolist()]
+        near_facts = [of[number] for number in adjusted.numbers[:window].tolist()]
+        places = [each.place for each in near_facts]
         relevance = adjusted.relevance.copy()
-        at = dict(zip(places, relevance.tolist(), strict=False))
+        # What must not be returned raises nothing either: the relevance of its neighbour would tell what it says.
+        at = {
+            each.place: value
+            for each, value in zip(near_facts, relevance.tolist(), strict=False)
+            if withheld_because(each.source_uri, each.section_title, each.chapter, approved_prefixes) is None
+        }
         best = [max(at.get((document, seq - 1), 0.0), at.get((document, seq + 1), 0.0)) for document, seq in places]
         near = relevance[: len(best)]
         # By what all had before: a chunk does not pass on what its neighbour has given it.

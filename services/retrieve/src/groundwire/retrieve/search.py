@@ -495,7 +495,7 @@ class Search:
     ) -> Scores:
         """Return the scores in the order after all adjustments and the reranker."""
         of_scores = [facts[number] for number in scores.numbers.tolist()]
-        adjusted = adjust(scores, of_scores, plan.rules, plan.strategy, self._window(plan))
+        adjusted = adjust(scores, of_scores, plan.rules, plan.strategy, self._window(plan), plan.approved_prefixes)
         if not plan.reranks or self.reranker is None:
             return adjusted
         started = time.perf_counter()
