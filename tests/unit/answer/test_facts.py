@@ -1,5 +1,7 @@
 """What a text says for sure, and what speaks against a claim resting on a source."""
 
+import time
+
 import pytest
 
 from groundwire.answer.facts import FactKind, discrepancies, names_in, read
@@ -85,3 +87,21 @@ def test_other_words_for_the_same_are_no_discrepancy(claim: str, source: str) ->
 def test_a_negation_of_the_source_that_a_claim_drops_is_named() -> None:
     (found,) = discrepancies(read("Files are removed from backups."), [read("Files are not removed from backups.")])
     assert (found.kind, found.text, found.instead) == (FactKind.NEGATION, "", "not")
+
+
+@pytest.mark.parametrize("word", ["hundred", "dozen", "million"])
+def test_a_number_in_words_has_an_end(word: str) -> None:
+    numbers = read(f"{word} " * 5000).of(FactKind.NUMBER)
+    assert len(numbers) > 100
+    assert max(len(fact.values[0]) for fact in numbers) < 100
+
+
+def test_a_long_text_is_read_in_time_that_grows_with_its_length() -> None:
+    def cpu_s(repetitions: int) -> float:
+        text = "Ann has mice and 3 hens " * repetitions
+        begun = time.process_time()
+        read(text)
+        return time.process_time() - begun
+
+    # 4 times as long: 4 times the work, where it was 16 times.
+    assert min(cpu_s(2000) for _ in range(3)) < 8 * min(cpu_s(500) for _ in range(3))

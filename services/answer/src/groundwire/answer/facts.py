@@ -134,7 +134,7 @@ _VALUES = {
 _NUMBER_WORD = "|".join(sorted((*_VALUES,), key=len, reverse=True))
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<sign>[-\u2212](?=\d))?(?P<digits>\d++(?:[.,:]\d++)*+)(?P<suffix>[^\W\d_]{1,3}(?!\w)|[ ]?%)?"
-    rf"|\b(?P<words>(?:{_NUMBER_WORD})(?:[ -](?:{_NUMBER_WORD})\b)*+)\b",
+    rf"|\b(?P<words>(?:{_NUMBER_WORD})(?:[ -](?:{_NUMBER_WORD})\b){{0,15}}+)\b",
     re.IGNORECASE,
 )
 _SCALE_AFTER = re.compile(r"[ -](hundred|thousand|million|billion|trillion|dozen)\b", re.IGNORECASE)
@@ -221,8 +221,12 @@ _COMMON_CAPITALS = frozenset({"i", "i'm", "i've", "i'd", "i'll"})
 def _names(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
     """Yield runs of capitalised words, identifiers and words with digits; what opens a sentence alone is weak."""
     run: list[re.Match[str]] = []
+    others, passed = sorted(taken), 0
     for token in _TOKEN.finditer(text):
-        is_free = not any(first < token.end() and token.start() < last for first, last in taken)
+        # Neither the tokens nor what is taken overlap among themselves.
+        while passed < len(others) and others[passed][1] <= token.start():
+            passed += 1
+        is_free = passed == len(others) or others[passed][0] >= token.end()
         if is_free and _is_name(token[0]):
             if run and not _is_joint(run[-1][0], text[run[-1].end() : token.start()]):
                 yield from _name_of(text, run)

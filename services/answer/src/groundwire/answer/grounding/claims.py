@@ -82,6 +82,8 @@ _VERB = re.compile(
     r"|gave|made|led|won|lost|held|left|met|ran|said|saw|grew|fell|rose|wrote|built|\w{2,}ed|\w{2,}(?:[b-df-hj-np-rt-z])s)\b",
     re.IGNORECASE,
 )
+_CLAUSE_CHARS = 500
+"""What is looked at on either side of a border between clauses: all of most sentences."""
 _FEWEST_CLAUSE_STEMS = 2
 _FEWEST_CLAUSE_WORDS = 4
 
@@ -138,10 +140,12 @@ def _clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the clauses of a sentence, cut where both sides have words of content and a verb."""
     begin = start
     for border in _CLAUSE_BORDER.finditer(text, start, end):
-        front = text[begin : border.start()]
+        front = text[max(begin, border.start() - _CLAUSE_CHARS) : border.start()]
         # Not every verb is known by its look; what has no comma is no list either.
         is_clause = "," not in front and len(words(front)) >= _FEWEST_CLAUSE_WORDS
-        if (is_clause or _stands_alone(front)) and _stands_alone(text[border.end() : end]):
+        if (is_clause or _stands_alone(front)) and _stands_alone(
+            text[border.end() : min(end, border.end() + _CLAUSE_CHARS)]
+        ):
             yield begin, border.start()
             begin = border.end()
             conjunction = _CONJUNCTION.match(text, begin, end)
