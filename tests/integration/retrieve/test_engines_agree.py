@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.common.v1.filter_pb2 import Filter
+from groundwire.kernel.collection import Collection, ProfileName
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.filter_parsing import JsonFilter, parse_filter, resolve_filter
 from groundwire.kernel.filters import matches
 from groundwire.kernel.stored_chunk import chunk_payload
+from groundwire.retrieve.ranking import PROFILE_RULES
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.conftest import ENGINES
 from tests.integration.retrieve.library import DIMENSIONS, Library, contents
@@ -64,11 +67,11 @@ def _fields(number: int, rng: random.Random) -> DocumentFields:
     )
 
 
-def _fill(library: Library) -> None:
+def _fill(library: Library, collection: Collection | None = None) -> None:
     rng = random.Random(5)
     for number in range(12):
         texts = [" ".join(rng.choices(_WORDS, k=8)) + f" n{number}c{position}" for position in range(4)]
-        library.put(f"{number}.txt", texts, fields=_fields(number, rng))
+        library.put(f"{number}.txt", texts, fields=_fields(number, rng), collection=collection)
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +81,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Li
     opened = {name: Library(Path(tmp_path_factory.mktemp(name)), url) for name, url in ENGINES.items()}
     for library in opened.values():
         _fill(library)
+        _fill(library, library.create("small", profile_name=ProfileName.GENERAL))
     yield opened
     for library in opened.values():
         library.close()
@@ -117,6 +121,38 @@ def test_engines_give_the_same_results_and_they_all_match_the_filter(
     found_by_vector = contents(libraries["memory"].retrieve("alpha", filter=where, mode=vector, top_k=20))
     assert len(found_by_vector) == min(20, len(expected))
     assert set(found_by_vector) <= expected
+
+
+@pytest.mark.parametrize(
+    "document", [{}, {"sequence_num": {"$ne": 1}}, {"importance": {"$gte": 2, "$lt": 5}}, {"source": "3.txt"}], ids=str
+)
+def test_chunks_follow_the_same_neighbours_on_every_engine_and_only_those_that_match(
+    libraries: dict[str, Library], document: JsonFilter
+) -> None:
+    where = to_filter_message(parse_filter(document))
+    for query in ("alpha beta", "kappa n3c1"):
+        alone = _relevances(libraries["memory"], query, "docs", where)
+        expected = {}
+        for content, relevance in alone.items():
+            before, _, position = content.rpartition("c")
+            # The last word of a text says where it stands, the rest of it what it says.
+            source = before.rpartition(" ")[2]
+            near = [
+                value
+                for other, value in alone.items()
+                if other.endswith((f" {source}c{int(position) - 1}", f" {source}c{int(position) + 1}"))
+            ]
+            gain = max(near, default=0.0) - relevance
+            expected[content] = relevance + PROFILE_RULES[ProfileName.GENERAL].neighbours * max(0.0, gain)
+        assert expected != alone
+        for name, library in libraries.items():
+            found = _relevances(library, query, "small", where)
+            assert found == pytest.approx(expected, abs=1e-5), (name, query)
+
+
+def _relevances(library: Library, query: str, collection: str, where: Filter) -> dict[str, float]:
+    response = library.retrieve(query, collection, filter=where, top_k=50)
+    return {hit.chunk.content: hit.relevance_score for hit in response.results}
 
 
 def _expected(library: Library, document: JsonFilter) -> set[str]:
