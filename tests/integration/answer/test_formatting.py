@@ -1,5 +1,7 @@
 """Citations written as text, in every style, with and without each part."""
 
+import threading
+import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from groundwire.answer import messages
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import citation_pb2
 from groundwire.api.answer.v1 import citation_style_pb2 as style_pb
@@ -176,3 +179,29 @@ async def test_what_breaks_a_rule_is_refused_by_name(rig: Rig, fields: dict[str,
     with pytest.raises(InvalidRequestError) as caught:
         await rig.stub.FormatCitations(request)
     assert [each.field for each in caught.value.violations] == [field]
+
+
+async def test_long_requests_are_written_in_workers(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set[int]()
+
+    def spied(*_: object) -> str:
+        threads.add(threading.get_ident())
+        return "line"
+
+    monkeypatch.setattr(messages, "line_of", spied)
+    response = await _format(rig, style_pb.CITATION_STYLE_NUMBERED, citation_pb2.Citation(quote="foxes"))
+    assert response.text == "line"
+    assert threading.get_ident() not in threads
+
+
+def test_the_control_characters_of_references_are_those_of_unicode() -> None:
+    for code in range(0x200):
+        reference = style_pb.Reference(title=f"a{chr(code)}b")
+        request = pb.FormatCitationsRequest(
+            style=style_pb.CITATION_STYLE_APA, citations=[citation_pb2.Citation()], references=[reference]
+        )
+        if unicodedata.category(chr(code)) == "Cc":
+            with pytest.raises(InvalidRequestError):
+                messages.to_format_response(request)
+        else:
+            messages.to_format_response(request)

@@ -241,7 +241,8 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
     async def FormatCitations(self, request: pb.FormatCitationsRequest, _context: Any) -> pb.FormatCitationsResponse:  # noqa: N802 - the same
         """Write citations as text."""
-        return messages.to_format_response(request)
+        # In a worker: a request as long as it may be takes longer than the event loop has.
+        return await self._workers.run(request_context.current().budget, messages.to_format_response, request)
 
     def _events(
         self, ask: AskedQuestion, expected_head: str | None, *, is_resumed: bool = False
