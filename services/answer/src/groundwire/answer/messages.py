@@ -384,7 +384,7 @@ async def parse_conversation(
                     ask.ask.session_id = session_id
                     yield Asked(parse_stream_request(ask, max_question_chars), expected_head(ask.ask))
                 except InvalidRequestError as error:
-                    yield Refused(request.ask.message_id, error)
+                    yield Refused(request.ask.message_id.lower(), error)
             case "opening":
                 yield Refused("", InvalidRequestError.of("opening", "must be the first message, once"))
             case _:

@@ -41,12 +41,14 @@ _ORDERS = re.compile(
 
 
 def without_orders(passage: Passage) -> Passage:
-    """Return the passage with spaces in place of the paragraphs that give orders to whatever reads it.
+    """Return the passage with spaces in place of the paragraphs, and without the title, that give orders to a reader.
 
     Whole paragraphs, because what is to be said may stand in another sentence than the order to say it. Every other
     code point keeps its place. Recognised are common English forms; where this finds nothing, grounding is what holds.
     """
     content = passage.content
+    if _ORDERS.search(passage.title) is not None:
+        passage = replace(passage, title="")
     if _ORDERS.search(content) is None:
         return passage
     parts, done = [], 0
