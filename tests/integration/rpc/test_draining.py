@@ -100,17 +100,19 @@ async def test_new_calls_are_refused_while_draining() -> None:
 
 async def test_a_call_without_message_is_told_that_the_server_stops_however_late() -> None:
     async with (
-        serving(fake_ingest(), first_message_s=1.0) as (server, port),
+        serving(fake_ingest(), first_message_s=2.0) as (server, port),
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
     ):
         silent: list[Any] = [channel.stream_unary(METHOD_PATHS["GetDocument"])() for _ in range(3)]
-        await asyncio.sleep(0.5)
+        async with asyncio.timeout(10):
+            while len(server.admission._waiting) < len(silent):  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.01)
         holding = asyncio.create_task(server.admission.hold(0.1, 0.1))
         await asyncio.sleep(0)
         server.admission.drain()
         server.admission.drain()  # nobody is ended twice, which would look as if the client had left
         await holding
-        await asyncio.sleep(1.0)  # longer than each would have waited for its message
+        await asyncio.sleep(2.5)  # longer than each would have waited for its message
         server.admission.release()
         for call in silent:
             with pytest.raises(grpc.aio.AioRpcError) as refused:
