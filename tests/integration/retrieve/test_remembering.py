@@ -12,10 +12,13 @@ import pytest
 from sqlalchemy import Connection
 
 from groundwire.api.common.v1 import hit_pb2
+from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_report_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.api.retrieve.v1.library_service_pb2 import GetDocumentRequest
 from groundwire.catalog.collections import Collections
+from groundwire.catalog.soft_deletes import SoftDeletes
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.embedder import Vectors
@@ -273,3 +276,30 @@ def test_a_view_of_a_catalog_that_has_not_changed_is_opened_without_reading_it(
     assert changed.changed_position > first.changed_position
     assert len(reads) == 1
     library.close()
+
+
+def test_a_document_is_shown_with_the_sources_and_the_version_that_it_has_now(library: Library) -> None:
+    document = library.put("a.txt", ["alpha one"])
+    request = _request()
+    request.options.view = hit_pb2.HIT_VIEW_FULL
+
+    def shown() -> tuple[list[str], int]:
+        library.service.servicer.retrieve(request, time.perf_counter())  # what it reads is remembered
+        response = _repeat(library, request)
+        assert response is not None
+        (found,) = response.documents
+        assert (
+            found
+            == library.service.library_servicer.get_document(
+                GetDocumentRequest(collection="docs", reference=DocumentReference(document_id=document.document_id))
+            ).document
+        )
+        return list(found.alias_uris), found.source_version
+
+    assert shown() == ([], 0)
+    library.documents.add_alias("default", "docs", document.document_id, "b.txt")
+    assert shown() == (["b.txt"], 0)
+    library.documents.raise_source_version(document, "default", 7)
+    assert shown() == (["b.txt"], 7)
+    assert SoftDeletes(library.database).drop_source("default", "docs", "b.txt", permanent=False)
+    assert shown() == ([], 7)

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, bindparam, delete, exists, func, or_, select, tuple_, update
 
 from groundwire.catalog.audit import Audit
-from groundwire.catalog.database import Database
+from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.deletions import Deleted, delete_document, insert_deletion
 from groundwire.catalog.filters import chunks_matching, has_chunk_matching
 from groundwire.catalog.generations import (
@@ -244,6 +244,8 @@ class Documents:
             owner = connection.execute(select(alias.document_key).where(this_alias)).scalar()
             if owner not in {None, row["document_key"]}:
                 raise changed(document_id)
+            # Searches remember documents, with their sources and etags, until the position of the collection moves.
+            advance_position(connection, key, keeps_history=True)
 
         self._database.write(work)
 
@@ -258,7 +260,10 @@ class Documents:
             of_this = (documents.c.tenant == tenant, documents.c.document_id == document.document_id)
             stored = connection.execute(select(documents.c.source_version).where(*of_this)).scalar()
             refuse_stale_version(document.document_id, source_version, stored)
-            connection.execute(update(documents).where(*of_this).values(source_version=source_version))
+            of_collection = documents.c.collection_key
+            raised = update(documents).where(*of_this).values(source_version=source_version).returning(of_collection)
+            for key in connection.execute(raised).scalars().all():
+                advance_position(connection, key, keeps_history=True)  # as for an alias
 
         self._database.write(work)
         return replace(document, source_version=source_version)

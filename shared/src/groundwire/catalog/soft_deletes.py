@@ -144,6 +144,9 @@ class SoftDeletes:
                 fields = to_fields(dict(row))
                 rename_chapter(connection, row, (source_uri, fields), (next_source, fields))
                 tasks = rewrite_payloads(connection, row, chunks.c.document_key == key)
+            else:
+                # Searches remember documents, with their sources, until the position of the collection moves.
+                advance_position(connection, row["collection_key"], keeps_history=True)
             # The document stays: a final search has nothing to look for.
             nothing = select(generations.c.generation_key).where(false())
             traces = trace_document(connection, row, nothing, permanent=permanent)
