@@ -218,5 +218,5 @@ PROFILES = {
         (ProfileName.BOOK, _settings(_tokens(750, 500, 1000, 0.0, 10), 0.3)),
     )
 }
-"""The sizes are those of the source designs (C05), but for those of the general profile (docs/adr/0018)."""
+"""The sizes are those of the source designs (C05), but for those of the general profile (docs/adr/0019)."""
 DEFAULT_PROFILE = ProfileName.GENERAL

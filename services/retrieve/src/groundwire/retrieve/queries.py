@@ -23,7 +23,7 @@ _RARE_SHARE = 0.005
 
 CONTEXT_SHARE = 1 / 3
 """Of a search that goes on from something: so much is for query and context together, the rest for the query alone.
-One half serves a question that goes on a little better, and one on a new subject much worse (docs/adr/0018)."""
+One half serves a question that goes on a little better, and one on a new subject much worse (docs/adr/0019)."""
 
 MAX_MATCHES = 5000
 """Chunks that the words of one query may match, counted word by word: every one is scored (2 us each)."""

@@ -20,7 +20,7 @@ from groundwire.retrieve.search_types import Fate, RankingRules, SearchPlan
 PROFILE_RULES: Mapping[ProfileName, RankingRules] = MappingProxyType(
     {ProfileName.GENERAL: RankingRules(neighbours=0.2), ProfileName.BOOK: RankingRules(spread=0.2)}
 )
-"""Measured with `benchmarks/quality.py` (docs/adr/0018): what a small chunk says goes on in the next one, and five
+"""Measured with `benchmarks/quality.py` (docs/adr/0019): what a small chunk says goes on in the next one, and five
 chunks of one chapter of a book answer fewer questions than chunks of five chapters. Others rank chunk by chunk."""
 SECTION_SHARE = 0.3
 """How much of what is missing to 1 the chunks of a named section gain."""
