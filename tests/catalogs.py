@@ -1,7 +1,6 @@
 """Catalogs for tests: migrated once in each process, and copied where a new one is wanted.
 
-Their statements are compiled once in each process as well, as those of a server are, which has one catalog: that takes
-a third of the time of a short test.
+Their statements are compiled once in each process as well, as those of a server are, which has one catalog.
 """
 
 from functools import cache
