@@ -1,10 +1,13 @@
 """The answer service over a real catalog, a real engine and the real retrieve service of the same process."""
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import grpc
 
 from groundwire.answer.bootstrap import build
 from groundwire.answer.evidence import Passage, Statement
@@ -12,7 +15,11 @@ from groundwire.answer.ports import Generator
 from groundwire.answer.settings import AnswerSettings, ChatModel
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
+from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
+from groundwire.rpc.channels import open_channel
 from groundwire.rpc.in_process import InProcessStub
+from groundwire.rpc.server import GrpcServer, ServerOptions, Service
 from tests.integration.retrieve.library import Library
 from tests.manual_clock import ManualClock
 
@@ -110,3 +117,27 @@ class ScriptedGenerator:
                 yield batch
         finally:
             self.closed += 1
+
+
+@asynccontextmanager
+async def split(rig: Rig, settings: AnswerSettings) -> AsyncIterator[Any]:
+    """Run two servers over the library of a rig, answer calling retrieve through a channel; yield a stub of answer."""
+    retrieve, retrieve_address = await _serve(rig.library.service.services())
+    async with open_channel(retrieve_address, user_agent="answer") as to_retrieve:
+        service = build(
+            catalog=rig.library.database,
+            embedder=rig.library.embedder,
+            retriever_stub=retrieve_service_pb2_grpc.RetrieveServiceStub(to_retrieve),
+            settings=settings,
+            workers=rig.library.workers,
+        )
+        answer, address = await _serve(service.services())
+        async with grpc.aio.insecure_channel(address) as channel:
+            yield pb_grpc.AnswerServiceStub(channel)
+        await answer.stop(0)
+    await retrieve.stop(0)
+
+
+async def _serve(services: list[Service]) -> tuple[GrpcServer, str]:
+    server = GrpcServer(ServerOptions(listen="127.0.0.1:0"), services)
+    return server, f"127.0.0.1:{await server.start()}"

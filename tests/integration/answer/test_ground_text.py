@@ -15,7 +15,6 @@ from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.api.answer.v1 import grounding_pb2
 from groundwire.api.common.v1 import filter_pb2, retrieval_options_pb2
-from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import (
     ChunkNotFoundError,
@@ -24,11 +23,9 @@ from groundwire.kernel.errors import (
     NotFoundError,
 )
 from groundwire.rpc import request_context
-from groundwire.rpc.channels import open_channel
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.request_context import RequestContext
-from groundwire.rpc.server import GrpcServer, ServerOptions, Service
-from tests.integration.answer.rig import Rig
+from tests.integration.answer.rig import Rig, split
 
 if TYPE_CHECKING:
     Stub: TypeAlias = pb_grpc.AnswerServiceAsyncStub  # exists for type checkers only
@@ -41,28 +38,10 @@ Bread is made of **flour and water** [1]. Whales sing below the polar ice.
 """
 
 
-async def _serve(services: list[Service]) -> tuple[GrpcServer, str]:
-    server = GrpcServer(ServerOptions(listen="127.0.0.1:0"), services)
-    return server, f"127.0.0.1:{await server.start()}"
-
-
 @pytest.fixture
 async def stub(rig: Rig) -> "AsyncIterator[Stub]":
-    """Two servers: answer calls retrieve through a channel, as in a split deployment."""
-    retrieve, retrieve_address = await _serve(rig.library.service.services())
-    async with open_channel(retrieve_address, user_agent="answer") as to_retrieve:
-        service = build(
-            catalog=rig.library.database,
-            embedder=rig.library.embedder,
-            retriever_stub=retrieve_service_pb2_grpc.RetrieveServiceStub(to_retrieve),
-            settings=AnswerSettings(),
-            workers=rig.library.workers,
-        )
-        answer, address = await _serve(service.services())
-        async with grpc.aio.insecure_channel(address) as channel:
-            yield pb_grpc.AnswerServiceStub(channel)
-        await answer.stop(0)
-    await retrieve.stop(0)
+    async with split(rig, AnswerSettings()) as stub:
+        yield stub
 
 
 async def _ground(stub: Any, text: str, **fields: Any) -> pb.GroundTextResponse:

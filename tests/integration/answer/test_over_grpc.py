@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import grpc
 import pytest
 
-from groundwire.answer.bootstrap import build
 from groundwire.answer.settings import AnswerSettings
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
-from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
 from groundwire.kernel.errors import (
     CollectionNotFoundError,
     InvalidRequestError,
     SessionNotFoundError,
 )
-from groundwire.rpc.channels import open_channel
 from groundwire.rpc.error_status import from_rpc_error
-from groundwire.rpc.server import GrpcServer, ServerOptions, Service
-from tests.integration.answer.rig import Rig, make_ask
+from tests.integration.answer.rig import Rig, make_ask, split
 
 if TYPE_CHECKING:
     Stub: TypeAlias = pb_grpc.AnswerServiceAsyncStub  # exists for type checkers only
@@ -29,28 +25,10 @@ if TYPE_CHECKING:
 _QUESTION = "What do red foxes eat?"
 
 
-async def _serve(services: list[Service]) -> tuple[GrpcServer, str]:
-    server = GrpcServer(ServerOptions(listen="127.0.0.1:0"), services)
-    return server, f"127.0.0.1:{await server.start()}"
-
-
 @pytest.fixture
 async def stub(rig: Rig) -> "AsyncIterator[Stub]":
-    """Two servers: answer calls retrieve through a channel, as in a split deployment."""
-    retrieve, retrieve_address = await _serve(rig.library.service.services())
-    async with open_channel(retrieve_address, user_agent="answer") as to_retrieve:
-        service = build(
-            catalog=rig.library.database,
-            embedder=rig.library.embedder,
-            retriever_stub=retrieve_service_pb2_grpc.RetrieveServiceStub(to_retrieve),
-            settings=AnswerSettings(min_support=0.3),
-            workers=rig.library.workers,
-        )
-        answer, address = await _serve(service.services())
-        async with grpc.aio.insecure_channel(address) as channel:
-            yield pb_grpc.AnswerServiceStub(channel)
-        await answer.stop(0)
-    await retrieve.stop(0)
+    async with split(rig, AnswerSettings(min_support=0.3)) as stub:
+        yield stub
 
 
 async def test_an_answer_over_two_hops_verifies(stub: "Stub") -> None:
