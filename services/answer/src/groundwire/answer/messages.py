@@ -3,7 +3,6 @@
 import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,7 +25,6 @@ from groundwire.answer.answers import (
     Timings,
 )
 from groundwire.answer.ask import AskedQuestion
-from groundwire.answer.citation_styles import CitationStyle, Reference, line_of, list_of, reference_of
 from groundwire.answer.conversing import Asked, Cancel, ConversationRequest, Refused
 from groundwire.answer.facts import Discrepancy
 from groundwire.answer.ground_text import CitedClaim, GroundedText, WrittenText
@@ -34,7 +32,7 @@ from groundwire.answer.grounding.grounder import BoundSource
 from groundwire.answer.kept_answers import ListedAnswer
 from groundwire.answer.sessions import AnswerFilter, Message, NewSession, Session, SessionFilter
 from groundwire.answer.verification import ClaimedCitation, Verification
-from groundwire.api.answer.v1 import answer_pb2, citation_pb2, citation_style_pb2, grounding_pb2, session_pb2
+from groundwire.api.answer.v1 import answer_pb2, citation_pb2, grounding_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import degraded_stage_pb2, role_pb2, span_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
@@ -43,7 +41,7 @@ from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name
 from groundwire.kernel.session import Role, SessionState, Transition
 from groundwire.kernel.spans import Span
 from groundwire.rpc.messages import to_span
-from groundwire.rpc.value_messages import parse_duration, parse_timestamp, to_duration, to_metadata, to_timestamp
+from groundwire.rpc.value_messages import parse_duration, parse_timestamp, to_duration, to_timestamp
 
 
 def parse_span(message: span_pb2.Span) -> Span:
@@ -397,10 +395,10 @@ def expected_head(request: pb.AskRequest) -> str | None:
 
 
 def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[FieldViolation]:
-    yield from _text_violations("question", request.question, max_question_chars)
+    yield from text_violations("question", request.question, max_question_chars)
     if not request.question.strip():
         yield FieldViolation("question", "must not be blank")
-    yield from _text_violations("selected_text", request.selected_text, MAX_SELECTED_CHARS)
+    yield from text_violations("selected_text", request.selected_text, MAX_SELECTED_CHARS)
     yield from _id_violations(request)
     yield from _keeping_violations(request)
     if request.HasField("max_answer_chars") and not MIN_ANSWER_CHARS <= request.max_answer_chars <= MAX_ANSWER_CHARS:
@@ -443,7 +441,8 @@ def _id_violations(request: pb.AskRequest) -> Iterator[FieldViolation]:
         yield from _violations_of(parse_uuid, request.message_id, "message_id")
 
 
-def _text_violations(field: str, text: str, max_chars: int) -> Iterator[FieldViolation]:
+def text_violations(field: str, text: str, max_chars: int) -> Iterator[FieldViolation]:
+    """Iterate over what is wrong with a text of lines: its length in code points, control characters."""
     if len(text) > max_chars:
         yield FieldViolation(field, f"must be at most {max_chars} characters, has {len(text)}")
     if _CONTROLS_OF_LINES.search(text):
@@ -497,7 +496,7 @@ def parse_user_id(request: pb.DeleteSessionsRequest) -> str:
 
 
 def _parse_user_id(user_id: str) -> str:
-    _refuse_text("user_id", user_id, _MAX_USER_CHARS)
+    refuse_text("user_id", user_id, _MAX_USER_CHARS)
     return user_id
 
 
@@ -507,11 +506,16 @@ def _parse_labels(labels: Mapping[str, str]) -> dict[str, str]:
     for key, value in sorted(labels.items()):
         if _LABEL_KEY.fullmatch(key) is None:
             raise InvalidRequestError.of("labels", "keys have 1 to 63 of a-z, 0-9, _, . and -, the first a letter")
-        _refuse_text(f"labels[{key}]", value, _MAX_LABEL_CHARS)
+        refuse_text(f"labels[{key}]", value, _MAX_LABEL_CHARS)
     return dict(sorted(labels.items()))
 
 
-def _refuse_text(field: str, text: str, max_chars: int) -> None:
+def refuse_text(field: str, text: str, max_chars: int) -> None:
+    """Return if a text of one line has at most `max_chars` code points.
+
+    Raises:
+        InvalidRequestError: it has more, or control characters.
+    """
     if len(text) > max_chars:
         raise InvalidRequestError.of(field, f"must be at most {max_chars} characters, has {len(text)}")
     if _CONTROLS.search(text):
@@ -657,7 +661,7 @@ def parse_ground_request(request: pb.GroundTextRequest) -> WrittenText:
     """
     violations = [
         *_violations_of(parse_collection_name, request.collection, "collection"),
-        *_text_violations("text", request.text, MAX_TEXT_CHARS),
+        *text_violations("text", request.text, MAX_TEXT_CHARS),
     ]
     if not request.text.strip():
         violations.append(FieldViolation("text", "must not be blank"))
@@ -718,100 +722,3 @@ def _to_source(marker: int, bound: BoundSource) -> grounding_pb2.ClaimSource:
 def _to_discrepancy(discrepancy: Discrepancy) -> grounding_pb2.Discrepancy:
     kind = grounding_pb2.FactKind.Value(f"FACT_KIND_{discrepancy.kind.value}")
     return grounding_pb2.Discrepancy(kind=kind, text=discrepancy.text, instead=discrepancy.instead)
-
-
-_MAX_FORMATTED_BYTES = 4_000_000
-_MAX_AUTHORS = 100
-_MAX_AUTHOR_CHARS = 500
-_MAX_REFERENCE_CHARS = 2000
-_LAST_YEAR = 9999
-
-
-def to_format_response(request: pb.FormatCitationsRequest) -> pb.FormatCitationsResponse:
-    """Return the citations of a request as text.
-
-    Raises:
-        InvalidRequestError: naming the field that breaks a rule.
-    """
-    if request.style not in citation_style_pb2.CitationStyle.values() or not request.style:
-        raise InvalidRequestError.of("style", "must be one of the styles")
-    if len(request.citations) > MAX_CITATIONS:
-        raise InvalidRequestError.of("citations", f"must be at most {MAX_CITATIONS} citations")
-    if len(request.references) not in {0, len(request.citations)}:
-        raise InvalidRequestError.of("references", "must be none, or one for each citation")
-    if violations := list(_text_violations("content", request.content, MAX_TEXT_CHARS)):
-        raise InvalidRequestError(violations)
-    style = CitationStyle(citation_style_pb2.CitationStyle.Name(request.style).removeprefix("CITATION_STYLE_"))
-    formatted = []
-    for index, message in enumerate(request.citations):
-        citation = parse_citation(message)
-        citation = replace(citation, marker=citation.marker or index + 1)
-        given = request.references[index] if request.references else None
-        reference = reference_of(citation) if given is None else _parse_reference(given, f"references[{index}]")
-        formatted.append(_to_formatted(citation, reference, style))
-    text = list_of([each.text for each in formatted], style)
-    if style is CitationStyle.INLINE and request.content:
-        text = request.content
-    response = pb.FormatCitationsResponse(text=text, citations=formatted)
-    if response.ByteSize() > _MAX_FORMATTED_BYTES:
-        raise InvalidRequestError.of("citations", "make a response of more than 4 MiB; send them in parts")
-    return response
-
-
-def _to_formatted(
-    citation: Citation, reference: Reference, style: CitationStyle
-) -> citation_style_pb2.FormattedCitation:
-    is_node = style is CitationStyle.SOURCE_NODES
-    return citation_style_pb2.FormattedCitation(
-        marker=citation.marker,
-        text=" ".join(line_of(citation, reference, style).split()),
-        reference=citation_style_pb2.Reference(
-            authors=reference.authors,
-            year=reference.year or None,
-            title=reference.title,
-            source=reference.source,
-            pages=reference.pages,
-            doi=reference.doi,
-            url=reference.url,
-        ),
-        quote=citation.quote if style is CitationStyle.INLINE else "",
-        page=citation.page_numbers[0] if citation.page_numbers else None,
-        source_node=_to_source_node(citation) if is_node else None,
-    )
-
-
-def _to_source_node(citation: Citation) -> citation_style_pb2.SourceNode:
-    known = {
-        "document_id": citation.document_id,
-        "source": citation.source_uri,
-        "title": citation.title,
-        "chapter": citation.chapter,
-        "section": citation.section,
-        "page": citation.page_numbers[0] if citation.page_numbers else "",
-        "start": citation.span.start,
-        "end": citation.span.end,
-    }
-    metadata = to_metadata({key: value for key, value in known.items() if value != ""})
-    return citation_style_pb2.SourceNode(
-        node_id=citation.chunk_id, text=citation.quote, metadata=metadata, score=citation.relevance
-    )
-
-
-def _parse_reference(message: citation_style_pb2.Reference, field: str) -> Reference:
-    if len(message.authors) > _MAX_AUTHORS:
-        raise InvalidRequestError.of(f"{field}.authors", f"must be at most {_MAX_AUTHORS}")
-    for index, author in enumerate(message.authors):
-        _refuse_text(f"{field}.authors[{index}]", author, _MAX_AUTHOR_CHARS)
-    for name in ("title", "source", "pages", "doi", "url"):
-        _refuse_text(f"{field}.{name}", getattr(message, name), _MAX_REFERENCE_CHARS)
-    if message.HasField("year") and not 1 <= message.year <= _LAST_YEAR:
-        raise InvalidRequestError.of(f"{field}.year", f"must be 1 to {_LAST_YEAR}")
-    return Reference(
-        authors=tuple(message.authors),
-        year=message.year,
-        title=message.title,
-        source=message.source,
-        pages=message.pages,
-        doi=message.doi,
-        url=message.url,
-    )

@@ -10,7 +10,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from groundwire.answer import messages
+from groundwire.answer import citation_messages, messages
 from groundwire.answer.answers import Answer, AnswerEvent, Final, numbered
 from groundwire.answer.ask import Answerer, AskedQuestion
 from groundwire.answer.conversing import (
@@ -242,7 +242,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     async def FormatCitations(self, request: pb.FormatCitationsRequest, _context: Any) -> pb.FormatCitationsResponse:  # noqa: N802 - the same
         """Write citations as text."""
         # In a worker: a request as long as it may be takes longer than the event loop has.
-        return await self._workers.run(request_context.current().budget, messages.to_format_response, request)
+        return await self._workers.run(request_context.current().budget, citation_messages.to_format_response, request)
 
     def _events(
         self, ask: AskedQuestion, expected_head: str | None, *, is_resumed: bool = False
