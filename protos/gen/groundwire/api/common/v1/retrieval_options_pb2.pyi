@@ -47,8 +47,8 @@ class RetrievalOptions(_message.Message):
     VIEW_FIELD_NUMBER: _builtins.int
     INCLUDE_REPORT_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
-    """Optional. Most results to return, 1 to 100; unset means the collection's default (5). Otherwise
-    INVALID_ARGUMENT.
+    """Optional. Most results to return, 1 to 100; unset means the collection's default, which is 10 for
+    the general profile and 5 for the others. Otherwise INVALID_ARGUMENT.
     """
     min_relevance: _builtins.float
     """Optional. Smallest `relevance_score` to return, 0.0 to 1.0; unset means the collection's default (0.3 for
