@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from benchmarks.quality_sets.stack import data_folder, need
 from benchmarks.quality_sets.statistics import RESAMPLES, SEED
 from groundwire.answer.evidence import Markup, Passage
-from groundwire.answer.facts import FactKind, read
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, split_claims
 from groundwire.answer.grounding.grounder import MIN_SUPPORT, GroundedClaim, Verdict, ground_claims
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
-from groundwire.answer.words import words
 from groundwire.embedders.factory import open_embedder
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.facts import FactKind, read
 from groundwire.kernel.spans import OffsetMap, Span
+from groundwire.kernel.stems import words
 
 _PASSAGE_CHARS = 500
 Values = NDArray[np.float64]

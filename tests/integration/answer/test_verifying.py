@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from groundwire.answer.settings import AnswerSettings
 from groundwire.answer.verification import CanonicalText, ClaimedCitation, _verify_all
-from groundwire.answer.words import words
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import citation_pb2
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.stems import words
 from tests.integration.answer.rig import Rig
 
 _FAILURE = citation_pb2.VerificationFailure.Name

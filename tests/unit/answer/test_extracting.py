@@ -19,8 +19,8 @@ from groundwire.answer.extractive.scoring import (
 )
 from groundwire.answer.extractive.selection import corroborations, select_excerpts
 from groundwire.answer.plain_text import plain_text
-from groundwire.answer.words import content_stems, stem
 from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.stems import content_stems, stem
 from tests.unit.answer.builders import make_passage
 
 

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from groundwire.answer.sessions import Message
-from groundwire.answer.words import FUNCTION_WORDS, content_stems, stem, words
 from groundwire.kernel.session import Role
+from groundwire.kernel.stems import FUNCTION_WORDS, content_stems, stem, words
 
 _REFERENCE = re.compile(
     r"^\W*(?:(?:and|but|so|ok|okay|then|what about|how about|tell me more(?: about)?|more(?: about| on)?|why|how|when"

@@ -26,7 +26,6 @@ from groundwire.answer.answers import (
 )
 from groundwire.answer.ask import AskedQuestion
 from groundwire.answer.conversing import Asked, Cancel, ConversationRequest, Refused
-from groundwire.answer.facts import Discrepancy
 from groundwire.answer.ground_text import CitedClaim, GroundedText, WrittenText
 from groundwire.answer.grounding.grounder import BoundSource
 from groundwire.answer.kept_answers import ListedAnswer
@@ -37,6 +36,7 @@ from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import degraded_stage_pb2, role_pb2, span_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.facts import Discrepancy
 from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_uuid
 from groundwire.kernel.session import Role, SessionState, Transition
 from groundwire.kernel.spans import Span

@@ -3,8 +3,8 @@
 import re
 
 from groundwire.answer.extractive.question import Question, QuestionKind
-from groundwire.answer.facts import names_in
-from groundwire.answer.words import FUNCTION_WORDS, stem, words
+from groundwire.kernel.facts import names_in
+from groundwire.kernel.stems import FUNCTION_WORDS, stem, words
 
 _NUMBER_WORDS = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import plain_text
-from groundwire.answer.words import content_stems, words
 from groundwire.kernel.sentences import BlockKind, Sentence, heading_text, split_sentences
+from groundwire.kernel.stems import content_stems, words
 
 MIN_WORDS = 3
 MAX_CHARS = 700

@@ -9,10 +9,10 @@ from groundwire.answer.extractive.scoring import Support, rarities, score_excerp
 from groundwire.answer.extractive.selection import corroborations, select_excerpts
 from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
-from groundwire.answer.words import content_stems
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.sentences import BlockKind
+from groundwire.kernel.stems import content_stems
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
-from groundwire.answer.words import content_stems, stem, words
+from groundwire.kernel.stems import content_stems, stem, words
 
 
 class QuestionKind(StrEnum):

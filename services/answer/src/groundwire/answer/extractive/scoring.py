@@ -22,10 +22,10 @@ from groundwire.answer.extractive.weights import (
     SUPPORT,
     TESTED_PASSAGES,
 )
-from groundwire.answer.facts import FactKind, lacking, read
-from groundwire.answer.words import NEGATION, content_stems, words
 from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.facts import FactKind, lacking, read
 from groundwire.kernel.sentences import BlockKind
+from groundwire.kernel.stems import NEGATION, content_stems, words
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from groundwire.answer.extractive.weights import (
     RANKING,
     SAME_PASSAGE_DROP,
 )
-from groundwire.answer.words import NEGATION, stem, words
 from groundwire.kernel.sentences import BlockKind
+from groundwire.kernel.stems import NEGATION, stem, words
 
 _ARTICLES = frozenset({"a", "an", "the"})
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from groundwire.answer.evidence import Markup
-from groundwire.answer.facts import read
 from groundwire.answer.plain_text import plain_text
-from groundwire.answer.words import content_stems, words
+from groundwire.kernel.facts import read
 from groundwire.kernel.sentences import BlockKind, Sentence, split_sentences
 from groundwire.kernel.spans import OffsetMap, Span
+from groundwire.kernel.stems import content_stems, words
 
 
 class ClaimKind(StrEnum):

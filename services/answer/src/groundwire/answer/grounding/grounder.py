@@ -15,13 +15,13 @@ from enum import StrEnum
 import numpy as np
 
 from groundwire.answer.evidence import Passage, Source
-from groundwire.answer.facts import Discrepancy, FactKind, Reading, discrepancies, read
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, split_claims
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.plain_text import plain_text
-from groundwire.answer.words import content_stems
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.facts import Discrepancy, FactKind, Reading, discrepancies, read
 from groundwire.kernel.sentences import BlockKind, Sentence, split_sentences
+from groundwire.kernel.stems import content_stems
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 

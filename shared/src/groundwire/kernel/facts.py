@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import StrEnum
 from itertools import takewhile
 
-from groundwire.answer.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
+from groundwire.kernel.stems import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
 
 class FactKind(StrEnum):

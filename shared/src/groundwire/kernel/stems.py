@@ -1,4 +1,4 @@
-"""Words of a text as the scorer compares them: folded, stemmed, with the empty ones set apart."""
+"""Words of a text as they are compared: case-folded, stemmed, with those that carry no subject set apart."""
 
 import re
 from functools import lru_cache

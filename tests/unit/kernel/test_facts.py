@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from groundwire.answer.facts import FactKind, discrepancies, names_in, read
+from groundwire.kernel.facts import FactKind, discrepancies, names_in, read
 
 
 @pytest.mark.parametrize(
