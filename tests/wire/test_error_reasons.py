@@ -43,9 +43,6 @@ def all_kinds(kind: type[GroundwireError] = GroundwireError) -> Iterator[type[Gr
 
 KINDS = {kind.reason: kind for kind in all_kinds()}
 RESERVED = {
-    "UNAUTHENTICATED": "UNAUTHENTICATED",
-    "PERMISSION_DENIED": "PERMISSION_DENIED",
-    "QUOTA_EXCEEDED": "RESOURCE_EXHAUSTED",
     "CORRUPT": "NOT_FOUND",
 }
 """Reasons that no version has sent yet, and their codes."""

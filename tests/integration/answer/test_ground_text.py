@@ -22,6 +22,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     NotFoundError,
 )
+from groundwire.kernel.identity import Identity
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.request_context import RequestContext
@@ -209,7 +210,7 @@ async def test_no_text_is_too_odd(rig: Rig, text: str) -> None:
 
 async def test_another_tenant_finds_nothing(rig: Rig) -> None:
     async def as_other() -> None:
-        request_context.bind(RequestContext(request_id="r", tenant="other"))
+        request_context.bind(RequestContext("r", Identity("other")))
         await _ground(rig.stub, "Red foxes eat small mice.")
 
     with pytest.raises(CollectionNotFoundError):

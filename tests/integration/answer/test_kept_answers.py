@@ -20,6 +20,7 @@ from groundwire.kernel.errors import (
     SessionNotFoundError,
 )
 from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.identity import Identity
 from groundwire.rpc import request_context
 from groundwire.rpc.request_context import RequestContext
 from tests.integration.answer.conftest import MakeRig
@@ -162,7 +163,7 @@ async def test_a_page_of_few_stale_answers_among_many_ends_early(rig: Rig, monke
 
 async def test_other_tenants_see_nothing_of_it(rig: Rig) -> None:
     kept = await _keep(rig, _QUESTION)
-    request_context.bind(RequestContext("", tenant="other"))
+    request_context.bind(RequestContext("", Identity("other")))
     assert await _list(rig) == []
     with pytest.raises(SessionNotFoundError):
         await _get(rig, kept)

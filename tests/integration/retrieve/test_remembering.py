@@ -24,6 +24,7 @@ from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter
+from groundwire.kernel.identity import Identity
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.search import QueryVectors
 from groundwire.retrieve.settings import RetrieveSettings
@@ -161,7 +162,7 @@ def test_nothing_remembered_crosses_tenants(library: Library) -> None:
     assert contents(library.retrieve("alpha")) == ["alpha secret"]
 
     def ask_as_another() -> None:
-        request_context.bind(request_context.RequestContext(request_id="r", tenant="other"))
+        request_context.bind(request_context.RequestContext("r", Identity("other")))
         assert _repeat(library, _request()) is None
         with pytest.raises(CollectionNotFoundError):
             library.retrieve("alpha")

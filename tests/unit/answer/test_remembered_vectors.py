@@ -8,6 +8,7 @@ from groundwire.answer.extractive.generator import ExtractiveGenerator
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.identity import Identity
 from groundwire.rpc import request_context
 from groundwire.rpc.request_context import RequestContext
 from groundwire.rpc.workers import Workers
@@ -35,7 +36,7 @@ def workers() -> Iterator[Workers]:
 
 
 async def _asked(generator: ExtractiveGenerator, tenant: str) -> None:
-    request_context.bind(RequestContext(request_id="r", tenant=tenant))
+    request_context.bind(RequestContext(request_id="r", identity=Identity(tenant)))
     async for _ in generator.draft("What do foxes eat?", _PASSAGES):
         pass
 

@@ -26,6 +26,7 @@ from groundwire.kernel.errors import (
     PreconditionError,
     StartError,
     StoreUnavailableError,
+    UnauthenticatedError,
     UnavailableError,
 )
 from groundwire.rpc.error_status import code_of, error_of, from_rpc_error, from_status, to_status, to_trailer
@@ -131,7 +132,7 @@ def test_metadata_from_the_wire_cannot_collide_with_argument_names() -> None:
     [
         (grpc.StatusCode.INVALID_ARGUMENT, InvalidRequestError),
         (grpc.StatusCode.OUT_OF_RANGE, InvalidRequestError),
-        (grpc.StatusCode.UNAUTHENTICATED, PreconditionError),
+        (grpc.StatusCode.UNAUTHENTICATED, UnauthenticatedError),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, ExhaustedError),
         (grpc.StatusCode.UNAVAILABLE, UnavailableError),
         (grpc.StatusCode.DEADLINE_EXCEEDED, DeadlineError),

@@ -8,10 +8,12 @@ GroundwireError
 │  └─ the refusals of documents, in groundwire.kernel.document_errors
 ├─ NotFoundError                Collection… Document… Chunk… Session… Operation…
 ├─ AlreadyExistsError           RequestIdReused… DuplicateDocument…
+├─ UnauthenticatedError         no credential, or one that is not accepted
+├─ PermissionDeniedError        the credential does not allow the call
 ├─ PreconditionError            EmbeddingMismatch… UnsupportedFilter… SessionExpired…
 │                               SnapshotExpired… StoreMismatch… MissingExtra…
 ├─ ConflictError                SessionHeadMoved… DocumentChanged… StaleSourceVersion…
-├─ ExhaustedError               Overloaded…
+├─ ExhaustedError               Overloaded… QuotaExceeded…
 ├─ UnavailableError             StoreUnavailable… RetrieverUnavailable… Draining…
 ├─ CallCancelledError           the caller left
 ├─ DeadlineError                the time budget is used up: StreamIdle…
@@ -169,6 +171,18 @@ class DuplicateDocumentError(AlreadyExistsError):
     reason = "DOCUMENT_DUPLICATE"
 
 
+class UnauthenticatedError(GroundwireError):
+    """The call has no credential, or one that is not accepted; metadata: problem."""
+
+    reason = "UNAUTHENTICATED"
+
+
+class PermissionDeniedError(GroundwireError):
+    """The credential does not allow the call; metadata: right, or scope."""
+
+    reason = "PERMISSION_DENIED"
+
+
 class PreconditionError(GroundwireError):
     """The system is in a state that someone has to change first."""
 
@@ -246,6 +260,12 @@ class OverloadedError(ExhaustedError):
     """The server has as much work of this kind as it can take; metadata: limit, work."""
 
     reason = "OVERLOADED"
+
+
+class QuotaExceededError(ExhaustedError):
+    """A quota of the caller is used up; metadata: quota, limit."""
+
+    reason = "QUOTA_EXCEEDED"
 
 
 class UnavailableError(GroundwireError):

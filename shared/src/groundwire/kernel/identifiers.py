@@ -18,7 +18,7 @@ _CALLER_ID = re.compile(r"[A-Za-z0-9._:#-]{1,128}")
 MAX_SOURCE_URI_CHARS = 1024
 GLOBAL_SCOPE = "global"
 DEFAULT_TENANT = "default"
-"""The tenant of every call: this version has no credentials that could name another (design D4)."""
+"""The tenant of every call of a server that has no credentials configured."""
 
 
 def parse_collection_name(name: str, field: str = "collection") -> str:

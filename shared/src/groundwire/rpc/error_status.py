@@ -28,7 +28,10 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     NotAvailableError,
     NotFoundError,
+    PermissionDeniedError,
     PreconditionError,
+    QuotaExceededError,
+    UnauthenticatedError,
     UnavailableError,
 )
 
@@ -38,6 +41,8 @@ CODES: Final[dict[type[GroundwireError], grpc.StatusCode]] = {
     InvalidRequestError: grpc.StatusCode.INVALID_ARGUMENT,
     NotFoundError: grpc.StatusCode.NOT_FOUND,
     AlreadyExistsError: grpc.StatusCode.ALREADY_EXISTS,
+    UnauthenticatedError: grpc.StatusCode.UNAUTHENTICATED,
+    PermissionDeniedError: grpc.StatusCode.PERMISSION_DENIED,
     PreconditionError: grpc.StatusCode.FAILED_PRECONDITION,
     ConflictError: grpc.StatusCode.ABORTED,
     ExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -62,8 +67,6 @@ _MAX_STATUS_BYTES: Final = 2100
 # Codes that our servers do not send but proxies and libraries do; every other one means a defect.
 _FOREIGN: Final[dict[grpc.StatusCode, type[GroundwireError]]] = {
     grpc.StatusCode.OUT_OF_RANGE: InvalidRequestError,
-    grpc.StatusCode.UNAUTHENTICATED: PreconditionError,
-    grpc.StatusCode.PERMISSION_DENIED: PreconditionError,
 }
 
 
@@ -138,6 +141,10 @@ def _details(error: GroundwireError) -> Iterator[Any]:
     if isinstance(error, NotFoundError):
         name = _cut(error.name, _MAX_VALUE_BYTES)
         yield error_details_pb2.ResourceInfo(resource_type=error.resource_type, resource_name=name)
+    if isinstance(error, QuotaExceededError):
+        quota = error_details_pb2.QuotaFailure()
+        quota.violations.add(subject=metadata.get("quota", ""), description=_cut(error.message, _MAX_VALUE_BYTES))
+        yield quota
     if error.retry_after_s is not None:
         retry = error_details_pb2.RetryInfo()
         retry.retry_delay.FromNanoseconds(int(error.retry_after_s * 1e9))

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from groundwire.kernel.budget import Budget, bind_current_budget
-from groundwire.kernel.identifiers import DEFAULT_TENANT, RequestKey, parse_uuid
+from groundwire.kernel.identifiers import RequestKey, parse_uuid
+from groundwire.kernel.identity import Identity
 
 if TYPE_CHECKING:  # the settings name the formats of the log, and are read before anything heavy is imported
     from google.protobuf.message import Message
@@ -21,14 +22,20 @@ class RequestContext:
     """Facts of one call.
 
     `request_id` is the tracing id of metadata `x-request-id` (not the field of mutating requests that makes
-    retries safe). `tenant` never comes from a request: without credentials it is `default`. `user_agent` is what
-    the peer calls itself; libraries always send something, so it is never a proof of anything.
+    retries safe). `identity` comes from the credential; where none is configured it is the tenant `default` with all
+    rights. `user_agent` is what the peer calls itself; libraries always send something, so it is never a proof of
+    anything.
     """
 
     request_id: str
-    tenant: str = DEFAULT_TENANT
+    identity: Identity = field(default_factory=Identity)
     budget: Budget = field(default_factory=Budget)
     user_agent: str = ""
+
+    @property
+    def tenant(self) -> str:
+        """Return whose data the call sees."""
+        return self.identity.tenant
 
 
 _current: ContextVar[RequestContext | None] = ContextVar("groundwire_request", default=None)

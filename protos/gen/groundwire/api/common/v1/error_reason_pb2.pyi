@@ -212,17 +212,18 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 45
     """UNAUTHENTICATED. The call has no credential, or one that is not accepted.
 
-    Reserved: this version has no credentials and never sends it.
+    Metadata: `problem`, as in `{"problem": "expired"}`.
     """
     ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 46
     """PERMISSION_DENIED. The credential does not allow the call.
 
-    Reserved: this version has no credentials and never sends it.
+    Metadata: `right` that the call needs, as in `{"right": "write"}`, or `scope` of records that it names, as in
+    `{"scope": "entity:alice"}`.
     """
     ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 47
     """RESOURCE_EXHAUSTED. A quota of the caller is used up; the `QuotaFailure` detail says which.
 
-    Reserved: this version has no quotas and never sends it.
+    Metadata: `quota`, `limit`, as in `{"quota": "calls_per_second", "limit": "50.0"}`.
     """
     ERROR_REASON_CORRUPT: _ErrorReason.ValueType  # 48
     """NOT_FOUND. What the request names is stored and cannot be read, so that it counts as missing.
@@ -442,17 +443,18 @@ Metadata: `size_bytes`, `limit_bytes`, as in `{"size_bytes": "5242880", "limit_b
 ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 45
 """UNAUTHENTICATED. The call has no credential, or one that is not accepted.
 
-Reserved: this version has no credentials and never sends it.
+Metadata: `problem`, as in `{"problem": "expired"}`.
 """
 ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 46
 """PERMISSION_DENIED. The credential does not allow the call.
 
-Reserved: this version has no credentials and never sends it.
+Metadata: `right` that the call needs, as in `{"right": "write"}`, or `scope` of records that it names, as in
+`{"scope": "entity:alice"}`.
 """
 ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 47
 """RESOURCE_EXHAUSTED. A quota of the caller is used up; the `QuotaFailure` detail says which.
 
-Reserved: this version has no quotas and never sends it.
+Metadata: `quota`, `limit`, as in `{"quota": "calls_per_second", "limit": "50.0"}`.
 """
 ERROR_REASON_CORRUPT: ErrorReason.ValueType  # 48
 """NOT_FOUND. What the request names is stored and cannot be read, so that it counts as missing.
