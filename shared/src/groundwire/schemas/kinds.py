@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
@@ -58,7 +58,8 @@ def with_z(moment: datetime) -> str:
     return moment.isoformat().removesuffix("+00:00") + "Z"
 
 
-def _not_blank(value: str) -> str:
+def not_blank(value: str) -> str:
+    """Return a text that says something; ValueError for white space alone, NUL and half characters."""
     if not value.strip():
         raise ValueError("must not be blank")
     return _without_nul(value)
@@ -72,7 +73,7 @@ def _without_nul(value: str) -> str:
 
 def _each_not_blank(values: list[str]) -> list[str]:
     for value in values:
-        _not_blank(value)
+        not_blank(value)
     return values
 
 
@@ -153,11 +154,13 @@ def _check_custom(key: str, value: Any) -> None:
 
 RecordTime = Annotated[datetime, BeforeValidator(parse_time), PlainSerializer(with_offset), WithJsonSchema(_TIME)]
 DocumentTime = Annotated[datetime, BeforeValidator(parse_time), PlainSerializer(with_z), WithJsonSchema(_TIME)]
-Words = Annotated[str, Field(min_length=1, max_length=MAX_TITLE_CHARS), AfterValidator(_not_blank)]
+Words = Annotated[str, Field(min_length=1, max_length=MAX_TITLE_CHARS), AfterValidator(not_blank)]
 Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(_without_nul)]
 TextList = Annotated[list[str], Field(max_length=MAX_ENTRIES), AfterValidator(_each_not_blank)]
 Tags = Annotated[list[str], Field(max_length=MAX_ENTRIES), AfterValidator(_tags)]
 Importance = Annotated[int, Field(ge=1, le=5), BeforeValidator(_importance)]
+Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
+MemoryKind = Literal["fact", "preference", "pattern", "note", "decision"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$"), BeforeValidator(lambda value: _sha256(str(value)))]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2}$"), BeforeValidator(lambda value: _language(str(value)))]
 Conversation = Annotated[str, AfterValidator(_conversation)]

@@ -14,7 +14,18 @@ from pydantic import (
 )
 
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
-from groundwire.schemas.kinds import Conversation, Custom, Importance, Ordinal, RecordTime, Scope, Tags, Words
+from groundwire.schemas.kinds import (
+    Confidence,
+    Conversation,
+    Custom,
+    Importance,
+    MemoryKind,
+    Ordinal,
+    RecordTime,
+    Scope,
+    Tags,
+    Words,
+)
 
 _TURN_RANGE = re.compile(r"([1-9]\d{0,8})-([1-9]\d{0,8})")
 _ENTITY = "entity:"
@@ -92,12 +103,8 @@ class MemoryMetadata(RecordMetadata):
         default="system", description="Where it came from."
     )
     importance: Importance = Field(default=3, description="From 1 (low) to 5 (critical).")
-    kind: Literal["fact", "preference", "pattern", "note", "decision"] = Field(
-        default="note", description="What kind of thing it states."
-    )
-    confidence: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
-        default=1.0, description="How reliable it is, 0.0 to 1.0."
-    )
+    kind: MemoryKind = Field(default="note", description="What kind of thing it states.")
+    confidence: Confidence = Field(default=1.0, description="How reliable it is, 0.0 to 1.0.")
     tags: Tags = Field(default_factory=list, description="Trimmed, unique, without commas.")
     entity: Words | None = Field(default=None, description="Whom or what it is about; follows from the scope.")
     conversation_id: Conversation | None = Field(default=None, description="Conversation it was made in.")

@@ -7,6 +7,7 @@ import re
 import time
 from pathlib import Path
 
+from groundwire.kernel.durable_files import replace_file, sync
 from groundwire.kernel.errors import StoreMismatchError, StoreOwnedError
 from groundwire.vectorstores.stored_fields import LAYOUT
 
@@ -94,29 +95,6 @@ def claim_folder(folder: Path, engine: str) -> None:
         )
         raise StoreMismatchError(message, setting="format", expected=expected, got=got)
     replace_file(marker, f"{expected}\n")
-
-
-def replace_file(path: Path, content: str) -> None:
-    """Write a file so that whoever reads it, also after a power cut, finds the old or the new content.
-
-    Returns once the new content is on disk. A leftover `<name>.new` of a killed process may be removed.
-    """
-    draft = path.with_name(f"{path.name}.new")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Return once a file's content, or a folder's list of entries, is on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def sync_tree(folder: Path) -> None:

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from groundwire.kernel.durable_files import replace_file, sync
 from groundwire.kernel.errors import StoreMismatchError
-from groundwire.vectorstores.folder import replace_file, sync
 
 _CURRENT = "CURRENT"
 _COPY = "copy-"

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from groundwire.kernel.durable_files import sync
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import BUILT_IN_FIELDS, FieldKind
 from groundwire.vectorstores.file_seal import Seal
-from groundwire.vectorstores.folder import sync, sync_tree
+from groundwire.vectorstores.folder import sync_tree
 from groundwire.vectorstores.points import best
 from groundwire.vectorstores.qdrant_conditions import Condition
 from groundwire.vectorstores.qdrant_edge.folders import seal_of

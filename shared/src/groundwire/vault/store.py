@@ -1,0 +1,601 @@
+"""A folder of memories: one file each by month, an archive of deleted ones, three indexes (rows S2-20 to S2-39).
+
+    <root>/chunks/2026-02/chunk-2026-02-10-a1b2c3d4.json
+    <root>/archive/chunk-2026-02-09-p4q5r6s7.json            deleted, and can be restored
+    <root>/index/metadata_index.json  tag_index.json  link_graph.json
+    <root>/.lock
+
+The chunk files are the truth. The indexes are for other programs: they are written after every change from what the
+files say, so that a lost or stale one is made good by the next change or by `check(repair=True)`. Threads and processes
+may share a folder: every operation holds the lock of the folder for as long as it takes.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import stat
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from groundwire.kernel.durable_files import replace_file, sync
+from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    ChunkNotFoundError,
+    DataLossError,
+    DeadlineError,
+    FieldViolation,
+    InvalidRequestError,
+)
+from groundwire.kernel.record_links import FOLLOWS_WINDOW, most_related, predecessor
+from groundwire.vault.chunk import (
+    MANUAL_LINK_TYPES,
+    SCHEMA_VERSION,
+    Chunk,
+    checked_chunk,
+    new_chunk_id,
+    parse_chunk_id,
+)
+
+MIN_TOKENS = 100
+"""Fewest tokens under `strict_tokens` (C05); else one is enough."""
+MAX_TOKENS = 800
+_IN_METADATA = ("conversation_id", "source", "confidence")
+_CHANGEABLE = ("content", "tokens", "type", "tags", *_IN_METADATA)
+_LOCK_RETRY_S = 0.005
+_log = logging.getLogger("groundwire.vault")
+
+
+@dataclass(frozen=True, slots=True)
+class VaultReport:
+    """What a check found: files that cannot be read with the reason, by path in the vault, and wrong indexes by name.
+
+    `repaired` tells that the indexes have been written anew; corrupt files are left as they are, for people to look at.
+    """
+
+    chunk_count: int
+    archived_count: int
+    corrupt: Mapping[str, str]
+    wrong_indexes: Sequence[str]
+    repaired: bool
+
+    @property
+    def consistent(self) -> bool:
+        """Tell whether nothing is left that is wrong."""
+        return not self.corrupt and (self.repaired or not self.wrong_indexes)
+
+
+@dataclass(slots=True)
+class _Folder:
+    """What was read of one folder: chunks by id, reasons why files cannot be read, and the state that each had."""
+
+    chunks: dict[str, Chunk] = field(default_factory=dict)
+    corrupt: dict[Path, str] = field(default_factory=dict)
+    states: dict[Path, tuple[int, int, int]] = field(default_factory=dict)
+
+
+class ChunkStore:
+    """Memories in a folder, which is made if it is not there.
+
+    Every operation leaves one audit record in the logger `groundwire.vault`, with `operation`, `chunk_id` and `outcome`
+    as attributes. Errors are those of `groundwire.kernel.errors`.
+
+    Args:
+        root: the folder.
+        strict_tokens: refuse new chunks of fewer than 100 tokens.
+        now: tells the time, aware; for tests.
+        lock_timeout_s: how long an operation waits for others on the same folder before it raises DeadlineError.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] = "brain/memory",
+        *,
+        strict_tokens: bool = False,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        lock_timeout_s: float = 30.0,
+    ) -> None:
+        self.root = Path(root)
+        self._chunks, self._index, self._archive = (self.root / name for name in ("chunks", "index", "archive"))
+        self._min_tokens = MIN_TOKENS if strict_tokens else 1
+        self._now = now
+        self._lock_timeout_s = lock_timeout_s
+        self._live, self._archived = _Folder(), _Folder()
+        for folder in (self._chunks, self._index, self._archive):
+            folder.mkdir(parents=True, exist_ok=True)
+            _refuse_link(folder)
+
+    def create_chunk(
+        self,
+        content: str,
+        chunk_type: str,
+        conversation_id: str | None,
+        tokens: int,
+        tags: Sequence[str] = (),
+        confidence: float = 1.0,
+        *,
+        source: str = "interaction",
+    ) -> Chunk:
+        """Store a memory, link it to those it belongs with, and return it.
+
+        Raises:
+            InvalidRequestError: naming every field that breaks a rule.
+        """
+        with self._audited("create") as audit:
+            created = self._now().astimezone(UTC)
+            audit.chunk_id = new_chunk_id(created)
+            chunk = checked_chunk(
+                {
+                    "id": audit.chunk_id,
+                    "content": content,
+                    "tokens": tokens,
+                    "type": chunk_type,
+                    "metadata": {
+                        "created": created,
+                        "conversation_id": conversation_id,
+                        "source": source,
+                        "confidence": confidence,
+                    },
+                    "tags": list(tags),
+                }
+            )
+            self._check_tokens(chunk)
+            if any(self._path(chunk.id, folder).exists() for folder in (self._month(chunk.id), self._archive)):
+                raise AlreadyExistsError(f"chunk {chunk.id!r} exists; try again", chunk_id=chunk.id)
+            return self._settle(chunk)
+
+    def get_chunk(self, chunk_id: str) -> Chunk | None:
+        """Return a memory and count the access; None if there is none, or its file cannot be read.
+
+        Raises:
+            InvalidRequestError: the id has another form than that of chunks; no file has been touched.
+        """
+        with self._audited("read", chunk_id) as audit:
+            month = self._month(chunk_id)
+            try:
+                chunk = _read_file(month / f"{chunk_id}.json")
+            except FileNotFoundError:
+                audit.outcome = "missing"
+                return None
+            except DataLossError as error:
+                audit.outcome = "corrupt"
+                _log.warning("%r is corrupt: %s", f"{chunk_id}.json", error.message)
+                return None
+            counted = {"access_count": chunk.metadata.access_count + 1, "last_accessed": self._now()}
+            read = chunk.changed(metadata={**chunk.metadata.model_dump(), **counted})
+            self._write(read, month)
+            return read
+
+    def update_chunk(self, chunk_id: str, **fields: Any) -> Chunk:
+        """Change content, tokens, type, tags, conversation_id, source or confidence, and return the new chunk.
+
+        Raises:
+            ChunkNotFoundError: there is none, or it is in the archive.
+            InvalidRequestError: naming every field that breaks a rule, or that cannot be changed.
+        """
+        with self._audited("update", chunk_id):
+            if "chunk_type" in fields:
+                fields["type"] = fields.pop("chunk_type")
+            fixed = [FieldViolation(name, "is not a field to change") for name in fields if name not in _CHANGEABLE]
+            if fixed:
+                raise InvalidRequestError(fixed)
+            before = self._existing(chunk_id)
+            metadata = {name: fields.pop(name) for name in _IN_METADATA if name in fields}
+            if "tags" in fields:
+                fields["tags"] = list(fields["tags"])
+            chunk = before.changed(**fields, metadata={**before.metadata.model_dump(), **metadata})
+            self._check_tokens(chunk)
+            return self._settle(chunk)
+
+    def delete_chunk(self, chunk_id: str, *, permanent: bool = False) -> None:
+        """Move a memory to the archive, or remove it for good from where it is, with all links to it.
+
+        Raises:
+            ChunkNotFoundError: there is none; for good, it is not in the archive either.
+        """
+        with self._audited("delete permanently" if permanent else "delete", chunk_id):
+            live, archived = self._path(chunk_id, self._month(chunk_id)), self._path(chunk_id, self._archive)
+            if not permanent:
+                _move(live, archived, chunk_id)
+            elif not self._remove(live) and not self._remove(archived):
+                raise ChunkNotFoundError(chunk_id)
+            else:
+                self._forget(chunk_id)
+            self._relink(chunk_id)
+            self._write_indexes()
+
+    def restore_chunk(self, chunk_id: str) -> Chunk:
+        """Bring a memory back from the archive.
+
+        Raises:
+            ChunkNotFoundError: the archive does not have it.
+            DataLossError: its file cannot be read; it stays where it is.
+        """
+        with self._audited("restore", chunk_id):
+            archived = self._path(chunk_id, self._archive)
+            try:
+                chunk = _read_file(archived)
+            except FileNotFoundError:
+                raise ChunkNotFoundError(chunk_id) from None
+            _move(archived, self._path(chunk_id, self._month(chunk_id)), chunk_id)
+            return self._settle(chunk)
+
+    def list_chunks(
+        self, conversation_id: str | None = None, tags: Sequence[str] | None = None, *, archived: bool = False
+    ) -> list[Chunk]:
+        """Return the memories of a conversation that have all of the tags, or all memories; oldest first.
+
+        Files that cannot be read are skipped, each with a warning. Listing counts as no access.
+        """
+        with self._audited("list"):
+            chunks = self._read_archive() if archived else self._read_live()
+            return sorted(
+                (
+                    chunk
+                    for chunk in chunks.values()
+                    if (conversation_id is None or chunk.metadata.conversation_id == conversation_id)
+                    and set(tags or ()) <= set(chunk.tags)
+                ),
+                key=lambda chunk: (chunk.metadata.created, chunk.id),
+            )
+
+    def add_link(self, chunk_id: str, link_type: str, target_id: str) -> Chunk:
+        """Say that a memory supports or contradicts another; the other types of links are made by themselves.
+
+        Raises:
+            ChunkNotFoundError: one of the two is not there.
+            InvalidRequestError: another type, or a link to itself.
+        """
+        with self._audited("link", chunk_id):
+            _check_manual(link_type)
+            parse_chunk_id(target_id, "target_id")
+            if chunk_id == target_id:
+                raise InvalidRequestError.of("target_id", "must be another chunk than the one that links to it")
+            self._existing(target_id)
+            return self._replace_targets(chunk_id, link_type, target_id, [target_id])
+
+    def remove_link(self, chunk_id: str, link_type: str, target_id: str) -> Chunk:
+        """Take back what `add_link` said; nothing changes where there is no such link.
+
+        Raises:
+            ChunkNotFoundError: the linking chunk is not there.
+            InvalidRequestError: another type.
+        """
+        with self._audited("unlink", chunk_id):
+            _check_manual(link_type)
+            return self._replace_targets(chunk_id, link_type, target_id, [])
+
+    def put_chunks(self, chunks: Iterable[Chunk], *, archived: bool = False) -> None:
+        """Write chunks as they are, over those of the same ids wherever they are; the indexes are written once."""
+        with self._audited("put"):
+            for chunk in chunks:
+                month = self._month(chunk.id)
+                folder, other = (self._archive, month) if archived else (month, self._archive)
+                self._write(chunk, folder)
+                self._remove(self._path(chunk.id, other))
+            self._write_indexes()
+
+    def check(self, *, repair: bool = False) -> VaultReport:
+        """Read every file, compare the indexes with them, and with `repair` write wrong or lost indexes anew."""
+        with self._audited("check"):
+            live, archived = self._read_live(), self._read_archive()
+            wrong = self._write_indexes() if repair else list(self._wrong_indexes())
+            corrupt = {
+                str(path.relative_to(self.root)): reason
+                for folder in (self._live, self._archived)
+                for path, reason in folder.corrupt.items()
+            }
+            return VaultReport(len(live), len(archived), corrupt, wrong, repaired=repair)
+
+    # Files
+
+    def _month(self, chunk_id: str) -> Path:
+        """Return the folder of a live chunk, which its id names (requirement S2-26)."""
+        return self._chunks / parse_chunk_id(chunk_id)[6:13]
+
+    @staticmethod
+    def _path(chunk_id: str, folder: Path) -> Path:
+        return folder / f"{parse_chunk_id(chunk_id)}.json"
+
+    def _existing(self, chunk_id: str) -> Chunk:
+        chunk = self._read_live().get(parse_chunk_id(chunk_id))
+        if chunk is None:
+            raise ChunkNotFoundError(chunk_id)
+        return chunk
+
+    def _read_live(self) -> dict[str, Chunk]:
+        return _read_again(self._live, (folder for folder in self._chunks.iterdir() if not folder.is_symlink()))
+
+    def _read_archive(self) -> dict[str, Chunk]:
+        return _read_again(self._archived, [self._archive])
+
+    def _write(self, chunk: Chunk, folder: Path) -> None:
+        _make_folder(folder)
+        path = self._path(chunk.id, folder)
+        replace_file(path, chunk.to_json())
+        # Two writes within a tick of the file system's clock may look the same.
+        (self._archived if folder == self._archive else self._live).states.pop(path, None)
+
+    @staticmethod
+    def _remove(path: Path) -> bool:
+        """Remove a file for good; tell whether there was one."""
+        _refuse_link(path.parent)
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return False
+        sync(path.parent)
+        return True
+
+    def _settle(self, chunk: Chunk) -> Chunk:
+        """Write a live chunk with all that follows from it, links and indexes, and return it as it is then."""
+        self._write(chunk, self._month(chunk.id))
+        self._relink(chunk.id)
+        self._write_indexes()
+        return self._live.chunks[chunk.id]
+
+    def _replace_targets(self, chunk_id: str, link_type: str, target_id: str, targets: list[str]) -> Chunk:
+        """Put `targets` in the place of a target among the links of one type."""
+        chunk = self._existing(chunk_id)
+        others = [target for target in getattr(chunk.links, link_type) if target != target_id]
+        linked = self._write_links(chunk, **{link_type: others + targets})
+        self._write_indexes()
+        return linked
+
+    def _check_tokens(self, chunk: Chunk) -> None:
+        if not self._min_tokens <= chunk.tokens <= MAX_TOKENS:
+            raise InvalidRequestError.of("tokens", f"must be {self._min_tokens} to {MAX_TOKENS}")
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        # A file of its own for each operation: such locks are between open files, so that threads wait as well.
+        descriptor = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            ends_at = time.monotonic() + self._lock_timeout_s
+            while not _try_lock(descriptor):
+                if time.monotonic() > ends_at:
+                    raise DeadlineError(f"{self.root} was in use for {self._lock_timeout_s:g} s")
+                time.sleep(_LOCK_RETRY_S)
+            yield
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _audited(self, operation: str, chunk_id: str | None = None) -> Iterator["_Audit"]:
+        """Hold the lock, and leave a record of the operation and how it ended (requirement S2-37)."""
+        audit = _Audit(chunk_id or "")
+        try:
+            if chunk_id is not None:
+                parse_chunk_id(chunk_id)  # before any file is touched
+            with self._locked():
+                yield audit
+        except BaseException as error:
+            audit.outcome = getattr(error, "reason", type(error).__name__)
+            raise
+        finally:
+            facts = {"operation": operation, "chunk_id": audit.chunk_id, "outcome": audit.outcome}
+            # As Python writes it: an id that was refused may hold line ends.
+            _log.info("vault %s %r: %s", operation, audit.chunk_id, audit.outcome, extra=facts)
+
+    # Links
+
+    def _relink(self, chunk_id: str) -> None:
+        """Work out the automatic links of a chunk that came, changed or left, and those of others to it.
+
+        Called with the lock held. Of the others it reads all and writes those whose links come out differently.
+        """
+        chunks = self._read_live()
+        memories = {other.id: other.linked_memory() for other in chunks.values()}
+        chunk, related = chunks.get(chunk_id), set[str]()
+        if chunk is not None:
+            best = most_related(memories[chunk_id], memories.values())
+            before = predecessor(memories[chunk_id], memories.values())
+            related = {other.memory_id for other in best}
+            conversation = chunk.metadata.conversation_id
+            self._write_links(
+                chunk,
+                context_of=[conversation] if conversation else [],
+                follows=[before.memory_id] if before else [],
+                related_to=[other.memory_id for other in best],
+            )
+        for other in chunks.values():
+            linked = chunk_id in (*other.links.follows, *other.links.related_to)
+            # Both ways (C18), but only with the best: else a common tag would rewrite every file that has it.
+            if other.id == chunk_id or not (linked or other.id in related or _may_follow(other, chunk)):
+                continue
+            targets = {*other.links.related_to, *({chunk_id} if other.id in related else ())}
+            if other.id not in related:
+                targets.discard(chunk_id)
+            best = most_related(memories[other.id], [memories[target] for target in targets if target in memories])
+            before = predecessor(memories[other.id], memories.values())
+            self._write_links(
+                other,
+                follows=[before.memory_id] if before else [],
+                related_to=[target.memory_id for target in best],
+            )
+
+    def _write_links(self, chunk: Chunk, **targets: list[str]) -> Chunk:
+        linked = chunk.changed(links={**chunk.links.model_dump(), **targets})
+        if linked != chunk:
+            self._write(linked, self._month(chunk.id))
+        return linked
+
+    def _forget(self, chunk_id: str) -> None:
+        """Remove the links to a chunk that is gone for good, also from chunks in the archive."""
+        archived = self._read_archive()
+        for other in (*self._read_live().values(), *archived.values()):
+            held = other.links.model_dump()
+            left = {kind: [target for target in targets if target != chunk_id] for kind, targets in held.items()}
+            if left != held:
+                folder = self._archive if other.id in archived else self._month(other.id)
+                self._write(other.changed(links=left), folder)
+
+    # Indexes
+
+    def _indexes(self) -> dict[str, str]:
+        """Return what the three files must say, by their names, from the live chunks as they were read last."""
+        chunks = [self._live.chunks[chunk_id] for chunk_id in sorted(self._live.chunks)]
+        by_tag: dict[str, list[str]] = defaultdict(list)
+        for chunk in chunks:
+            for tag in chunk.tags:
+                by_tag[tag].append(chunk.id)
+        facts = {
+            chunk.id: {
+                "type": chunk.type,
+                "created": chunk.to_fields()["metadata"]["created"],
+                "conversation_id": chunk.metadata.conversation_id,
+                "source": chunk.metadata.source,
+                "confidence": chunk.metadata.confidence,
+                "tokens": chunk.tokens,
+            }
+            for chunk in chunks
+        }
+        contents: dict[str, Any] = {
+            "metadata_index.json": {"schema_version": SCHEMA_VERSION, "chunks": facts},
+            "tag_index.json": dict(sorted(by_tag.items())),
+            "link_graph.json": {chunk.id: chunk.links.model_dump() for chunk in chunks},
+        }
+        return {name: json.dumps(content, indent=2, ensure_ascii=False) + "\n" for name, content in contents.items()}
+
+    def _write_indexes(self) -> list[str]:
+        """Make the three files say what the chunk files do; return the names of those that did not."""
+        self._read_live()
+        wrong = self._wrong_indexes()
+        for name, content in wrong.items():
+            replace_file(self._index / name, content)
+        return list(wrong)
+
+    def _wrong_indexes(self) -> dict[str, str]:
+        return {name: content for name, content in self._indexes().items() if _text_of(self._index / name) != content}
+
+
+@dataclass(slots=True)
+class _Audit:
+    """What the audit record of an operation says at its end."""
+
+    chunk_id: str
+    outcome: str = "ok"
+
+
+def _may_follow(other: Chunk, chunk: Chunk | None) -> bool:
+    if chunk is None or other.metadata.conversation_id is None:
+        return False
+    if other.metadata.conversation_id != chunk.metadata.conversation_id:
+        return False
+    return timedelta() <= other.metadata.created - chunk.metadata.created <= FOLLOWS_WINDOW
+
+
+def _check_manual(link_type: str) -> None:
+    if link_type not in MANUAL_LINK_TYPES:
+        raise InvalidRequestError.of("link_type", f"must be one of {', '.join(MANUAL_LINK_TYPES)}, not {link_type!r}")
+
+
+def _read_again(folder: _Folder, paths: Iterable[Path]) -> dict[str, Chunk]:
+    """Read the files that are new or have changed since the last time, and forget those that are gone."""
+    states = {path: _state(path) for place in paths for path in place.glob("chunk-*.json")}
+    for path in folder.states.keys() - states.keys():
+        folder.chunks.pop(path.stem, None)
+        folder.corrupt.pop(path, None)
+    for path, state in states.items():
+        if folder.states.get(path) == state:
+            continue
+        folder.chunks.pop(path.stem, None)
+        folder.corrupt.pop(path, None)
+        try:
+            folder.chunks[path.stem] = _read_file(path)
+        except DataLossError as error:
+            folder.corrupt[path] = error.message
+            _log.warning("%r is corrupt and is skipped: %s", path.name, error.message)
+    folder.states = states
+    return folder.chunks
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    found = path.lstat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _read_file(path: Path) -> Chunk:
+    """Return the chunk of a file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        DataLossError: it is no chunk file, or not of this name and in this folder.
+    """
+    try:
+        _refuse_link(path.parent)
+        chunk = Chunk.of_json(_bytes_of(path))
+    except InvalidRequestError as error:
+        raise DataLossError(error.message, what="chunk file") from error
+    if chunk.id != path.stem or path.parent.name not in {chunk.id[6:13], "archive"}:
+        raise DataLossError(f"it is of chunk {chunk.id}", what="chunk file")
+    return chunk
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Return what a plain file holds, without waiting for what is none.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        DataLossError: it cannot be read, or is a link, a folder or the like.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise DataLossError("it is no plain file", what="chunk file")
+            return file.read()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise DataLossError(f"it cannot be read: {error.strerror}", what="chunk file") from error
+
+
+def _text_of(path: Path) -> str | None:
+    try:
+        return _bytes_of(path).decode()
+    except (FileNotFoundError, DataLossError, UnicodeDecodeError):
+        return None
+
+
+def _refuse_link(folder: Path) -> None:
+    """Raise DataLossError for a folder that is a symbolic link: what it points at is no part of the vault."""
+    if folder.is_symlink():
+        raise DataLossError(f"{folder.name} is a symbolic link", what="vault folder")
+
+
+def _move(source: Path, target: Path, chunk_id: str) -> None:
+    """Move a file between live and archive, durably.
+
+    Raises:
+        ChunkNotFoundError: there is no such file.
+    """
+    _refuse_link(source.parent)
+    _make_folder(target.parent)
+    try:
+        source.rename(target)
+    except FileNotFoundError:
+        raise ChunkNotFoundError(chunk_id) from None
+    sync(target.parent)
+    sync(source.parent)
+
+
+def _make_folder(folder: Path) -> None:
+    _refuse_link(folder)
+    if not folder.exists():
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
