@@ -33,7 +33,11 @@ def whole() -> settings_pb.CollectionSettings:
             window_size=3,
         ),
         retrieval=settings_pb.RetrievalDefaults(
-            mode=search_mode_pb2.SEARCH_MODE_LEXICAL, top_k=7, min_relevance=0.25, dense_weight=0.5
+            mode=search_mode_pb2.SEARCH_MODE_LEXICAL,
+            top_k=7,
+            min_relevance=0.25,
+            dense_weight=0.5,
+            memory=settings_pb.MemoryWeights(similarity=0.7, importance=0.2, recency=0.4, half_life_days=7.5),
         ),
         limits=settings_pb.CollectionLimits(max_query_chars=100, max_document_bytes=5000, require_url=True),
         approved_source_prefixes=["https://a.example/", "https://b.example/docs/"],

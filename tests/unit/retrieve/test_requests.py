@@ -129,7 +129,7 @@ def test_unknown_modes_and_orders_are_refused() -> None:
 
 def test_every_option_of_the_contract_is_used() -> None:
     used = {"top_k", "min_relevance", "filter", "mode", "order_by", "dense_weight", "collapse_duplicates"}
-    used |= {"query_types", "exact", "snapshot", "explain", "diversity", "rerank"}
+    used |= {"query_types", "exact", "snapshot", "explain", "diversity", "rerank", "ranking"}
     used |= {"self_query", "strategy", "include_flat_view", "consistency_token", "view", "include_report"}
     assert {field.name for field in RetrievalOptions.DESCRIPTOR.fields} == used
 

@@ -39,6 +39,7 @@ from groundwire.kernel.collection import (
     DuplicateChunkPolicy,
     FieldDescription,
     FieldType,
+    MemoryWeights,
     ProfileName,
     RetrievalDefaults,
     SearchMode,
@@ -174,7 +175,8 @@ def to_collection(row: RowMapping) -> Collection:
 
 
 def _to_settings(stored: Mapping[str, Any]) -> CollectionSettings:
-    retrieval = stored["retrieval"]
+    # Collections of 0.1.0 have no weights of memories.
+    retrieval = {**stored["retrieval"], "memory": MemoryWeights(**stored["retrieval"].get("memory", {}))}
     return CollectionSettings(
         chunking=to_chunking(stored["chunking"]),
         retrieval=RetrievalDefaults(**{**retrieval, "mode": SearchMode(retrieval["mode"])}),

@@ -19,6 +19,7 @@ from groundwire.catalog.rows import (
     DOCUMENT_KEY_AT,
     IS_INDEXED,
     GenerationState,
+    loaded_values,
     select_chunks_then,
     to_collection,
     to_stored_chunk,
@@ -27,7 +28,7 @@ from groundwire.catalog.rows import (
     visible_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
-from groundwire.catalog.sqlite import among, array_of, driver_rows, read_array
+from groundwire.catalog.sqlite import among, array_of, decode_json, driver_rows, read_array
 from groundwire.catalog.vectors import vectors_of
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
@@ -36,7 +37,7 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
-from groundwire.kernel.filters import FieldKind, Filter
+from groundwire.kernel.filters import FieldKind, Filter, Payload
 from groundwire.kernel.stored_chunk import StoredChunk
 
 RememberedT = TypeVar("RememberedT")
@@ -362,6 +363,15 @@ class SearchView:
                     weight = _FACTS_BYTES + of_texts + bytes_of(each.hierarchy_path)
                     self._figures.facts.put(key, each, weight)
         return facts
+
+    def payloads(self, numbers: Sequence[int]) -> Mapping[int, Payload]:
+        """Return the filter keys of chunks that this view has seen, as they are now."""
+        with self._read() as read:
+            statement = select(chunks.c.chunk_number, chunks.c.payload).where(
+                among(chunks.c.chunk_number, map(int, numbers))
+            )
+            rows = read.connection.execute(statement)
+            return {number: loaded_values(decode_json(payload)) for number, payload in rows}
 
     def chunks(self, numbers: Sequence[int], where: Filter | None = None) -> Mapping[int, StoredChunk]:
         """Return those of the chunks that are visible, by number, in the order given.

@@ -108,6 +108,19 @@ class ChunkingPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryWeights:
+    """How much similarity, importance and recency count where memories are ranked, each in [0, 10] (requirement C10).
+
+    The bonus for recency halves every `half_life_days`, in [0.01, 36500].
+    """
+
+    similarity: float = 0.5
+    importance: float = 0.5
+    recency: float = 0.1
+    half_life_days: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
 class RetrievalDefaults:
     """What a search uses when the request does not say.
 
@@ -118,6 +131,7 @@ class RetrievalDefaults:
     top_k: int
     min_relevance: float
     dense_weight: float
+    memory: MemoryWeights = MemoryWeights()
 
 
 @dataclass(frozen=True, slots=True)

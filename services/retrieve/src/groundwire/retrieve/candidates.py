@@ -20,6 +20,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DeadlineError, UnavailableError
+from groundwire.kernel.filters import Payload
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.filters import FilterMatches
 from groundwire.retrieve.fusion import Floats, Numbers
@@ -298,6 +299,10 @@ class CandidateSearch:
         if self._view.has_lost_history and len(stored) < len(numbers) and not self._is_last:
             raise ChangedMeanwhileError
         return stored
+
+    def payloads(self, numbers: Sequence[int]) -> Mapping[int, Payload]:
+        """Return the filter keys of those of the chunks that are visible."""
+        return self._view.payloads(numbers)
 
     def _matching(self, depth: int) -> WordMatches:
         """Return the best `depth` chunks that have the words and may be returned, or all."""

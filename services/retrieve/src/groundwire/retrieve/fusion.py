@@ -52,7 +52,11 @@ class Scores:
 
     def raised(self, relevance: Floats) -> "Scores":
         """Return the candidates with another relevance, best first."""
-        return replace(self, relevance=relevance).ordered()
+        return self.with_relevance(relevance).ordered()
+
+    def with_relevance(self, relevance: Floats) -> "Scores":
+        """Return the candidates with another relevance, in the same order."""
+        return replace(self, relevance=relevance)
 
     def take(self, at: NDArray[np.intp] | NDArray[np.bool_]) -> "Scores":
         """Return the candidates at these places."""

@@ -38,7 +38,8 @@ from groundwire.retrieve.candidates import (
 )
 from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.filters import FilterCache, FilterMatches, unit_rows
-from groundwire.retrieve.fusion import Scores, fuse
+from groundwire.retrieve.fusion import Floats, Scores, fuse
+from groundwire.retrieve.memory_ranking import MemoryScore, rank_memories
 from groundwire.retrieve.queries import (
     CONTEXT_SHARE,
     applied_type,
@@ -63,6 +64,7 @@ from groundwire.retrieve.search_types import (
     Evidence,
     Fate,
     PreparedVector,
+    Ranking,
     ResultOrder,
     SearchCounts,
     SearchHit,
@@ -87,6 +89,8 @@ _LOST = "the engine has lost the index of this collection; `groundwire fsck --re
 _LOOKED_AT_PER_RESULT = 3
 _LOOKED_AT_AT_LEAST = 16
 _LOOKED_AT_FOR_DIVERSITY = 50
+_LOOKED_AT_AS_MEMORIES = 50
+"""An important memory is found among so many of the most relevant ones."""
 _SPARE = 2
 """Candidates looked at beyond the results, for those that repeat others."""
 _EXPLAINED = 100
@@ -173,6 +177,15 @@ class _Ranked:
     facts: Mapping[int, ChunkFacts]
     eligible: Eligible
     stale: int
+    memory: Mapping[int, MemoryScore]
+
+    def tested(self) -> Floats:
+        """Return of each candidate what `min_relevance` tests: its relevance before importance and recency count."""
+        if not self.memory:
+            return self.scores.relevance
+        similarity = self.scores.relevance.copy()
+        similarity[: len(self.memory)] = [each.similarity for each in self.memory.values()]
+        return similarity
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +380,8 @@ class Search:
             strategy=strategy_of(applied, request.query),
             approved_prefixes=(self.tuning.approved_prefixes, collection.settings.approved_source_prefixes),
             diversity=request.diversity,
+            ranking=request.ranking,
+            asked=request.asked or self.clock.now(),
             reranks=self.reranker is not None and request.rerank is not False,
         )
 
@@ -454,34 +469,38 @@ class Search:
             scores = fuse(candidates.numbers, candidates.similarities, candidates.lexical(), plan.dense_weight)
             window = self._window(plan)
             # Where chunks do not change one another's rank, few more than the results are looked at first.
-            is_plain = neighbour_share(plan.rules, plan.strategy) == 0.0 and plan.diversity == 0.0 and not plan.reranks
+            is_plain = (
+                neighbour_share(plan.rules, plan.strategy) == 0.0
+                and plan.diversity == 0.0
+                and not plan.reranks
+                and plan.ranking is Ranking.RELEVANCE
+            )
             for count in sorted({plan.top_k + _SPARE, window} if is_plain else {window}):
                 looked_at = min(count, len(scores))
                 facts = pool.facts(scores.numbers[:count], whole=count < window)
                 if len(facts) < looked_at:
                     break  # one is not visible, so more may not be
-                top = self._ordered(scores.take(np.arange(looked_at)), facts, plan, pool, request.query, budget)
+                top, memory = self._ordered(scores.take(np.arange(looked_at)), facts, plan, pool, request.query, budget)
                 chosen = eligible(
                     [facts[number] for number in top.numbers.tolist()],
                     plan.approved_prefixes,
                     collapse=request.collapse_duplicates,
                 )
                 if len(chosen.places) >= plan.top_k or (candidates.exhausted and looked_at == len(scores)):
-                    return _Ranked(
-                        top.before(scores.take(np.arange(looked_at, len(scores)))), candidates, facts, chosen, 0
-                    )
+                    every = top.before(scores.take(np.arange(looked_at, len(scores))))
+                    return _Ranked(every, candidates, facts, chosen, 0, memory)
         depth = plan.depth
         while True:
             candidates, facts, stale = pool.visible(plan.vector, depth, budget)
             scores = fuse(candidates.numbers, candidates.similarities, candidates.lexical(), plan.dense_weight)
-            scores = self._ordered(scores, facts, plan, pool, request.query, budget)
+            scores, memory = self._ordered(scores, facts, plan, pool, request.query, budget)
             chosen = eligible(
                 [facts[number] for number in scores.numbers.tolist()],
                 plan.approved_prefixes,
                 collapse=request.collapse_duplicates,
             )
             if candidates.exhausted or len(chosen.places) >= plan.top_k:
-                return _Ranked(scores, candidates, facts, chosen, stale)
+                return _Ranked(scores, candidates, facts, chosen, stale, memory)
             depth *= 2
 
     def _ordered(
@@ -492,28 +511,30 @@ class Search:
         pool: CandidateSearch,
         query: str,
         budget: Budget,
-    ) -> Scores:
-        """Return the scores in the order after all adjustments and the reranker."""
+    ) -> tuple[Scores, Mapping[int, MemoryScore]]:
+        """Return the scores in the order after all adjustments, the reranker and the ranking of memories."""
         of_scores = [facts[number] for number in scores.numbers.tolist()]
-        adjusted = adjust(scores, of_scores, plan.rules, plan.strategy, self._window(plan), plan.approved_prefixes)
-        if not plan.reranks or self.reranker is None:
-            return adjusted
-        started = time.perf_counter()
-        best = adjusted.numbers[: self.tuning.rerank_depth].tolist()
-        texts = pool.chunks(best)
-        passages = [texts[number].chunk.content for number in best if number in texts]
-        judged = adjusted
-        if len(passages) == len(best):  # else something changed just now, and the order of before is as good
-            judged = rerank(self.reranker, self.tuning.rerank_weight, query, adjusted, passages, budget)
-        elapsed = time.perf_counter() - started
-        pool.stages[StageKind.RERANK] = StageTrace(StageKind.RERANK, len(best), elapsed)
-        return judged
+        ordered = adjust(scores, of_scores, plan.rules, plan.strategy, self._window(plan), plan.approved_prefixes)
+        if plan.reranks and self.reranker is not None:
+            started = time.perf_counter()
+            best = ordered.numbers[: self.tuning.rerank_depth].tolist()
+            texts = pool.chunks(best)
+            passages = [texts[number].chunk.content for number in best if number in texts]
+            if len(passages) == len(best):  # else something changed just now, and the order of before is as good
+                ordered = rerank(self.reranker, self.tuning.rerank_weight, query, ordered, passages, budget)
+            elapsed = time.perf_counter() - started
+            pool.stages[StageKind.RERANK] = StageTrace(StageKind.RERANK, len(best), elapsed)
+        if plan.ranking is Ranking.RELEVANCE:
+            return ordered, {}
+        weights = plan.collection.settings.retrieval.memory
+        return rank_memories(ordered, pool.payloads(ordered.numbers.tolist()), weights, plan.asked)
 
     def _window(self, plan: SearchPlan) -> int:
         """Return how many of the best candidates are looked at as chunks, not only as scores."""
         judged = self.tuning.rerank_depth if plan.reranks else 0
         diverse = _LOOKED_AT_FOR_DIVERSITY if plan.diversity > 0.0 else 0
-        return max(_LOOKED_AT_AT_LEAST, _LOOKED_AT_PER_RESULT * plan.top_k, judged, diverse)
+        remembered = _LOOKED_AT_AS_MEMORIES if plan.ranking is Ranking.MEMORY else 0
+        return max(_LOOKED_AT_AT_LEAST, _LOOKED_AT_PER_RESULT * plan.top_k, judged, diverse, remembered)
 
     def _evidence(
         self,
@@ -525,7 +546,7 @@ class Search:
         embedded: PreparedVector | None,
         view: SearchView,
     ) -> Evidence:
-        candidates, places = ranked.candidates, ranked.eligible.places
+        candidates = ranked.candidates
         stages = {
             **pool.stages,
             StageKind.EMBED: StageTrace(StageKind.EMBED, 1, embedded.elapsed_s if embedded else 0.0),
@@ -537,7 +558,7 @@ class Search:
         listed = [*returned, *islice(others, max(0, _EXPLAINED - len(returned)))][:_EXPLAINED]
         similarities, matches = candidates.similarities, candidates.matches
         compared = similarities is not None and len(similarities) > 0
-        chosen = {int(ranked.scores.numbers[places[each.place]]): each for each in selected}
+        chosen = {int(ranked.scores.numbers[each.place]): each for each in selected}
         return Evidence(
             scores=ranked.scores,
             listed=tuple(listed),
@@ -556,6 +577,7 @@ class Search:
             frequencies=pool.words.frequencies if pool.words else {},
             rerank_weight=self.tuning.rerank_weight if plan.reranks else 0.0,
             engine=self.engine,
+            memory=ranked.memory,
         )
 
 
@@ -577,32 +599,36 @@ def _resolved(where: Filter | None, view: SearchView) -> Filter | None:
 
 
 def _selected(plan: SearchPlan, ranked: _Ranked, view: SearchView) -> list[Selected]:
-    """Select among the eligible candidates that are relevant enough; places are those in the list of the eligible."""
-    places = ranked.eligible.places
-    relevances = ranked.scores.relevance[np.array(places, dtype=np.intp)]
-    passed = relevances[relevances >= plan.min_relevance].tolist()  # they fall, so these come first
-    numbers = ranked.scores.numbers[np.array(places[: len(passed)], dtype=np.intp)].tolist()
+    """Select among the eligible candidates that are relevant enough; places are those among all candidates."""
+    tested = ranked.tested()
+    places = [place for place in ranked.eligible.places if tested[place] >= plan.min_relevance]
+    passed = ranked.scores.relevance[np.array(places, dtype=np.intp)].tolist()
+    numbers = ranked.scores.numbers[np.array(places, dtype=np.intp)].tolist()
     near: dict[int, Vectors] = {}
     if plan.diversity > 0.0 and len(passed) > plan.top_k:
         stored, rows = view.vectors(numbers)
         near = dict(zip(stored.tolist(), unit_rows(rows), strict=True))
     chapters = [ranked.facts[number].chapter_key for number in numbers]
     vectors = [near.get(number) for number in numbers]
-    return select(passed, chapters, plan.top_k, plan.rules.spread, plan.diversity, vectors)
+    selected = select(passed, chapters, plan.top_k, plan.rules.spread, plan.diversity, vectors)
+    return [replace(each, place=places[each.place]) for each in selected]
 
 
 def _hydrated(
     ranked: _Ranked, selected: Sequence[Selected], pool: CandidateSearch, order: ResultOrder
 ) -> tuple[SearchHit, ...]:
     """Read the selected candidates, given best first, and number them in the order asked for."""
-    scores = [ranked.scores.score(ranked.eligible.places[each.place]) for each in selected]
+    scores = [ranked.scores.score(each.place) for each in selected]
     stored = pool.chunks([score.number for score in scores])
     pairs = [(score, stored[score.number]) for score in scores if score.number in stored]
     if order is not ResultOrder.RELEVANCE:
         # The order changes what is shown first, never what is selected.
         newest_first = order is ResultOrder.TIMESTAMP_DESC
         pairs.sort(key=lambda pair: pair[1].ingest_time, reverse=newest_first)
-    return tuple(SearchHit(rank, score, chunk) for rank, (score, chunk) in enumerate(pairs, start=1))
+    return tuple(
+        SearchHit(rank, score, chunk, ranked.memory.get(score.number))
+        for rank, (score, chunk) in enumerate(pairs, start=1)
+    )
 
 
 def _counts(ranked: _Ranked, min_relevance: float) -> SearchCounts:
@@ -611,7 +637,7 @@ def _counts(ranked: _Ranked, min_relevance: float) -> SearchCounts:
         candidates=len(ranked.scores) + ranked.stale,
         stale=ranked.stale,
         duplicates=len(ranked.eligible.repeated),
-        below_threshold=int((ranked.scores.relevance < min_relevance).sum()),
+        below_threshold=int((ranked.tested() < min_relevance).sum()),
         rejected=fates[Fate.SOURCE_REJECTED],
         incomplete=fates[Fate.INCOMPLETE],
     )

@@ -11,6 +11,7 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.query_log import QueryType
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.fusion import Score, Scores
+from groundwire.retrieve.memory_ranking import MemoryScore
 from groundwire.retrieve.queries import QueryStrategy, distinct_words
 from groundwire.retrieve.top_down import ChosenSection
 from groundwire.retrieve.vector_search import VectorPlan
@@ -22,6 +23,13 @@ class ResultOrder(StrEnum):
     RELEVANCE = "relevance"
     TIMESTAMP_DESC = "timestamp_desc"
     TIMESTAMP_ASC = "timestamp_asc"
+
+
+class Ranking(StrEnum):
+    """What results are ranked by."""
+
+    RELEVANCE = "relevance"
+    MEMORY = "memory"
 
 
 class StageKind(StrEnum):
@@ -80,6 +88,7 @@ class SearchRequest:
     own, made beforehand together with others. `query_types` are preferred, most wanted first; empty means all.
     `self_query` asks for a filter derived from the query, asked at `asked` (None: now); `self_query_failed` says that
     there is none because deriving it failed. `top_down` chooses sections first.
+    `ranking` MEMORY lets importance and recency count besides the relevance, which `min_relevance` tests in any case.
     `exact` compares with every vector. `snapshot` is a position to read as of. `diversity` in [0, 1] is the share of
     their similarity to better results that candidates lose. `rerank` asks for the reranker, None leaves it to the
     server.
@@ -95,6 +104,7 @@ class SearchRequest:
     mode: SearchMode | None = None
     dense_weight: float | None = None
     order: ResultOrder = ResultOrder.RELEVANCE
+    ranking: Ranking = Ranking.RELEVANCE
     collapse_duplicates: bool = True
     vector: Vectors | None = None
     prepared: PreparedVector | None = None
@@ -130,7 +140,8 @@ class SearchPlan:
 
     `query_type` is what the query was classified as, `applied_type` the one whose `strategy` applies. `depth` is how
     many candidates the vectors and the words bring each at first. Every list of `approved_prefixes` has to approve a
-    source, an empty one approves all. `reranks` says whether the reranker orders the best.
+    source, an empty one approves all. Memories are as old as they were when the question was `asked`. `reranks` says
+    whether the reranker orders the best.
 
     `vector`, `terms`, `phrases` and `dense_weight` are known once the query has been embedded and its words looked up.
     `vector` stays None when the model did not answer and the words suffice.
@@ -147,8 +158,10 @@ class SearchPlan:
     applied_type: QueryType
     strategy: QueryStrategy
     approved_prefixes: tuple[Sequence[str], ...]
+    asked: datetime
     diversity: float = 0.0
     reranks: bool = False
+    ranking: Ranking = Ranking.RELEVANCE
     vector: Vectors | None = None
     dense_weight: float = 0.0
     terms: tuple[str, ...] = ()
@@ -157,11 +170,12 @@ class SearchPlan:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """One result; `rank` counts from 1."""
+    """One result; `rank` counts from 1. `memory` is there where memories are ranked."""
 
     rank: int
     score: Score
     stored: StoredChunk
+    memory: MemoryScore | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +231,8 @@ class Evidence:
     `lexical_raw` the BM25 scores. `similarity_min` and `similarity_max` are over all candidates. `ranks` has the
     results, `steps` and `penalties` when each was selected and what it lost then, `repeated` which better chunk a
     candidate repeats, `withheld` which must not be returned and why. `stored` has those of the listed that are
-    visible, `frequencies` the number of chunks that contain each term and phrase.
+    visible, `frequencies` the number of chunks that contain each term and phrase, `memory` the components of those that
+    were ranked as memories.
     """
 
     scores: Scores
@@ -237,6 +252,7 @@ class Evidence:
     frequencies: Mapping[str, int]
     rerank_weight: float
     engine: str
+    memory: Mapping[int, MemoryScore]
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,11 +92,12 @@ class Hit(_message.Message):
     LEXICAL_SCORE_FIELD_NUMBER: _builtins.int
     CHUNK_FIELD_NUMBER: _builtins.int
     FLAT_VIEW_FIELD_NUMBER: _builtins.int
+    MEMORY_SCORE_FIELD_NUMBER: _builtins.int
     rank: _builtins.int
     """Place in the result, from 1 without gaps."""
     relevance_score: _builtins.float
     """What results are ordered by and `min_relevance` tests: 0.0 to 1.0, higher is better. Similarity fused with the
-    words' score on the scale of the similarities of this query.
+    words' score on the scale of the similarities of this query, unless `ranking` says otherwise.
     """
     similarity: _builtins.float
     """Cosine similarity of query and chunk, negative ones as 0: 0.0 to 1.0, higher is better."""
@@ -114,6 +115,10 @@ class Hit(_message.Message):
         `chunk_index`, `char_start`, `section_title`, `source_url`. Keys without a value are absent.
         """
 
+    @_builtins.property
+    def memory_score(self) -> Global___MemoryScore:
+        """How the rank came about where `ranking` is `MEMORY`, else unset; `relevance_score` is then its `relevance`."""
+
     def __init__(
         self,
         *,
@@ -123,10 +128,11 @@ class Hit(_message.Message):
         lexical_score: _builtins.float | None = ...,
         chunk: _chunk_pb2.Chunk | None = ...,
         flat_view: _abc.Mapping[_builtins.str, _metadata_value_pb2.MetadataValue] | None = ...,
+        memory_score: Global___MemoryScore | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score", "_similarity", b"_similarity", "chunk", b"chunk", "lexical_score", b"lexical_score", "similarity", b"similarity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score", "_similarity", b"_similarity", "chunk", b"chunk", "lexical_score", b"lexical_score", "memory_score", b"memory_score", "similarity", b"similarity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score", "_similarity", b"_similarity", "chunk", b"chunk", "flat_view", b"flat_view", "lexical_score", b"lexical_score", "rank", b"rank", "relevance_score", b"relevance_score", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score", "_similarity", b"_similarity", "chunk", b"chunk", "flat_view", b"flat_view", "lexical_score", b"lexical_score", "memory_score", b"memory_score", "rank", b"rank", "relevance_score", b"relevance_score", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__lexical_score: _TypeAlias = _typing.Literal["lexical_score"]  # noqa: Y015
     _WhichOneofArgType__lexical_score: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score"]  # noqa: Y015
@@ -138,3 +144,64 @@ class Hit(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__similarity) -> _WhichOneofReturnType__similarity | None: ...
 
 Global___Hit: _TypeAlias = Hit  # noqa: Y015
+
+@_typing.final
+class MemoryScore(_message.Message):
+    """How the rank of a memory came about, with the weights a of the similarity, b of the importance and W of the recency,
+    and the half-life H; 0.5, 0.5, 0.1 and 30 days unless the collection says otherwise.
+
+    raw = a * similarity + influence * (b * importance_share + recency_bonus); relevance = raw / (a + b + W), which keeps
+    the order of `raw` and stays at or below 1. Equal ones are ordered newest first.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIMILARITY_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_SHARE_FIELD_NUMBER: _builtins.int
+    AGE_DAYS_FIELD_NUMBER: _builtins.int
+    RECENCY_BONUS_FIELD_NUMBER: _builtins.int
+    INFLUENCE_FIELD_NUMBER: _builtins.int
+    RAW_FIELD_NUMBER: _builtins.int
+    RELEVANCE_FIELD_NUMBER: _builtins.int
+    similarity: _builtins.float
+    """How well the text fits the query: `relevance_score` of the same search without `MEMORY`, 0.0 to 1.0. By vectors
+    alone that is the cosine similarity, 1 - distance.
+    """
+    importance: _builtins.int
+    """Importance, 1 to 5; 3 for what has none."""
+    importance_share: _builtins.float
+    """`importance` / 5."""
+    age_days: _builtins.float
+    """Days since the memory was made or last updated when the question was asked, 0.0 or more; unset for what is no record."""
+    recency_bonus: _builtins.float
+    """W * 0.5^(age_days / H); 0 for what is no record."""
+    influence: _builtins.float
+    """Share at which importance and recency count: 1 from four fifths of the best similarity of the search, 0 up to
+    half of it, and linear in between. So what fits half as well as the best never gets ahead of it.
+    """
+    raw: _builtins.float
+    """What the rank follows."""
+    relevance: _builtins.float
+    """`raw` on the scale of 0.0 to 1.0."""
+    def __init__(
+        self,
+        *,
+        similarity: _builtins.float = ...,
+        importance: _builtins.int = ...,
+        importance_share: _builtins.float = ...,
+        age_days: _builtins.float | None = ...,
+        recency_bonus: _builtins.float = ...,
+        influence: _builtins.float = ...,
+        raw: _builtins.float = ...,
+        relevance: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_age_days", b"_age_days", "age_days", b"age_days"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_age_days", b"_age_days", "age_days", b"age_days", "importance", b"importance", "importance_share", b"importance_share", "influence", b"influence", "raw", b"raw", "recency_bonus", b"recency_bonus", "relevance", b"relevance", "similarity", b"similarity"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__age_days: _TypeAlias = _typing.Literal["age_days"]  # noqa: Y015
+    _WhichOneofArgType__age_days: _TypeAlias = _typing.Literal["_age_days", b"_age_days"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__age_days) -> _WhichOneofReturnType__age_days | None: ...
+
+Global___MemoryScore: _TypeAlias = MemoryScore  # noqa: Y015

@@ -46,6 +46,7 @@ class RetrievalOptions(_message.Message):
     RERANK_FIELD_NUMBER: _builtins.int
     VIEW_FIELD_NUMBER: _builtins.int
     INCLUDE_REPORT_FIELD_NUMBER: _builtins.int
+    RANKING_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
     """Optional. Most results to return, 1 to 100; unset means the collection's default, which is 10 for
     the general profile and 5 for the others. Otherwise INVALID_ARGUMENT.
@@ -98,6 +99,8 @@ class RetrievalOptions(_message.Message):
     """Optional. How much to return of what was found; unset means `HIT_VIEW_BASIC`."""
     include_report: _builtins.bool
     """Optional. Adds the report to the response; has no effect on questions."""
+    ranking: _search_mode_pb2.Ranking.ValueType
+    """Optional. What results are ranked by; unset means relevance alone."""
     @_builtins.property
     def filter(self) -> _filter_pb2.Filter:
         """Optional. Only chunks that satisfy it are searched; applied before ranking, to vectors and words."""
@@ -130,10 +133,11 @@ class RetrievalOptions(_message.Message):
         rerank: _builtins.bool | None = ...,
         view: _hit_pb2.HitView.ValueType = ...,
         include_report: _builtins.bool = ...,
+        ranking: _search_mode_pb2.Ranking.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "dense_weight", b"dense_weight", "diversity", b"diversity", "filter", b"filter", "min_relevance", b"min_relevance", "rerank", b"rerank", "snapshot", b"snapshot", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "consistency_token", b"consistency_token", "dense_weight", b"dense_weight", "diversity", b"diversity", "exact", b"exact", "explain", b"explain", "filter", b"filter", "include_flat_view", b"include_flat_view", "include_report", b"include_report", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "query_types", b"query_types", "rerank", b"rerank", "self_query", b"self_query", "snapshot", b"snapshot", "strategy", b"strategy", "top_k", b"top_k", "view", b"view"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "consistency_token", b"consistency_token", "dense_weight", b"dense_weight", "diversity", b"diversity", "exact", b"exact", "explain", b"explain", "filter", b"filter", "include_flat_view", b"include_flat_view", "include_report", b"include_report", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "query_types", b"query_types", "ranking", b"ranking", "rerank", b"rerank", "self_query", b"self_query", "snapshot", b"snapshot", "strategy", b"strategy", "top_k", b"top_k", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__collapse_duplicates: _TypeAlias = _typing.Literal["collapse_duplicates"]  # noqa: Y015
     _WhichOneofArgType__collapse_duplicates: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates"]  # noqa: Y015

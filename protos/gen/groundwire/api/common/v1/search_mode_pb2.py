@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*groundwire/api/common/v1/search_mode.proto\x12\x18groundwire.api.common.v1*r\n\nSearchMode\x12\x1b\n\x17SEARCH_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12SEARCH_MODE_HYBRID\x10\x01\x12\x16\n\x12SEARCH_MODE_VECTOR\x10\x02\x12\x17\n\x13SEARCH_MODE_LEXICAL\x10\x03*t\n\x07OrderBy\x12\x18\n\x14ORDER_BY_UNSPECIFIED\x10\x00\x12\x16\n\x12ORDER_BY_RELEVANCE\x10\x01\x12\x1b\n\x17ORDER_BY_TIMESTAMP_DESC\x10\x02\x12\x1a\n\x16ORDER_BY_TIMESTAMP_ASC\x10\x03*x\n\tQueryType\x12\x1a\n\x16QUERY_TYPE_UNSPECIFIED\x10\x00\x12\x19\n\x15QUERY_TYPE_CONCEPTUAL\x10\x01\x12\x16\n\x12QUERY_TYPE_FACTUAL\x10\x02\x12\x1c\n\x18QUERY_TYPE_SECTION_BASED\x10\x03*w\n\x11RetrievalStrategy\x12\"\n\x1eRETRIEVAL_STRATEGY_UNSPECIFIED\x10\x00\x12\x1d\n\x19RETRIEVAL_STRATEGY_DIRECT\x10\x01\x12\x1f\n\x1bRETRIEVAL_STRATEGY_TOP_DOWN\x10\x02\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*groundwire/api/common/v1/search_mode.proto\x12\x18groundwire.api.common.v1*r\n\nSearchMode\x12\x1b\n\x17SEARCH_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12SEARCH_MODE_HYBRID\x10\x01\x12\x16\n\x12SEARCH_MODE_VECTOR\x10\x02\x12\x17\n\x13SEARCH_MODE_LEXICAL\x10\x03*t\n\x07OrderBy\x12\x18\n\x14ORDER_BY_UNSPECIFIED\x10\x00\x12\x16\n\x12ORDER_BY_RELEVANCE\x10\x01\x12\x1b\n\x17ORDER_BY_TIMESTAMP_DESC\x10\x02\x12\x1a\n\x16ORDER_BY_TIMESTAMP_ASC\x10\x03*x\n\tQueryType\x12\x1a\n\x16QUERY_TYPE_UNSPECIFIED\x10\x00\x12\x19\n\x15QUERY_TYPE_CONCEPTUAL\x10\x01\x12\x16\n\x12QUERY_TYPE_FACTUAL\x10\x02\x12\x1c\n\x18QUERY_TYPE_SECTION_BASED\x10\x03*w\n\x11RetrievalStrategy\x12\"\n\x1eRETRIEVAL_STRATEGY_UNSPECIFIED\x10\x00\x12\x1d\n\x19RETRIEVAL_STRATEGY_DIRECT\x10\x01\x12\x1f\n\x1bRETRIEVAL_STRATEGY_TOP_DOWN\x10\x02*M\n\x07Ranking\x12\x17\n\x13RANKING_UNSPECIFIED\x10\x00\x12\x15\n\x11RANKING_RELEVANCE\x10\x01\x12\x12\n\x0eRANKING_MEMORY\x10\x02\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,4 +40,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_QUERYTYPE']._serialized_end=426
   _globals['_RETRIEVALSTRATEGY']._serialized_start=428
   _globals['_RETRIEVALSTRATEGY']._serialized_end=547
+  _globals['_RANKING']._serialized_start=549
+  _globals['_RANKING']._serialized_end=626
 # @@protoc_insertion_point(module_scope)

@@ -123,3 +123,31 @@ RETRIEVAL_STRATEGY_DIRECT: RetrievalStrategy.ValueType  # 1
 RETRIEVAL_STRATEGY_TOP_DOWN: RetrievalStrategy.ValueType  # 2
 """Searches chapter summaries first, then sections of the best, then their chunks."""
 Global___RetrievalStrategy: _TypeAlias = RetrievalStrategy  # noqa: Y015
+
+class _Ranking:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RankingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ranking.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RANKING_UNSPECIFIED: _Ranking.ValueType  # 0
+    """Not given: by relevance."""
+    RANKING_RELEVANCE: _Ranking.ValueType  # 1
+    """By relevance."""
+    RANKING_MEMORY: _Ranking.ValueType  # 2
+    """As memories: relevance, importance and recency, weighted as the collection says; see `MemoryScore`.
+    `min_relevance` tests the relevance before importance and recency count.
+    """
+
+class Ranking(_Ranking, metaclass=_RankingEnumTypeWrapper):
+    """What results are ranked by."""
+
+RANKING_UNSPECIFIED: Ranking.ValueType  # 0
+"""Not given: by relevance."""
+RANKING_RELEVANCE: Ranking.ValueType  # 1
+"""By relevance."""
+RANKING_MEMORY: Ranking.ValueType  # 2
+"""As memories: relevance, importance and recency, weighted as the collection says; see `MemoryScore`.
+`min_relevance` tests the relevance before importance and recency count.
+"""
+Global___Ranking: _TypeAlias = Ranking  # noqa: Y015

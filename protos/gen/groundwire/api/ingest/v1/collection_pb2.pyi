@@ -447,6 +447,7 @@ class RetrievalDefaults(_message.Message):
     TOP_K_FIELD_NUMBER: _builtins.int
     MIN_RELEVANCE_FIELD_NUMBER: _builtins.int
     DENSE_WEIGHT_FIELD_NUMBER: _builtins.int
+    MEMORY_FIELD_NUMBER: _builtins.int
     mode: _search_mode_pb2.SearchMode.ValueType
     """Optional. Which retrievers run."""
     top_k: _builtins.int
@@ -455,6 +456,10 @@ class RetrievalDefaults(_message.Message):
     """Optional. Smallest relevance, 0.0 to 1.0."""
     dense_weight: _builtins.float
     """Optional. Share of the dense retriever in the fusion, 0.0 to 1.0."""
+    @_builtins.property
+    def memory(self) -> Global___MemoryWeights:
+        """Optional. What counts how much where memories are ranked."""
+
     def __init__(
         self,
         *,
@@ -462,10 +467,11 @@ class RetrievalDefaults(_message.Message):
         top_k: _builtins.int | None = ...,
         min_relevance: _builtins.float | None = ...,
         dense_weight: _builtins.float | None = ...,
+        memory: Global___MemoryWeights | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_dense_weight", b"_dense_weight", "_min_relevance", b"_min_relevance", "_top_k", b"_top_k", "dense_weight", b"dense_weight", "min_relevance", b"min_relevance", "top_k", b"top_k"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_dense_weight", b"_dense_weight", "_min_relevance", b"_min_relevance", "_top_k", b"_top_k", "dense_weight", b"dense_weight", "memory", b"memory", "min_relevance", b"min_relevance", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense_weight", b"_dense_weight", "_min_relevance", b"_min_relevance", "_top_k", b"_top_k", "dense_weight", b"dense_weight", "min_relevance", b"min_relevance", "mode", b"mode", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense_weight", b"_dense_weight", "_min_relevance", b"_min_relevance", "_top_k", b"_top_k", "dense_weight", b"dense_weight", "memory", b"memory", "min_relevance", b"min_relevance", "mode", b"mode", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dense_weight: _TypeAlias = _typing.Literal["dense_weight"]  # noqa: Y015
     _WhichOneofArgType__dense_weight: _TypeAlias = _typing.Literal["_dense_weight", b"_dense_weight"]  # noqa: Y015
@@ -481,6 +487,55 @@ class RetrievalDefaults(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__top_k) -> _WhichOneofReturnType__top_k | None: ...
 
 Global___RetrievalDefaults: _TypeAlias = RetrievalDefaults  # noqa: Y015
+
+@_typing.final
+class MemoryWeights(_message.Message):
+    """How much similarity, importance and recency of a memory count where `ranking` is `MEMORY`; see `MemoryScore`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIMILARITY_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
+    RECENCY_FIELD_NUMBER: _builtins.int
+    HALF_LIFE_DAYS_FIELD_NUMBER: _builtins.int
+    similarity: _builtins.float
+    """Optional. Of the similarity, above 0.0 and at most 10.0; unset means 0.5."""
+    importance: _builtins.float
+    """Optional. Of a fifth of the importance, 0.0 to 10.0; unset means 0.5."""
+    recency: _builtins.float
+    """Optional. Of the recency, 0.0 to 10.0; unset means 0.1."""
+    half_life_days: _builtins.float
+    """Optional. Days after which the recency of a memory is half of what it was, 0.01 to 36,500; unset means 30."""
+    def __init__(
+        self,
+        *,
+        similarity: _builtins.float | None = ...,
+        importance: _builtins.float | None = ...,
+        recency: _builtins.float | None = ...,
+        half_life_days: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_half_life_days", b"_half_life_days", "_importance", b"_importance", "_recency", b"_recency", "_similarity", b"_similarity", "half_life_days", b"half_life_days", "importance", b"importance", "recency", b"recency", "similarity", b"similarity"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_half_life_days", b"_half_life_days", "_importance", b"_importance", "_recency", b"_recency", "_similarity", b"_similarity", "half_life_days", b"half_life_days", "importance", b"importance", "recency", b"recency", "similarity", b"similarity"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__half_life_days: _TypeAlias = _typing.Literal["half_life_days"]  # noqa: Y015
+    _WhichOneofArgType__half_life_days: _TypeAlias = _typing.Literal["_half_life_days", b"_half_life_days"]  # noqa: Y015
+    _WhichOneofReturnType__importance: _TypeAlias = _typing.Literal["importance"]  # noqa: Y015
+    _WhichOneofArgType__importance: _TypeAlias = _typing.Literal["_importance", b"_importance"]  # noqa: Y015
+    _WhichOneofReturnType__recency: _TypeAlias = _typing.Literal["recency"]  # noqa: Y015
+    _WhichOneofArgType__recency: _TypeAlias = _typing.Literal["_recency", b"_recency"]  # noqa: Y015
+    _WhichOneofReturnType__similarity: _TypeAlias = _typing.Literal["similarity"]  # noqa: Y015
+    _WhichOneofArgType__similarity: _TypeAlias = _typing.Literal["_similarity", b"_similarity"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__half_life_days) -> _WhichOneofReturnType__half_life_days | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__importance) -> _WhichOneofReturnType__importance | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__recency) -> _WhichOneofReturnType__recency | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__similarity) -> _WhichOneofReturnType__similarity | None: ...
+
+Global___MemoryWeights: _TypeAlias = MemoryWeights  # noqa: Y015
 
 @_typing.final
 class CollectionLimits(_message.Message):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 
 from google.protobuf.descriptor import Descriptor
@@ -28,6 +28,7 @@ from groundwire.kernel.collection import (
     DuplicateChunkPolicy,
     FieldDescription,
     FieldType,
+    MemoryWeights,
     ProfileName,
     RetrievalDefaults,
     SearchMode,
@@ -59,6 +60,7 @@ _PROFILE_MODELS = {
 }
 """Dimensions of the models of the source designs (C01); other profiles take the server's default."""
 _BOOK_DENSE_WEIGHT_OF_0_1_0 = 0.7
+_MAX_WEIGHT = 10.0
 _WHOLE = frozenset({"*", "settings"})
 _GROUPS = frozenset({"chunking", "retrieval", "limits"})
 
@@ -165,6 +167,7 @@ def to_settings_message(settings: CollectionSettings) -> pb.CollectionSettings:
             top_k=retrieval.top_k,
             min_relevance=retrieval.min_relevance,
             dense_weight=retrieval.dense_weight,
+            memory=pb.MemoryWeights(**asdict(retrieval.memory)),
         ),
         limits=pb.CollectionLimits(
             max_query_chars=limits.max_query_chars,
@@ -258,6 +261,7 @@ def _parse_retrieval(message: pb.RetrievalDefaults, profile: RetrievalDefaults) 
         top_k=message.top_k if message.HasField("top_k") else profile.top_k,
         min_relevance=message.min_relevance if message.HasField("min_relevance") else profile.min_relevance,
         dense_weight=message.dense_weight if message.HasField("dense_weight") else profile.dense_weight,
+        memory=_parse_memory_weights(message.memory, profile.memory),
     )
     rules = {
         f"top_k must be 1 to {_MAX_TOP_K}": 1 <= defaults.top_k <= _MAX_TOP_K,
@@ -266,6 +270,20 @@ def _parse_retrieval(message: pb.RetrievalDefaults, profile: RetrievalDefaults) 
     }
     refuse_broken("settings.retrieval.", rules)
     return defaults
+
+
+def _parse_memory_weights(message: pb.MemoryWeights, profile: MemoryWeights) -> MemoryWeights:
+    given = {field.name: value for field, value in message.ListFields()}
+    weights = replace(profile, **given)
+    weight = f"must be 0.0 to {_MAX_WEIGHT}"
+    rules = {
+        f"similarity must be above 0.0 and at most {_MAX_WEIGHT}": 0.0 < weights.similarity <= _MAX_WEIGHT,
+        f"importance {weight}": 0.0 <= weights.importance <= _MAX_WEIGHT,
+        f"recency {weight}": 0.0 <= weights.recency <= _MAX_WEIGHT,
+        "half_life_days must be 0.01 to 36500": 0.01 <= weights.half_life_days <= 36_500,  # noqa: PLR2004 - said
+    }
+    refuse_broken("settings.retrieval.memory.", rules)
+    return weights
 
 
 def _parse_field_descriptions(messages: Sequence[pb.FieldDescription]) -> tuple[FieldDescription, ...]:

@@ -1,6 +1,7 @@
 """Tell how a ranking came about, by what the steps of a search left behind; its arithmetic gives the order again."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from groundwire.api.common.v1 import explain_plan_pb2 as pb
 from groundwire.kernel.collection import SearchMode
@@ -86,6 +87,22 @@ class _Scores:
         self._lowest, self._highest = min(judged, default=0.0), max(judged, default=0.0)
 
     def of(self, score: Score) -> pb.ScoreNode:
+        memory = self._evidence.memory.get(score.number)
+        if memory is None:
+            return self._relevance(score)
+        similarity = self._relevance(replace(score, relevance=memory.similarity))
+        weights = self._plan.collection.settings.retrieval.memory
+        total = weights.similarity + weights.importance + weights.recency
+        similarity.weight = weights.similarity / total
+        importance = weights.importance * memory.influence / total
+        children = [
+            similarity,
+            pb.ScoreNode(name="importance_share", value=memory.importance_share, weight=importance),
+            pb.ScoreNode(name="recency_bonus", value=memory.recency_bonus, weight=memory.influence / total),
+        ]
+        return pb.ScoreNode(name="relevance", value=score.relevance, children=children)
+
+    def _relevance(self, score: Score) -> pb.ScoreNode:
         if score.ranked is None:
             return pb.ScoreNode(name="relevance", value=score.relevance, children=self._ranked(score))
         weight, span = self._evidence.rerank_weight, self._highest - self._lowest
@@ -157,7 +174,9 @@ def _fate(score: Score, evidence: Evidence, min_relevance: float) -> Fate:
         return evidence.withheld[number]
     if number in evidence.repeated:
         return Fate.DUPLICATE
-    return Fate.BELOW_THRESHOLD if score.relevance < min_relevance else Fate.BEYOND_TOP_K
+    memory = evidence.memory.get(number)
+    tested = score.relevance if memory is None else memory.similarity
+    return Fate.BELOW_THRESHOLD if tested < min_relevance else Fate.BEYOND_TOP_K
 
 
 def _place(stored: StoredChunk) -> str:

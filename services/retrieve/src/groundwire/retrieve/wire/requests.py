@@ -18,7 +18,7 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.expansion import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
-from groundwire.retrieve.search_types import ResultOrder, SearchRequest
+from groundwire.retrieve.search_types import Ranking, ResultOrder, SearchRequest
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.value_messages import parse_timestamp
 
@@ -33,6 +33,11 @@ ORDERS = {
     search_mode_pb2.ORDER_BY_RELEVANCE: ResultOrder.RELEVANCE,
     search_mode_pb2.ORDER_BY_TIMESTAMP_DESC: ResultOrder.TIMESTAMP_DESC,
     search_mode_pb2.ORDER_BY_TIMESTAMP_ASC: ResultOrder.TIMESTAMP_ASC,
+}
+RANKINGS = {
+    search_mode_pb2.RANKING_UNSPECIFIED: Ranking.RELEVANCE,
+    search_mode_pb2.RANKING_RELEVANCE: Ranking.RELEVANCE,
+    search_mode_pb2.RANKING_MEMORY: Ranking.MEMORY,
 }
 QUERY_TYPES = {
     search_mode_pb2.QUERY_TYPE_CONCEPTUAL: QueryType.CONCEPTUAL,
@@ -96,6 +101,7 @@ def _to_request(message: pb.RetrieveRequest, tenant: str, where: Filter | None) 
         mode=MODES[options.mode],
         dense_weight=options.dense_weight if options.HasField("dense_weight") else None,
         order=ORDERS[options.order_by],
+        ranking=RANKINGS[options.ranking],
         collapse_duplicates=options.collapse_duplicates if options.HasField("collapse_duplicates") else True,
         vector=_vector(message),
         query_types=tuple(QUERY_TYPES[kind] for kind in options.query_types),
@@ -153,6 +159,8 @@ def _check_options(options: RetrievalOptions, max_top_k: int) -> list[FieldViola
         violations.append(FieldViolation("options.snapshot", "must be below 2^63"))
     if options.mode not in MODES:
         violations.append(FieldViolation("options.mode", f"unknown value {options.mode}"))
+    if options.ranking not in RANKINGS:
+        violations.append(FieldViolation("options.ranking", f"unknown value {options.ranking}"))
     if options.order_by not in ORDERS:
         violations.append(FieldViolation("options.order_by", f"unknown value {options.order_by}"))
     if options.view not in HitView.values():

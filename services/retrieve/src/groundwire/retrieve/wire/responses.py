@@ -1,10 +1,11 @@
 """Turn the result of a search into the messages of the contract."""
 
+import math
 from datetime import datetime
 from typing import Final
 
 from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
-from groundwire.api.common.v1.hit_pb2 import Hit, HitView
+from groundwire.api.common.v1.hit_pb2 import Hit, HitView, MemoryScore
 from groundwire.api.retrieve.v1 import retrieve_report_pb2 as report_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
@@ -132,12 +133,17 @@ def _asked(request: pb.RetrieveRequest, received: datetime) -> datetime:
 
 
 def _to_hit(hit: SearchHit, mode: SearchMode, view: "HitView.ValueType") -> Hit:
+    memory = None
+    if hit.memory is not None:
+        values = {name: getattr(hit.memory, name) for name in MemoryScore.DESCRIPTOR.fields_by_name}
+        memory = MemoryScore(**{name: value for name, value in values.items() if math.isfinite(value)})
     return Hit(
         rank=hit.rank,
         relevance_score=hit.score.relevance,
         similarity=hit.score.similarity,
         lexical_score=None if mode is SearchMode.VECTOR else hit.score.lexical,
         chunk=chunk_in_view(hit.stored, view),
+        memory_score=memory,
     )
 
 

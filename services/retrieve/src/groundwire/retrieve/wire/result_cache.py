@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.database import Database
 from groundwire.catalog.search_view import SearchViews
@@ -140,7 +141,9 @@ def _key(tenant: str, request: pb.RetrieveRequest) -> tuple[str, bytes]:
 def _is_repeatable(request: pb.RetrieveRequest) -> bool:
     """Tell whether only changes of the collection can change the response.
 
-    Derived filters mean days of the calendar, snapshots expire, explanations tell times, and tokens are waited for.
+    Derived filters mean days of the calendar, memories grow old, snapshots expire, explanations tell times, and tokens
+    are waited for.
     """
     options = request.options
-    return not (options.self_query or options.HasField("snapshot") or options.explain or options.consistency_token)
+    depends_on_time = options.self_query or options.ranking == search_mode_pb2.RANKING_MEMORY
+    return not (depends_on_time or options.HasField("snapshot") or options.explain or options.consistency_token)

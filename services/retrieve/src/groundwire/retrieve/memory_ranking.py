@@ -1,0 +1,82 @@
+"""The order of memories: how well each fits the question, how much it matters, and how new it is (requirement C10)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from groundwire.kernel.clock import epoch_ms
+from groundwire.kernel.collection import MemoryWeights
+from groundwire.kernel.filters import Payload
+from groundwire.retrieve.fusion import Floats, Scores
+
+NEUTRAL_IMPORTANCE = 3
+"""Of what has none, such as a chunk of a document: the default of memories."""
+MOST_IMPORTANT = 5
+FULL_INFLUENCE = 0.8
+"""Share of the best similarity from which importance and recency count in full."""
+NO_INFLUENCE = 0.5
+"""Share of the best similarity up to which they do not count: what fits half as well never gets ahead."""
+_MS_PER_DAY = 86_400_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryScore:
+    """How the place of a memory came about.
+
+    raw = a * similarity + influence * (b * importance / 5 + W * 0.5^(age_days / H)), with a, b, W and H those of
+    `MemoryWeights`; `recency_bonus` is the last summand. `similarity`, `influence` and `relevance`, which is
+    raw / (a + b + W), are in [0, 1]. `age_days` is infinite, and the bonus 0, for what is no record.
+    """
+
+    similarity: float
+    importance: int
+    importance_share: float
+    age_days: float
+    recency_bonus: float
+    influence: float
+    raw: float
+    relevance: float
+
+
+def rank_memories(
+    scores: Scores, payloads: Mapping[int, Payload], weights: MemoryWeights, now: datetime
+) -> tuple[Scores, Mapping[int, MemoryScore]]:
+    """Return the candidates in the order of memories, with the components of each; ties newest first, then by number.
+
+    `influence` grows from 0 at half of the best similarity to 1 at four fifths of it, so that among memories that fit
+    about equally well importance and recency decide as the formula says, and a memory that fits at most half as well as
+    the best one never gets ahead of it, however important and new it is (requirement S0-34).
+
+    Args:
+        scores: of the candidates, whose relevance is their similarity.
+        payloads: of the candidates, whose keys tell importance and time of records.
+        weights: of the collection.
+        now: when the question was asked; what is newer counts as new.
+    """
+    known = [payloads.get(number, {}) for number in scores.numbers.tolist()]
+    # Metadata of other documents may have the same names, and hold anything.
+    records = [each if "record_type" in each else {} for each in known]
+    importance = np.array([each.get("importance", NEUTRAL_IMPORTANCE) for each in records], dtype=np.int64)
+    times = np.array([each.get("ingested_at", -np.inf) for each in records], dtype=np.float64)
+    similarity, share = scores.relevance, importance / MOST_IMPORTANT
+    age_days = np.maximum(0.0, epoch_ms(now) - times) / _MS_PER_DAY
+    bonus = weights.recency * np.exp2(-age_days / weights.half_life_days)
+    influence = _influence(similarity)
+    raw = weights.similarity * similarity + influence * (weights.importance * share + bonus)
+    # Divided, not cut off at 1, so that the order stays and nothing ties that did not before (requirement C10).
+    relevance = np.minimum(raw / (weights.similarity + weights.importance + weights.recency), 1.0)
+    order = np.lexsort((scores.numbers, -times, -raw))
+    columns = (similarity, importance, share, age_days, bonus, influence, raw, relevance)
+    rows = zip(*(column[order].tolist() for column in columns), strict=True)
+    ordered = scores.take(order)
+    components = dict(zip(ordered.numbers.tolist(), (MemoryScore(*row) for row in rows), strict=True))
+    return ordered.with_relevance(relevance[order]), components
+
+
+def _influence(similarity: Floats) -> Floats:
+    best = float(similarity.max(initial=0.0))
+    if best == 0.0:
+        return np.ones(len(similarity))
+    return np.clip((similarity / best - NO_INFLUENCE) / (FULL_INFLUENCE - NO_INFLUENCE), 0.0, 1.0)
