@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -122,6 +123,17 @@ class ChunkNumbers:
 
 T = TypeVar("T")
 
+
+@dataclass(frozen=True, slots=True)
+class CatalogUsage:
+    """Reading connections in use and at most, reads so far that had to wait for one, and writes that wait now."""
+
+    connections: int
+    max_connections: int
+    connection_waits: int
+    waiting_writes: int
+
+
 READ_CONNECTIONS = 16
 READ_WAIT_S = 10.0
 """Reads take milliseconds: who waits so long for a connection has met a fault, however much time the call has left."""
@@ -226,6 +238,11 @@ class Database:
         """Return how long the writer has used the processor, None unless it is inside a transaction; never waits."""
         return self._writer.busy_s()
 
+    def usage(self) -> "CatalogUsage":
+        """Return how much is in use and how much waits now; never waits itself."""
+        readers = self._readers
+        return CatalogUsage(READ_CONNECTIONS - readers.free, READ_CONNECTIONS, readers.waits, self._writer.waiting)
+
     @property
     def latest_position(self) -> int:
         """Return the position of the last transaction that was committed, without asking the file."""
@@ -261,7 +278,8 @@ class _Readers:
 
     def __init__(self, engine: Engine, size: int) -> None:
         self._engine = engine
-        self._free = size
+        self.free = size
+        self.waits = 0
         self._idle: list[Connection] = []
         self._is_closed = False
         self._changed = threading.Condition()
@@ -272,9 +290,10 @@ class _Readers:
         """Give a connection inside a transaction that sees one snapshot from its first statement on."""
         self.refuse_holder()
         with self._changed:
-            if self._free == 0:
+            if self.free == 0:
+                self.waits += 1
                 self._wait_free(budget)
-            self._free -= 1
+            self.free -= 1
             # Opened below, outside the lock, where there is none yet.
             connection = self._idle.pop() if self._idle else None
         self._own.reads = True
@@ -294,7 +313,7 @@ class _Readers:
         finally:
             self._own.reads = False
             with self._changed:
-                self._free += 1
+                self.free += 1
                 self._changed.notify()
                 if connection is not None and not self._is_closed:
                     self._idle.append(connection)
@@ -304,7 +323,7 @@ class _Readers:
 
     def _wait_free(self, budget: Budget) -> None:
         try:
-            is_free = budget.wait_for(self._changed, lambda: self._free > 0, READ_WAIT_S)
+            is_free = budget.wait_for(self._changed, lambda: self.free > 0, READ_WAIT_S)
         except BaseException:
             self._changed.notify()  # what woke this thread may have been meant for another
             raise

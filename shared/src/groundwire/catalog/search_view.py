@@ -124,6 +124,11 @@ class SearchViews:
             vectors=BoundedCache(3 * cache_bytes // 8),
         )
 
+    @property
+    def chunk_cache(self) -> BoundedCache[tuple[int, int, int], StoredChunk]:
+        """Return what remembers chunks, for its figures."""
+        return self._figures.chunks
+
     def open(self, tenant: str, name: str, snapshot: int | None = None, *, anew: bool = False) -> "SearchView":
         """Return a view of a collection as it is now, or was at a position.
 

@@ -95,6 +95,11 @@ class Writer:
                 raise DrainingError("the catalog is closed") from error
         return cast("T", self._outcome(unit, current_budget()))
 
+    @property
+    def waiting(self) -> int:
+        """Return how many units wait for the thread."""
+        return len(self._waiting)
+
     def busy_s(self) -> float | None:
         """Return how long the thread has used the processor, None unless it is inside a transaction."""
         clock = self._clock

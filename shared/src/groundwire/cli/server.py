@@ -26,6 +26,7 @@ config = click.Group("config", help="Show the configuration.")
     help="Which services this process runs.",
 )
 @click.option("--listen", help="HOST:PORT to listen on; port 0 picks a free one.")
+@click.option("--metrics", help="HOST:PORT that Prometheus reads figures from, such as 127.0.0.1:9464.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder for all data.")
 @click.option("--vectors", help="Vector store: qdrant-edge:DIR, chroma:DIR, memory: or a server.")
 @click.option("--catalog", help="Catalog: sqlite:FILE.")
@@ -34,6 +35,7 @@ config = click.Group("config", help="Show the configuration.")
 def serve(
     service: str,
     listen: str | None,
+    metrics: str | None,
     data: Path | None,
     vectors: str | None,
     catalog: str | None,
@@ -52,7 +54,13 @@ def serve(
         from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
 
         settings = load_settings(
-            listen=listen, data=data, vectors=vectors, catalog=catalog, embedder=embedder, generator=generator
+            listen=listen,
+            metrics=metrics,
+            data=data,
+            vectors=vectors,
+            catalog=catalog,
+            embedder=embedder,
+            generator=generator,
         )
         run(service, settings, _announce)
 

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -15,6 +16,7 @@ from groundwire.embedders.tokenization import ModelTokenizer, TokenIds
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import GroundwireError, UnavailableError
+from groundwire.kernel.latencies import Step
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,6 +62,16 @@ class BatchingEmbedder:
     def engine_name(self) -> str:
         """Return what operators see: library and precision."""
         return self._engine.name
+
+    @property
+    def batch_sizes(self) -> Counter[int]:
+        """Return how many inferences there were of each number of texts."""
+        return self._schedule.batch_sizes
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Return how many urgent calls and how many others wait for the model; cheap, never waits."""
+        return self._schedule.waiting
 
     @property
     def identity(self) -> EmbeddingIdentity:
@@ -150,7 +162,8 @@ class BatchingEmbedder:
     def _run(self, batch: list[Item]) -> None:
         input_ids, attention_mask = pad([item.sequence for item in batch], self._model.pad_id)
         started = time.perf_counter()
-        vectors = unit_rows(self._engine.infer(input_ids, attention_mask))
+        with Step("model.embed"):
+            vectors = unit_rows(self._engine.infer(input_ids, attention_mask))
         self._schedule.record(input_ids.size, time.perf_counter() - started)
         for item, vector in zip(batch, vectors, strict=True):
             item.call.deliver(item.row, vector)

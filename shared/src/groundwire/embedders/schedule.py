@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -130,6 +130,12 @@ class Schedule:
         self._asked_at = float("-inf")
         self._tokens_per_s = _FIRST_TOKENS_PER_S
         self._closed = False
+        self.batch_sizes: Counter[int] = Counter()
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Return how many urgent calls and how many others have something left to run."""
+        return len(self._urgent), len(self._patient)
 
     def add(self, call: Call, items: list[Item], *, urgent: bool) -> None:
         """Queue a slice of a call, sorted by length.
@@ -166,6 +172,7 @@ class Schedule:
             while not self._closed:
                 while self._urgent or self._patient:
                     if batch := self._pick():
+                        self.batch_sizes[len(batch)] += 1
                         padded = len(batch) * max(len(item.sequence) for item in batch)
                         self._running[id(batch)] = _Running(time.monotonic(), padded / self._tokens_per_s, batch)
                         return batch

@@ -24,13 +24,17 @@ class BoundedCache(Generic[KeyT, ValueT]):
         self._lock = threading.Lock()
         self._held: OrderedDict[KeyT, tuple[ValueT, int]] = OrderedDict()
         self._weight = 0
+        self.hits = 0
+        self.misses = 0
 
     def get(self, key: KeyT) -> ValueT | None:
         """Return the value, which counts as used now, or None."""
         with self._lock:
             found = self._held.get(key)
             if found is None:
+                self.misses += 1
                 return None
+            self.hits += 1
             self._held.move_to_end(key)
             return found[0]
 
@@ -42,6 +46,8 @@ class BoundedCache(Generic[KeyT, ValueT]):
             for key, each in zip(asked, found, strict=True):
                 if each is not None:
                     self._held.move_to_end(key)
+            misses = found.count(None)
+            self.hits, self.misses = self.hits + len(found) - misses, self.misses + misses
         return [None if each is None else each[0] for each in found]
 
     def put(self, key: KeyT, value: ValueT, weight: int = 1) -> None:

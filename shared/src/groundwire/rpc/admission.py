@@ -58,6 +58,15 @@ class Admission:
         """Return the number of calls being worked on, health and reflection apart."""
         return len(self._running)
 
+    @property
+    def waiting(self) -> int:
+        """Return the number of calls that have sent no message yet."""
+        return len(self._waiting)
+
+    def running(self) -> dict[Work, tuple[int, int]]:
+        """Return how many calls of each kind run, and how many may."""
+        return {work: (pool.active, pool.limit) for work, pool in self._pools.items()}
+
     def drain(self) -> None:
         """Refuse every new call from now on, and those that have not sent a message yet."""
         self._draining = True

@@ -35,9 +35,12 @@ from groundwire.kernel.errors import (
     StartError,
     StreamIdleError,
 )
+from groundwire.kernel.latencies import Latencies
+from groundwire.rpc import request_context
 from groundwire.rpc.error_status import code_of, public_text, to_status, to_trailer
 from groundwire.rpc.methods import INFRASTRUCTURE, STREAM_IDLE_S, DeadlineTable, Work, work_of
 from groundwire.rpc.request_context import REQUEST_ID_KEY, RequestContext, bind
+from groundwire.rpc.tracing import TRACEPARENT_KEY, begin_call, end_call
 
 if TYPE_CHECKING:
     from groundwire.rpc.admission import Admission
@@ -87,6 +90,8 @@ class CallPath(grpc.GenericRpcHandler):
         self._idle_s = idle_s
         self._services: list[grpc.GenericRpcHandler] = []
         self._methods: dict[str, MethodHandler] = {}
+        self.durations: dict[tuple[str, str], Latencies] = {}
+        """How long calls took, by method and code; the methods are those of the services, whatever callers send."""
         server.add_generic_rpc_handlers([self])
 
     def add_generic_rpc_handlers(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
@@ -131,11 +136,14 @@ class CallPath(grpc.GenericRpcHandler):
         context.add_done_callback(call.leave)
         request_id: Any = ""
         user_agent = ""
+        traceparent: Any = ""
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID_KEY:
                 request_id = value
             elif key == _USER_AGENT_KEY:
                 user_agent = value
+            elif key == TRACEPARENT_KEY:
+                traceparent = value
         if not _REQUEST_ID.fullmatch(request_id):
             request_id = secrets.token_hex(_REQUEST_ID_BYTES)
         # The caller's deadline, but never more than the server's limit for the method.
@@ -143,7 +151,8 @@ class CallPath(grpc.GenericRpcHandler):
         if limit_s is None or (caller_s is not None and caller_s < limit_s):
             limit_s = caller_s
         budget = Budget(limit_s)
-        bind(RequestContext(request_id=request_id, budget=budget, user_agent=user_agent))
+        traceparent, span = begin_call(call.method, traceparent)
+        bind(RequestContext(request_id=request_id, budget=budget, user_agent=user_agent, traceparent=traceparent))
         context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
 
         started = time.perf_counter()
@@ -161,9 +170,27 @@ class CallPath(grpc.GenericRpcHandler):
             else:
                 status = context.code()
                 code = status.name if isinstance(status, grpc.StatusCode) else "OK"
+            elapsed_s = time.perf_counter() - started
+            self._count(call.method, code, elapsed_s)
+            end_call(span, code, request_id)
             log = _log.debug if call.is_infrastructure else _log.info
-            elapsed_ms = round((time.perf_counter() - started) * 1000, 2)
-            log("call", method=call.method, code=code, ms=elapsed_ms, request_id=request_id, user_agent=user_agent)
+            identity = request_context.current().identity
+            log(
+                "call",
+                method=call.method,
+                code=code,
+                ms=round(elapsed_s * 1000, 2),
+                request_id=request_id,
+                tenant=identity.tenant,
+                subject=identity.subject,
+                user_agent=user_agent,
+            )
+
+    def _count(self, method: str, code: str, elapsed_s: float) -> None:
+        latencies = self.durations.get((method, code))
+        if latencies is None:
+            latencies = self.durations[method, code] = Latencies()
+        latencies.add(elapsed_s)
 
     async def _respond(self, call: "Call", behaviour: Handler, budget: Budget) -> Any:
         """Return the response, or end the call with the status of its error, also after the first streamed message.

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -52,6 +53,7 @@ class LagGauge:
     def reset(self) -> None:
         """Forget what was seen."""
         self._max_s = 0.0
+        self.total_s = 0.0
         self._samples = 0
         self._counts = [0] * _BUCKETS
 
@@ -62,6 +64,11 @@ class LagGauge:
             p99_s = _BUCKET_S * (1 + bisect_left(list(accumulate(self._counts)), 0.99 * self._samples))
         return LagReading(self._max_s, p99_s, self._samples)
 
+    def up_to(self, milliseconds: Iterable[int]) -> list[int]:
+        """Return how many samples since the last reset were later by less than each bound, of at most 1 s."""
+        sums = [0, *accumulate(self._counts)]
+        return [sums[bound] for bound in milliseconds]
+
     async def _sample(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
@@ -71,6 +78,7 @@ class LagGauge:
 
     def _note(self, lag_s: float) -> None:
         self._samples += 1
+        self.total_s += lag_s
         self._max_s = max(self._max_s, lag_s)
         self._counts[min(int(lag_s / _BUCKET_S), _BUCKETS - 1)] += 1
         if lag_s > self._warn_s:

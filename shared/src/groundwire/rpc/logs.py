@@ -249,8 +249,11 @@ def _renderers(log_format: LogFormat) -> list[structlog.typing.Processor]:
 
 def _complete(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Add what every line says; one processor instead of three, because each call of the server writes a line."""
-    if "request_id" not in event and (request_id := request_context.current().request_id):
-        event["request_id"] = request_id
+    call = request_context.current()
+    if "request_id" not in event and call.request_id:
+        event["request_id"] = call.request_id
+    if call.traceparent:
+        event["trace_id"] = call.trace_id
     event["level"] = _LEVELS.get(method, method)
     event["timestamp"] = datetime.now(UTC).isoformat().removesuffix("+00:00") + "Z"
     return event

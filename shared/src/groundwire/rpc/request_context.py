@@ -24,13 +24,19 @@ class RequestContext:
     `request_id` is the tracing id of metadata `x-request-id` (not the field of mutating requests that makes
     retries safe). `identity` comes from the credential; where none is configured it is the tenant `default` with all
     rights. `user_agent` is what the peer calls itself; libraries always send something, so it is never a proof of
-    anything.
+    anything. `traceparent` is the W3C trace context of the call, empty where nobody traces.
     """
 
     request_id: str
     identity: Identity = field(default_factory=Identity)
     budget: Budget = field(default_factory=Budget)
     user_agent: str = ""
+    traceparent: str = ""
+
+    @property
+    def trace_id(self) -> str:
+        """Return the trace id of the trace context, `VERSION-TRACE_ID-SPAN_ID-FLAGS`; empty without one."""
+        return self.traceparent[3:35]
 
     @property
     def tenant(self) -> str:

@@ -103,7 +103,8 @@ class GrpcServer:
         # No cap of the library's: it would refuse health checks as well, and without details.
         self._server = grpc.aio.server(options=options.channel_arguments())
         # Takes handlers as a server does.
-        path: Any = CallPath(self._server, self.admission, options.deadlines, idle_s=options.stream_idle_s)
+        self.calls = CallPath(self._server, self.admission, options.deadlines, idle_s=options.stream_idle_s)
+        path: Any = self.calls
         for service in services:
             service.add(service.servicer, path)
         health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, path)

@@ -32,6 +32,11 @@ class Workers:
     def __init__(self, size: int, name: str = "worker") -> None:
         self._pool = ThreadPoolExecutor(size, thread_name_prefix=name)
 
+    @property
+    def waiting(self) -> int:
+        """Return how many functions wait for a thread."""
+        return self._pool._work_queue.qsize()  # noqa: SLF001 - the pool tells it in no other way
+
     async def run(
         self, budget: Budget, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs
     ) -> ResultT:

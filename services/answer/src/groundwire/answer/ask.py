@@ -3,6 +3,7 @@
 import asyncio
 import time
 import uuid
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -56,6 +57,7 @@ from groundwire.kernel.errors import (
     SessionHeadMovedError,
     SessionNotFoundError,
 )
+from groundwire.kernel.latencies import Step
 from groundwire.kernel.session import Role
 
 _BEGIN_ATTEMPTS = 3
@@ -148,6 +150,8 @@ class Answerer:
         self._retriever = retriever
         self._generator = generator
         self._fallback = fallback
+        self.drafts: Counter[tuple[str, str]] = Counter()
+        """How many drafts began, and failed for which reason, by the name of the generator."""
         self._heartbeat_s = heartbeat_s
         self._library = library
         self._sessions = sessions
@@ -345,9 +349,10 @@ class Answerer:
             places = await self._retriever.places_of(ask.collection, ask.selected_text, max_chars)
             if not places:
                 return Retrieval((), progress.search)
-        retrieval = await self._retriever.retrieve(
-            Search(ask.collection, text, ask.options, ask.chunk_ids, places, context)
-        )
+        with Step("answer.search"):
+            retrieval = await self._retriever.retrieve(
+                Search(ask.collection, text, ask.options, ask.chunk_ids, places, context)
+            )
         progress.search = retrieval.search
         return retrieval
 
@@ -364,6 +369,7 @@ class Answerer:
             if self._fallback is None:
                 raise
             progress.failure = error.failure
+            self.drafts[self._generator.name, error.failure.value.lower()] += 1
             _log.warning("the model failed", model=self._generator.name, failure=str(error))
         if self._fallback is None or progress.composer.content:
             return
@@ -379,6 +385,7 @@ class Answerer:
         self, generator: Generator, tenant: str, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Draft; of each batch, yield those statements that the policy lets pass, with sources that are as stored."""
+        self.drafts[generator.name, "begun"] += 1
         drafts = generator.draft(progress.search.search_text, retrieval.passages, ask.strictness)
         async with aclosing(drafts), aclosing(with_silences(drafts, self._heartbeat_s)) as batches:
             async for batch in batches:
@@ -387,7 +394,8 @@ class Answerer:
                     continue
                 progress.has_draft = progress.has_draft or bool(batch)
                 began = time.perf_counter()
-                passed = await self._passed(tenant, ask, batch)
+                with Step("answer.verify"):
+                    passed = await self._passed(tenant, ask, batch)
                 progress.verification_s += time.perf_counter() - began
                 progress.dropped += len(batch) - len(passed)
                 for statement in passed:

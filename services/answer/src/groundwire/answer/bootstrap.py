@@ -37,6 +37,7 @@ class AnswerService:
     """The built service; `start` and `close` are quick and are called from a worker thread."""
 
     servicer: AnswerServicer
+    answerer: Answerer
     sweeper: SessionSweeper
 
     def services(self) -> list[Service]:
@@ -100,7 +101,7 @@ def build(
         max_question_chars=settings.max_question_chars,
         heartbeat_s=settings.heartbeat_s,
     )
-    return AnswerService(servicer, SessionSweeper(Sessions(catalog, time).expire))
+    return AnswerService(servicer, answerer, SessionSweeper(Sessions(catalog, time).expire))
 
 
 def _chat_generator(model: ChatModel, settings: AnswerSettings, grounder: Grounder) -> ChatGenerator:

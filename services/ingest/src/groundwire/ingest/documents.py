@@ -31,6 +31,7 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat, file_name
 from groundwire.kernel.embedder import Tokenizer
 from groundwire.kernel.exactly_once import Receipt
+from groundwire.kernel.latencies import Step
 
 _CHUNKS_PER_READ = 1000
 
@@ -112,7 +113,8 @@ class DocumentIngest:
             if settled is not None:
                 return self._without_generation(request, settled)
             report(Progress(Stage.PARSING, 0, 1))
-            parsed = self.preparer.parse(under_way, budget)
+            with Step("ingest.parse"):
+                parsed = self.preparer.parse(under_way, budget)
             report(Progress(Stage.PARSING, 1, 1))
             report(Progress(Stage.CHUNKING, len(parsed.chunks), len(parsed.chunks)))
             return self._write(collection, drafted(under_way, parsed), budget, report, receipt, parsed.warnings)

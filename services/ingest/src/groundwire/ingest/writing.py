@@ -19,6 +19,7 @@ from groundwire.kernel.collection import Collection, DuplicateChunkPolicy
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import CollectionNotFoundError, EmbeddingMismatchError, GroundwireError
 from groundwire.kernel.exactly_once import Receipt
+from groundwire.kernel.latencies import Step
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 
 _log = structlog.get_logger(__name__)
@@ -66,18 +67,22 @@ class GenerationWriter:
             draft = replace(draft, chunks=chunks, tokenizer=self.tokenizer)
             # Counted before its own chunks are in the catalog: they would make every text a known one.
             new_texts = len(self.embedder.new_texts(collection, chunks))
-            pending = self.documents.begin(collection, draft)
+            with Step("ingest.begin"):
+                pending = self.documents.begin(collection, draft)
             try:
                 total = len(chunks)
-                embedded = self.embedder.embed(
-                    chunks, budget, lambda done: report(Progress(Stage.EMBEDDING, done, total))
-                )
+                with Step("ingest.embed"):
+                    embedded = self.embedder.embed(
+                        chunks, budget, lambda done: report(Progress(Stage.EMBEDDING, done, total))
+                    )
                 moves = 0
                 while True:
                     try:
-                        self._upsert(pending, chunks, embedded, budget, report)
+                        with Step("ingest.upsert"):
+                            self._upsert(pending, chunks, embedded, budget, report)
                         budget.check()  # the last moment: what is published stays, whether anybody hears of it or not
-                        return self._publish(pending, draft, embedded, new_texts, receipt, warnings)
+                        with Step("ingest.publish"):
+                            return self._publish(pending, draft, embedded, new_texts, receipt, warnings)
                     except (IndexMovedError, CollectionNotFoundError):
                         moves += 1
                         if moves == MAX_INDEX_MOVES:

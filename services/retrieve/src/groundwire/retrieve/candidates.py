@@ -21,6 +21,7 @@ from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DeadlineError, UnavailableError
 from groundwire.kernel.filters import Payload
+from groundwire.kernel.latencies import Step
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.filters import FilterMatches
 from groundwire.retrieve.fusion import Floats, Numbers
@@ -181,7 +182,7 @@ class CandidateSearch:
         if not self._uses_words:
             return
         # One connection for the statements: nothing else is waited for between them.
-        with self._view.together():
+        with Step("search.words"), self._view.together():
             self.words = words = self._chosen(parse_query(query))
             if context and (words.terms or words.phrases):
                 added, weights = self._chosen(parse_query(context)), Counter[str]()

@@ -1,6 +1,5 @@
 """What became of searches: figures of this process, which of them are logged, and how the log is written."""
 
-import math
 import random
 import threading
 import time
@@ -16,50 +15,9 @@ from groundwire.catalog.collections import Collections
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.kernel.collection import Collection, ProfileName, SearchMode
 from groundwire.kernel.errors import GroundwireError
+from groundwire.kernel.latencies import Latencies
 from groundwire.kernel.query_log import LoggedQuery, QueryLogMode, QueryType
 from groundwire.retrieve.search_types import SearchResult
-
-_STEP = math.log(1.02)
-_SMALLEST_S = 1e-6
-
-
-class Latencies:
-    """Counts durations in classes of 2 % width: quantiles are right to 1 %, count, mean and maximum exactly."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.total_s = 0.0
-        self.maximum_s = 0.0
-        self._classes: Counter[int] = Counter()
-
-    def add(self, seconds: float) -> None:
-        """Count one duration, at least 0."""
-        self.count += 1
-        self.total_s += seconds
-        self.maximum_s = max(self.maximum_s, seconds)
-        self._classes[round(math.log(max(seconds, _SMALLEST_S)) / _STEP)] += 1
-
-    def merge(self, other: "Latencies") -> None:
-        """Count everything that `other` has counted."""
-        self.count += other.count
-        self.total_s += other.total_s
-        self.maximum_s = max(self.maximum_s, other.maximum_s)
-        self._classes.update(other._classes)  # noqa: SLF001 - the same class
-
-    @property
-    def mean_s(self) -> float:
-        """Return the mean in seconds, 0.0 without durations."""
-        return self.total_s / self.count if self.count else 0.0
-
-    def quantile_s(self, share: float) -> float:
-        """Return the duration that `share` in (0, 1] of all do not exceed, in seconds; 0.0 without durations."""
-        rank, seen = math.ceil(share * self.count), 0
-        for number in sorted(self._classes):
-            seen += self._classes[number]
-            if seen >= rank:
-                return min(math.exp(number * _STEP), self.maximum_s)
-        return 0.0
-
 
 SLICE_S = 5.0
 LONGEST_WINDOW_S = 3600.0
@@ -166,6 +124,8 @@ class Pipeline:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
+        self.outcomes: Counter[str] = Counter()
+        """How many searches gave results, gave none, or failed, over all tenants."""
         self._series: dict[str, dict[str | None, _Series]] = {}
         """By tenant and collection; None has what belongs to no collection that is told apart."""
         self._count = 0
@@ -175,6 +135,7 @@ class Pipeline:
         """Count a search; `collection` is None where no such collection exists."""
         now = int(self._monotonic() // SLICE_S)
         with self._lock:
+            self.outcomes["failed" if sample.failed else "results" if sample.results else "empty"] += 1
             of_tenant = self._series.setdefault(tenant, {})
             # Names come from callers; without a bound they would fill the memory.
             if collection not in of_tenant and self._count >= _MAX_SERIES:

@@ -28,6 +28,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filter_parsing import custom_fields, resolve_filter
 from groundwire.kernel.filters import And, Filter
+from groundwire.kernel.latencies import Step
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.candidates import (
     Candidates,
@@ -125,7 +126,7 @@ class QueryVectors:
 
     def __init__(self, embedder: Embedder, entries: int) -> None:
         self.embedder = embedder
-        self._remembered: BoundedCache[tuple[str, str], Vectors] = BoundedCache(entries)
+        self.remembered: BoundedCache[tuple[str, str], Vectors] = BoundedCache(entries)
 
     def of(self, query: str, budget: Budget, context: str = "") -> PreparedVector:
         """Return the vector, not to be changed: float32, shape (dimensions,), and the seconds it took to make.
@@ -142,12 +143,12 @@ class QueryVectors:
             return PreparedVector(mean, own.elapsed_s + both.elapsed_s)
         started = time.perf_counter()
         key = (self.embedder.identity.digest, query)
-        vector = self._remembered.get(key)
+        vector = self.remembered.get(key)
         if vector is None:
             vector = self.embedder.embed_query(query, budget)
             # Shared by all searches for the same words from now on.
             vector.setflags(write=False)
-            self._remembered.put(key, vector)
+            self.remembered.put(key, vector)
         return PreparedVector(vector, time.perf_counter() - started)
 
 
@@ -308,11 +309,13 @@ class Search:
         embedded = self._retrieve(request, plan, pool, budget, progress)
         plan = self._weighted(plan, request, pool, embedded)
         # Fuse and rank, on numbers.
-        ranked = self._rank(pool, plan, request, budget)
+        with Step("search.rank"):
+            ranked = self._rank(pool, plan, request, budget)
         progress.enter(SearchState.RANKED)
-        selected = _selected(plan, ranked, view)
         # Hydrate: only what leaves.
-        hits = _hydrated(ranked, selected, pool, request.order)
+        with Step("search.hydrate"):
+            selected = _selected(plan, ranked, view)
+            hits = _hydrated(ranked, selected, pool, request.order)
         progress.enter(SearchState.VALIDATED)
         # Respond.
         evidence = self._evidence(pool, plan, ranked, selected, hits, embedded, view) if request.explain else None
@@ -402,7 +405,8 @@ class Search:
         progress.enter(SearchState.EMBEDDING)
         embedded: PreparedVector | None
         try:
-            embedded = self._embed(request, plan.collection, budget)
+            with Step("search.embed"):
+                embedded = self._embed(request, plan.collection, budget)
         except UnavailableError:
             if plan.mode is not SearchMode.LEXICAL:
                 raise
@@ -411,7 +415,8 @@ class Search:
         budget.check()
         progress.enter(SearchState.SEARCHING)
         if embedded is not None:
-            pool.look_near(embedded.vector, plan.depth)
+            with Step("search.vectors"):
+                pool.look_near(embedded.vector, plan.depth)
         if wait_for_words is not None:
             wait_for_words()
         budget.check()
@@ -521,7 +526,8 @@ class Search:
             texts = pool.chunks(best)
             passages = [texts[number].chunk.content for number in best if number in texts]
             if len(passages) == len(best):  # else something changed just now, and the order of before is as good
-                ordered = rerank(self.reranker, self.tuning.rerank_weight, query, ordered, passages, budget)
+                with Step("search.rerank"):
+                    ordered = rerank(self.reranker, self.tuning.rerank_weight, query, ordered, passages, budget)
             elapsed = time.perf_counter() - started
             pool.stages[StageKind.RERANK] = StageTrace(StageKind.RERANK, len(best), elapsed)
         if plan.ranking is Ranking.RELEVANCE:

@@ -3,20 +3,21 @@
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from groundwire.answer import bootstrap as answer_bootstrap
-from groundwire.answer.bootstrap import ANSWER
+from groundwire.answer.bootstrap import ANSWER, AnswerService
 from groundwire.answer.settings import parse_generator
 from groundwire.catalog.database import Database
 from groundwire.catalog.sqlite import CatalogProbe
 from groundwire.ingest import bootstrap as ingest_bootstrap
-from groundwire.ingest.bootstrap import COLLECTIONS, INGEST, MAINTENANCE, OPERATIONS
+from groundwire.ingest.bootstrap import COLLECTIONS, INGEST, MAINTENANCE, OPERATIONS, IngestService
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import InvalidRequestError, NotAvailableError, UnavailableError
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve import bootstrap as retrieve_bootstrap
-from groundwire.retrieve.bootstrap import LIBRARY, RETRIEVE
+from groundwire.retrieve.bootstrap import LIBRARY, RETRIEVE, RetrieveService
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
@@ -27,13 +28,27 @@ from groundwire.standalone.settings import ProcessSettings
 CATALOG_FILE = "catalog.db"
 
 
+@dataclass(slots=True)
+class Parts:
+    """What a process consists of, as far as its services need it: what it offers, needs, and is measured by."""
+
+    services: list[Service]
+    dependencies: list[Dependency]
+    workers: dict[str, Workers] = field(default_factory=dict)
+    catalog: Database | None = None
+    embedder: Embedder | None = None
+    ingest: IngestService | None = None
+    retrieve: RetrieveService | None = None
+    answer: AnswerService | None = None
+
+
 def build_services(
     settings: ProcessSettings,
     vectors_opening: Future[VectorStore],
     embedder_opening: Future[Embedder],
     stack: ExitStack,
     announce: Callable[[str], None],
-) -> tuple[list[Service], list[Dependency]]:
+) -> Parts:
     """Open the catalog, wait for the engines, and return the three services, started, and what they need.
 
     `stack` closes in reverse order what is opened here; whoever began to open the engines closes them. `announce` is
@@ -54,9 +69,11 @@ def build_services(
 
     announce("starting the services")
 
+    pools: dict[str, Workers] = {}
+
     def workers(name: str) -> Workers:
         # Each service has threads of its own: ingests do not delay searches, nor searches sessions.
-        made = Workers(settings.server.workers, name)
+        made = pools[name] = Workers(settings.server.workers, name)
         stack.callback(made.close)
         return made
 
@@ -79,7 +96,16 @@ def build_services(
         stack.callback(part.close)
     services = [*ingest.services(), *retrieve.services(), *answer.services()]
     services.append(server_service(settings, vectors, embedder, services))
-    return services, dependencies_of(catalog, vectors, embedder, stack)
+    return Parts(
+        services=services,
+        dependencies=dependencies_of(catalog, vectors, embedder, stack),
+        workers=pools,
+        catalog=catalog,
+        embedder=embedder,
+        ingest=ingest,
+        retrieve=retrieve,
+        answer=answer,
+    )
 
 
 def dependencies_of(catalog: Database, vectors: VectorStore, embedder: Embedder, stack: ExitStack) -> list[Dependency]:

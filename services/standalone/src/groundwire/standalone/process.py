@@ -6,6 +6,7 @@ model is read, checked and compiled while the services are imported, which needs
 
 import asyncio
 import gc
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -19,8 +20,7 @@ from groundwire.standalone.start_checks import check_address, check_folder, plai
 if TYPE_CHECKING:
     from groundwire.kernel.embedder import Embedder
     from groundwire.kernel.vector_store import VectorStore
-    from groundwire.rpc.server import Service
-    from groundwire.standalone.readiness import Dependency
+    from groundwire.standalone.bootstrap import Parts
 
 ALL = "all"
 
@@ -43,6 +43,8 @@ def run(service: str, settings: ProcessSettings, announce: Callable[[str], None]
         raise NotAvailableError(message, feature=f"serve {service}")
     parse_generator(settings.server.generator)
     check_address(settings.server.listen)
+    if settings.server.metrics:
+        check_address(settings.server.metrics, "metrics")
     check_folder(settings.server.data)
     # Nothing that is made until the process serves is garbage, and looking for some takes a tenth of that time.
     gc.disable()
@@ -54,11 +56,12 @@ def run(service: str, settings: ProcessSettings, announce: Callable[[str], None]
 async def _serve(settings: ProcessSettings, announce: Callable[[str], None]) -> None:
     options = settings.server
     with ExitStack() as stack:
-        services, dependencies = await asyncio.to_thread(_open, settings, stack, announce)
+        parts = await asyncio.to_thread(_open, settings, stack, announce)
         import structlog  # noqa: PLC0415 - see above
 
         from groundwire.rpc.methods import CALL_LIMITS, DeadlineTable  # noqa: PLC0415 - see above
         from groundwire.rpc.server import GrpcServer, ServerOptions, serve  # noqa: PLC0415 - see above
+        from groundwire.rpc.tracing import TRACES_TO, start_tracing  # noqa: PLC0415 - see above
         from groundwire.standalone.readiness import ReadinessMonitor  # noqa: PLC0415 - see above
 
         # A full collection holds the interpreter lock: over everything that is loaded it takes hundreds of
@@ -76,9 +79,16 @@ async def _serve(settings: ProcessSettings, announce: Callable[[str], None]) -> 
                 deadlines=DeadlineTable(default_s=options.default_deadline_s),
                 drain_s=options.drain_s,
             ),
-            services,
+            parts.services,
         )
-        readiness = ReadinessMonitor(dependencies, server.health)
+        if options.metrics:
+            # Whoever does not ask for them does not wait for the library either.
+            from groundwire.standalone.metrics import serve_metrics  # noqa: PLC0415 - see above
+
+            stack.callback(serve_metrics(options.metrics, server, parts))
+        if os.environ.get(TRACES_TO):
+            stack.callback(start_tracing(f"groundwire-{ALL}"))
+        readiness = ReadinessMonitor(parts.dependencies, server.health)
         readiness.start()
         try:
             host = options.listen.rpartition(":")[0]
@@ -91,10 +101,8 @@ async def _serve(settings: ProcessSettings, announce: Callable[[str], None]) -> 
         )
 
 
-def _open(
-    settings: ProcessSettings, stack: ExitStack, announce: Callable[[str], None]
-) -> "tuple[list[Service], list[Dependency]]":
-    """Open everything and return the services, started, and what they need; `stack` closes it, also after a failure."""
+def _open(settings: ProcessSettings, stack: ExitStack, announce: Callable[[str], None]) -> "Parts":
+    """Open everything and return the parts of the process, started; `stack` closes them, also after a failure."""
     from groundwire.rpc.logs import configure_logging  # noqa: PLC0415 - see above
 
     configure_logging(settings.server.log_format)

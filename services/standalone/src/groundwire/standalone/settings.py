@@ -34,6 +34,7 @@ class ServerSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     listen: str = "127.0.0.1:50051"
+    metrics: str = ""
     data: Path = Path("groundwire-data")
     cache: Path = Field(default_factory=_default_cache)
     catalog: str = "sqlite:"

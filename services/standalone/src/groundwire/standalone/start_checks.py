@@ -22,26 +22,26 @@ _ROOM_BYTES = 1 << 20
 """With less than this a store cannot do anything."""
 _BLOCK = b"\0" * 4096
 _ADDRESS_TROUBLES = {
-    errno.EADDRINUSE: "the port is in use; stop the process that has it, or choose another with --listen",
+    errno.EADDRINUSE: "the port is in use; stop the process that has it, or choose another",
     errno.EADDRNOTAVAIL: "this machine has no such address",
     errno.EACCES: "only root may listen on such a port",
 }
 
 
-def check_address(listen: str) -> None:
+def check_address(listen: str, field: str = "listen") -> None:
     """Return if one can listen on HOST:PORT; nothing keeps it free afterwards.
 
     Raises:
-        InvalidRequestError: it is of another form, or nothing has that name.
+        InvalidRequestError: it is of another form, or nothing has that name; `field` is what is said to be wrong.
         PreconditionError: it is in use, or not ours; metadata: address.
     """
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > _MAX_PORT:
-        raise InvalidRequestError.of("listen", f"{listen!r} is not of the form HOST:PORT, such as 127.0.0.1:50051")
+        raise InvalidRequestError.of(field, f"{listen!r} is not of the form HOST:PORT, such as 127.0.0.1:50051")
     try:
         places = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
-        raise InvalidRequestError.of("listen", f"{host!r} is no address and no known name") from error
+        raise InvalidRequestError.of(field, f"{host!r} is no address and no known name") from error
     failures = [failure for place in places if (failure := _failure_to_bind(place[0], place[4])) is not None]
     # One address of a name with several is enough, as it is for the server.
     if len(failures) == len(places):

@@ -60,6 +60,11 @@ class ParserPool:
         """Return the ids of the processes that run."""
         return [process.process_id for process in self._processes if process.process_id is not None]
 
+    @property
+    def usage(self) -> tuple[int, int]:
+        """Return how many documents are being parsed and how many wait for a process."""
+        return len(self._running), len(self._waiting)
+
     def start(self) -> None:
         """Start one process ahead of the first document."""
         self._processes[0].start()

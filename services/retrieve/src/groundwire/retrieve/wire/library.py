@@ -8,6 +8,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.api.retrieve.v1 import query_log_pb2, stats_pb2
 from groundwire.kernel.errors import ChunkNotFoundError, FieldViolation, GroundwireError, InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.latencies import Latencies
 from groundwire.kernel.query_log import LoggedQuery
 from groundwire.retrieve.library import (
     ChunkQuery,
@@ -18,7 +19,7 @@ from groundwire.retrieve.library import (
     Stats,
     TextSlice,
 )
-from groundwire.retrieve.query_log import LONGEST_WINDOW_S, Latencies, PipelineFigures
+from groundwire.retrieve.query_log import LONGEST_WINDOW_S, PipelineFigures
 from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.filter_messages import parse_filter_message

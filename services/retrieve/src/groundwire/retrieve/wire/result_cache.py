@@ -69,12 +69,18 @@ class ResultCache:
         self._catalog = catalog
         self._views = views
         self._tokens = tokens
+        self.lookups = 0
+        self.hits = 0
         self._held: BoundedCache[tuple[str, bytes], RememberedResponse] = BoundedCache(max_bytes)
 
     def current(self, tenant: str, request: pb.RetrieveRequest) -> RememberedResponse | None:
         """Return what is certainly valid; never waits."""
+        self.lookups += 1  # on the event loop, as every search begins here
         held = self._held.get(_key(tenant, request))
-        return held if held is not None and held.position == self._catalog.latest_position else None
+        if held is None or held.position != self._catalog.latest_position:
+            return None
+        self.hits += 1
+        return held
 
     def renewed(self, tenant: str, request: pb.RetrieveRequest) -> RememberedResponse | None:
         """Return what is valid after a look at the collection.
