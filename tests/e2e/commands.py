@@ -15,10 +15,16 @@ from typing import IO, Self
 
 
 class Command:
-    """A process of the command line with its streams; `stdout` and `stderr` are descriptors, which stay open here."""
+    """A process of the command line with its streams, descriptors which stay open here; without `stdin` it has none."""
 
     def __init__(
-        self, arguments: Sequence[str], *, stdout: int, stderr: int, variables: Mapping[str, str] | None = None
+        self,
+        arguments: Sequence[str],
+        *,
+        stdout: int,
+        stderr: int,
+        stdin: int | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self.args = ["groundwire", *arguments]
         self.returncode: int | None = None
@@ -26,11 +32,12 @@ class Command:
         self._reports: IO[bytes] = os.fdopen(read_end, "rb", buffering=0)
         order = {"arguments": arguments, "variables": {**os.environ, **(variables or {})}, "folder": str(Path.cwd())}
         runner = _runner("server" if arguments[:1] == ["serve"] else "commands")
-        stdin = os.open(os.devnull, os.O_RDONLY)
+        nothing = os.open(os.devnull, os.O_RDONLY)
         try:
-            socket.send_fds(runner, [json.dumps(order).encode()], [stdin, stdout, stderr, write_end])
+            streams = [nothing if stdin is None else stdin, stdout, stderr]
+            socket.send_fds(runner, [json.dumps(order).encode()], [*streams, write_end])
         finally:
-            os.close(stdin)
+            os.close(nothing)
             os.close(write_end)
         self.pid = int(self._reports.readline())
 

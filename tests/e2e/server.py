@@ -53,11 +53,18 @@ class ServerProcess:
         return self.process.wait()
 
 
-def groundwire(*arguments: str, address: str | None = None) -> "subprocess.CompletedProcess[str]":
-    """Run the command line and return what it printed."""
+def groundwire(*arguments: str, address: str | None = None, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+    """Run the command line with this input and return what it printed."""
     variables = {"GROUNDWIRE_ADDRESS": address} if address else None
-    with TemporaryFile() as stdout, TemporaryFile() as stderr:
-        command = Command(arguments, stdout=stdout.fileno(), stderr=stderr.fileno(), variables=variables)
+    with TemporaryFile() as typed, TemporaryFile() as stdout, TemporaryFile() as stderr:
+        os.pwrite(typed.fileno(), stdin.encode(), 0)
+        command = Command(
+            arguments,
+            stdin=typed.fileno(),
+            stdout=stdout.fileno(),
+            stderr=stderr.fileno(),
+            variables=variables,
+        )
         try:
             code = command.wait()
         finally:

@@ -372,6 +372,33 @@ def test_a_session_remembers(address: str) -> None:
     assert json.loads(again.stdout)["session_id"] == first["session_id"]
 
 
+def test_piped_questions_are_answered_in_one_session(address: str) -> None:
+    lines = f"{QUESTION}\n\nAnd what is the highest?\n"
+    done = groundwire("chat", "-c", "notes", "--user", "ada", "--json", address=address, stdin=lines)
+    assert done.returncode == 0
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert first["session_id"] == second["session_id"]
+    assert done.stderr.strip() == f"session {first['session_id']}"
+    assert set(first) == ANSWER_KEYS
+    more = groundwire("chat", "-c", "notes", "--session", first["session_id"], address=address, stdin=QUESTION)
+    assert first["answer"] in more.stdout
+    said = json.loads(groundwire("sessions", "messages", first["session_id"], "--json", address=address).stdout)
+    assert [each["content"] for each in said[::2]] == [QUESTION, "And what is the highest?", QUESTION]
+    refused = groundwire("chat", "-c", "notes", address=address, stdin=f"{'x' * 9000}\n{QUESTION}\n")
+    assert refused.returncode == 1
+    assert first["answer"] in refused.stdout
+
+
+def test_an_answer_is_kept_for_as_long_as_one_says(address: str) -> None:
+    asked = groundwire("ask", QUESTION, "-c", "notes", "--keep-for", "30d", "--json", address=address)
+    answer = json.loads(asked.stdout)
+    session = json.loads(groundwire("sessions", "get", answer["session_id"], "--json", address=address).stdout)
+    assert session["idle_timeout"] == f"{30 * 86_400}s"
+    wrong = groundwire("ask", QUESTION, "-c", "notes", "--keep-for", "soon", address=address)
+    assert wrong.returncode == 2
+    assert "--keep-for" in wrong.stderr
+
+
 def test_documents_and_chunks_can_be_looked_at(address: str) -> None:
     documents = json.loads(groundwire("docs", "list", "-c", "notes", "--json", address=address).stdout)
     tides = next(document for document in documents if document["source_uri"] == "tides.md")

@@ -117,6 +117,7 @@ RUNS: dict[str, list[list[str]]] = {
         ["And why?", "-c", NAME, "--session", "{session}"],
         ["Why?", "-c", NAME, "--session", ATTACK],
     ],
+    "chat": [["-c", NAME, "--session", ATTACK], ["-c", ATTACK]],
     "ground": [["{reply}", "-c", NAME], ["{reply}", "-c", ATTACK], ["{reply}", "-c", NAME, "--chunk", "{chunk}"]],
     "answers list": [[], ["-c", ATTACK], ["--stale", "--user", ATTACK]],
     "answers get": [["{session}", "{replied}"], [ATTACK, ATTACK]],

@@ -1,7 +1,8 @@
 """The main job with the Python client, blocking and asynchronous, against a real server."""
 
+import asyncio
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from groundwire.client import (
     AsyncGroundwireClient,
     Citation,
     Collection,
+    FailedQuestion,
     GroundwireClient,
     IngestResult,
     Progress,
@@ -111,6 +113,42 @@ def test_a_streamed_answer_ends_with_the_whole_of_it(notes: Collection) -> None:
     assert isinstance(events[0], Sources)
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer.text
     assert [event for event in events if isinstance(event, Citation)] == list(answer.citations)
+
+
+def test_questions_on_one_stream_are_answered_one_after_the_other(client: GroundwireClient, notes: Collection) -> None:
+    questions = ["What causes the tides of the sea?", " ", "And what is the highest of them?"]
+    events = list(notes.converse(questions))
+    first, failed, second = [each for each in events if isinstance(each, Answer | FailedQuestion)]
+    assert isinstance(failed, FailedQuestion)
+    assert failed.question == " "
+    assert isinstance(failed.error, InvalidRequestError)
+    assert isinstance(first, Answer)
+    assert isinstance(second, Answer)
+    deltas = [event.text for event in events[: events.index(first)] if isinstance(event, TextDelta)]
+    assert "".join(deltas) == first.text
+    assert first.session_id == second.session_id
+    said = client.list_messages(session_id=first.session_id).messages
+    assert [each.content for each in said] == [questions[0], first.text, questions[2], second.text]
+    again = [each for each in notes.converse(["Why?"], session=first.session_id) if isinstance(each, Answer)]
+    assert [each.session_id for each in again] == [first.session_id]
+    with pytest.raises(SessionNotFoundError):
+        list(notes.converse(["Why?"], session="00000000-0000-4000-8000-000000000000"))
+
+
+async def test_questions_may_come_while_answers_do(server: ServerProcess, notes: Collection) -> None:
+    answered: asyncio.Queue[Answer] = asyncio.Queue()
+
+    async def questions() -> AsyncIterator[str]:
+        yield "What causes the tides of the sea?"
+        yield f"And what is {(await answered.get()).text[-20:]}?"
+
+    texts = []
+    async with AsyncGroundwireClient(server.address) as asynchronous:
+        async for event in asynchronous.collection(notes.name).converse(questions()):
+            if isinstance(event, Answer):
+                texts.append(event.text)
+                answered.put_nowait(event)
+    assert len(texts) == 2
 
 
 def test_documents_are_listed_found_and_deleted(client: GroundwireClient, notes: Collection) -> None:

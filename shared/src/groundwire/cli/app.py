@@ -9,6 +9,7 @@ import click
 _SUMMARIES = {
     "answers": ("answers.app", "List and show answers that are kept."),
     "ask": ("search.ask", "Answer a question from a collection, every sentence with a citation that has been checked."),
+    "chat": ("chat.chat", "Ask one question after the other in a session."),
     "chunks": ("chunks.app", "List, show and change chunks."),
     "cite": ("citing.cite", "Write the citations of an answer as text, such as a list of references."),
     "collections": ("collections.app", "List, show, create, change and delete collections."),

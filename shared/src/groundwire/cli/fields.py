@@ -347,6 +347,18 @@ def _whole_number(field: Any, text: str) -> int:
     return int(text)
 
 
+def duration_message(text: str, option: str) -> Duration:
+    """Return the duration of an option, such as 90s, 15m, 12h or 30d.
+
+    Raises:
+        InvalidRequestError: it is none, or too long for a message.
+    """
+    try:
+        return _duration(text)
+    except ValueError as error:
+        raise InvalidRequestError.of(option, str(error)) from error
+
+
 def _duration(text: str) -> Duration:
     match = _DURATION.fullmatch(text)
     if match is None:

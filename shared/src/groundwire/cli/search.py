@@ -17,6 +17,7 @@ from groundwire.cli.answer_page import write_page
 from groundwire.cli.citing import read_citations
 from groundwire.cli.connection import connect
 from groundwire.cli.explanation import show_explanation
+from groundwire.cli.fields import duration_message
 from groundwire.cli.messages import answer_json, applied_json, message_json, passage_json, search_json, shown_name
 from groundwire.cli.options import collection_option, filter_option, read_json, server_options
 from groundwire.cli.output import excerpt, page_place, print_json, print_line, print_marked, print_text
@@ -223,6 +224,7 @@ def _show_passages(passages: Sequence[pb.ExpandedPassage]) -> None:
 @click.argument("text", help="The question.")
 @collection_option
 @click.option("--session", help="Session to continue; `new` starts one and prints its id.")
+@click.option("--keep-for", help="Keep the answer for so long, such as 12h or 30d; `answers get` shows it again.")
 @click.option("--stream", is_flag=True, help="Show the answer as it is made.")
 @click.option("--show", is_flag=True, help="Show each quote in its paragraph, highlighted.")
 @click.option(
@@ -244,6 +246,7 @@ def ask(
     text: str,
     collection: str,
     session: str | None,
+    keep_for: str | None,
     stream: bool,
     show: bool,
     page: Path | None,
@@ -268,11 +271,13 @@ def ask(
         grounding=enum_value(answer_pb2.GroundingPolicy.DESCRIPTOR, grounding),
         strictness=strictness,
     )
+    if keep_for:
+        request.keep_for.CopyFrom(duration_message(keep_for, "--keep-for"))
     with connect(address) as client:
         if session == _NEW_SESSION:
             session = client.create_session(collection=collection).session.session_id
         request.session_id = session or ""
-        answer = _streamed(client, request, quiet=as_json) if stream else client.ask.send(request).answer
+        answer = streamed(client, request, quiet=as_json) if stream else client.ask.send(request).answer
         quotations = read_quotations(client, answer.citations) if show or page else []
     if page is not None:
         write_page(page, text, answer, quotations)
@@ -282,19 +287,19 @@ def ask(
         return
     if not stream:
         print_text(answer.content)
-    if answer.citations:
-        print_line()
     if show:
+        if quotations:
+            print_line()
         _show_quotations(quotations)
     else:
-        _show_places(answer.citations)
-    _show_generation(answer)
+        show_places(answer.citations)
+    show_generation(answer)
     if answer.session_id:
         print_line()
         print_line((f"session {answer.session_id}", "dim"))
 
 
-def _show_generation(answer: answer_pb2.Answer) -> None:
+def show_generation(answer: answer_pb2.Answer) -> None:
     """Say on standard error what became of the text of a chat model, where it is not all there and supported."""
     for span in answer.unsupported_spans:
         print_line((f"no source supports: {answer.content[span.start : span.end]}", "yellow"), err=True)
@@ -307,7 +312,14 @@ def _show_generation(answer: answer_pb2.Answer) -> None:
         print_line(f"{report.model} failed ({failure}): {instead}", err=True)
 
 
-def _show_places(citations: Iterable[citation_pb2.Citation]) -> None:
+def show_places(citations: Sequence[citation_pb2.Citation]) -> None:
+    """Print where the quotes of an answer stand, below its text."""
+    if citations:
+        print_line()
+    _print_places(citations)
+
+
+def _print_places(citations: Iterable[citation_pb2.Citation]) -> None:
     for citation in citations:
         print_line((f"  [{citation.marker}] {quoted_place(citation)}", "dim"))
 
@@ -317,11 +329,11 @@ def _show_quotations(quotations: Sequence[Quotation]) -> None:
     for number, quotation in enumerate(quotations):
         if number:
             print_line()
-        _show_places(quotation.citations)
+        _print_places(quotation.citations)
         print_marked([(text, marker > 0) for text, marker in quotation.parts])
 
 
-def _streamed(client: GroundwireClient, request: answer_service_pb.AskRequest, *, quiet: bool) -> answer_pb2.Answer:
+def streamed(client: GroundwireClient, request: answer_service_pb.AskRequest, *, quiet: bool) -> answer_pb2.Answer:
     """Print the text of an answer as it comes, unless `quiet`, and return the whole."""
     for response in client.ask_stream.send(answer_service_pb.AskStreamRequest(ask=request)):
         event = response.event

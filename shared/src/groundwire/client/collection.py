@@ -4,7 +4,7 @@ Every method is written once and is blocking in `Collection`, awaited in `AsyncC
 """
 
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from os import PathLike
 from pathlib import Path
@@ -29,6 +29,7 @@ from groundwire.client.results import (
     CollectionInfo,
     Deletion,
     Document,
+    FailedQuestion,
     Hit,
     IngestOperation,
     IngestResult,
@@ -39,7 +40,15 @@ from groundwire.client.results import (
     Verification,
     answer_event,
 )
-from groundwire.client.transport import AsyncCaller, Caller, Operation, StreamOperation, SyncCaller, Transport
+from groundwire.client.transport import (
+    CONVERSE_PATH,
+    AsyncCaller,
+    Caller,
+    Operation,
+    StreamOperation,
+    SyncCaller,
+    Transport,
+)
 from groundwire.client.uploads import UNARY_BYTES, ingest_files, put_chunks, upload
 from groundwire.client.values import Fields, FilterJson, enum_value, fields_message, filter_message, purge_filter
 from groundwire.kernel.errors import (
@@ -48,6 +57,7 @@ from groundwire.kernel.errors import (
     GroundwireError,
     InvalidRequestError,
 )
+from groundwire.rpc.error_status import from_status
 
 ResultT = TypeVar("ResultT")
 
@@ -421,6 +431,59 @@ class CollectionOperations(Operations):
                 if isinstance(event, Answer):
                     return
         raise DataLossError("the stream ended without an answer", what="answer stream")
+
+    @StreamOperation
+    async def converse(
+        self,
+        questions: Iterable[str] | AsyncIterable[str],
+        *,
+        session: Session | str | None = None,
+        grounding: str = "strict",
+        strictness: float | None = None,
+    ) -> AsyncGenerator[AnswerEvent | FailedQuestion, None]:
+        """Answer questions of a session on one stream, one after the other as they come, and yield what happens.
+
+        Of each question it yields what `ask_stream` does, the `Answer` last, or a `FailedQuestion` where it has none:
+        the stream goes on. It ends when the questions do. The blocking client takes them in a thread of its own, so
+        they may come from a generator that waits; with asyncio give an asynchronous one where it would.
+
+        Args:
+            questions: the questions, in order; at most 16 wait for their turn.
+            session: the session or its id; without one a new session begins, which `Answer.session_id` names.
+            grounding: as in `ask`.
+            strictness: as in `ask`.
+
+        Raises:
+            SessionNotFoundError: there is no such session; `SessionExpiredError` if it ended.
+
+        Example:
+            from groundwire.client import Answer
+
+            questions = ["What is a span?", "And what is it of?"]
+            for event in client.collection("handbook").converse(questions):
+                if isinstance(event, Answer):
+                    print(event.text)
+        """
+        asked: dict[str, str] = {}
+
+        def ask(question: str) -> answer_pb.ConverseRequest:
+            options = retrieval_options_pb2.RetrievalOptions()
+            request = self._question(question, session, options, grounding, strictness)
+            asked[request.message_id] = question
+            return answer_pb.ConverseRequest(ask=request)
+
+        opening = answer_pb.ConverseOpening(create=answer_pb.CreateSessionRequest(collection=self.name))
+        if session is not None:
+            opening.session_id = session.session_id if isinstance(session, Session) else session
+        first = answer_pb.ConverseRequest(opening=opening)
+        async with aclosing(
+            self._transport.converse(CONVERSE_PATH, first, questions, ask, answer_pb.ConverseResponse)
+        ) as responses:
+            async for response in responses:
+                if response.HasField("error"):
+                    yield FailedQuestion(asked[response.message_id], from_status(response.error))
+                elif response.HasField("answer_event") and (event := answer_event(response.answer_event)) is not None:
+                    yield event
 
     @Operation
     async def document(self, reference: str) -> Document:

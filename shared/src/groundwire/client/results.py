@@ -20,6 +20,7 @@ from groundwire.api.ingest.v1 import (
 )
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.client.values import MetadataValue, enum_name, plain_metadata
+from groundwire.kernel.errors import GroundwireError
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +230,14 @@ class Sources:
 
 AnswerEvent: TypeAlias = Sources | TextDelta | Citation | Answer
 """What `ask_stream` yields: what was found, pieces of the text and citations as they come, and the whole answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedQuestion:
+    """A question of a conversation that has no answer, and why."""
+
+    question: str
+    error: GroundwireError
 
 
 def answer_event(message: answer_service_pb2.AnswerEvent) -> AnswerEvent | None:

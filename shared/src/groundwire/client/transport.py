@@ -7,8 +7,19 @@ event loop, with `SyncTransport` in the thread, so that it never gives control a
 import asyncio
 import functools
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import aclosing, closing, contextmanager
+from itertools import chain
 from queue import SimpleQueue
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar, overload
@@ -30,6 +41,7 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 ResultT = TypeVar("ResultT")
 ItemT = TypeVar("ItemT")
 Params = ParamSpec("Params")
+CONVERSE_PATH: Final = "/groundwire.api.answer.v1.AnswerService/Converse"
 UPLOAD_PATH: Final = "/groundwire.api.ingest.v1.IngestService/UploadDocument"
 CallMetadata: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Metadata of calls by their keys, such as `{"authorization": "Bearer …"}`, or a function that returns them."""
@@ -100,6 +112,20 @@ class Transport:
         """Send a stream of requests and return the response; errors are those of `groundwire.kernel.errors`."""
         raise NotImplementedError
 
+    def converse(
+        self,
+        path: str,
+        first: Message,
+        items: Iterable[ItemT] | AsyncIterable[ItemT],
+        make: Callable[[ItemT], Message],
+        response_type: type[ResponseT],
+    ) -> AsyncGenerator[ResponseT, None]:
+        """Send a message and one for each item as they come, and yield the responses meanwhile.
+
+        The items are taken from a thread of the library by the blocking client, which takes no asynchronous ones.
+        """
+        raise NotImplementedError
+
     async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
         """Return what blocking work returns; no event loop waits for it."""
         raise NotImplementedError
@@ -108,14 +134,14 @@ class Transport:
         """Wait; return False if the client was closed meanwhile."""
         raise NotImplementedError
 
-    def open_exchange(self, messages: Any) -> Any:
-        """Begin an upload and return the call."""
+    def open_exchange(self, path: str, messages: Any, response_type: type[Message]) -> Any:
+        """Begin a call with streams both ways and return it."""
         method = self.channel.stream_stream(
-            UPLOAD_PATH,
-            request_serializer=pb.UploadDocumentRequest.SerializeToString,
-            response_deserializer=pb.UploadDocumentResponse.FromString,
+            path,
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=response_type.FromString,
         )
-        return method(messages, timeout=self.limit_s(UPLOAD_PATH), metadata=self.sent_metadata())
+        return method(messages, timeout=self.limit_s(path), metadata=self.sent_metadata())
 
     def open_stream(
         self, path: str, messages: Iterator[Message], response_type: type[Message], timeout_s: float | None
@@ -165,7 +191,7 @@ class SyncTransport(Transport):
         """Make one attempt of an upload."""
         offsets: SimpleQueue[int | None] = SimpleQueue()
         with self.typed_errors():
-            call = self.open_exchange(_parts(upload, offsets))
+            call = self.open_exchange(UPLOAD_PATH, _parts(upload, offsets), pb.UploadDocumentResponse)
             try:
                 for response in call:
                     offset = upload.take(response)
@@ -174,6 +200,26 @@ class SyncTransport(Transport):
             finally:
                 offsets.put(None)
                 call.cancel()  # a report may have raised while parts were still on their way
+
+    async def converse(
+        self,
+        path: str,
+        first: Message,
+        items: Iterable[ItemT] | AsyncIterable[ItemT],
+        make: Callable[[ItemT], Message],
+        response_type: type[ResponseT],
+    ) -> AsyncGenerator[ResponseT, None]:
+        """Send messages and yield the responses."""
+        if isinstance(items, AsyncIterable):
+            raise TypeError("a blocking client takes no asynchronous iterable")
+        messages = (make(item) for item in items)
+        with self.typed_errors():
+            call = self.open_exchange(path, chain([first], messages), response_type)
+            try:
+                for response in call:
+                    yield response
+            finally:
+                call.cancel()
 
 
 class AsyncTransport(Transport):
@@ -208,11 +254,28 @@ class AsyncTransport(Transport):
         await asyncio.sleep(pause_s)
         return not self.closed.is_set()
 
+    async def converse(
+        self,
+        path: str,
+        first: Message,
+        items: Iterable[ItemT] | AsyncIterable[ItemT],
+        make: Callable[[ItemT], Message],
+        response_type: type[ResponseT],
+    ) -> AsyncGenerator[ResponseT, None]:
+        """Send messages and yield the responses."""
+        with self.typed_errors():
+            call = self.open_exchange(path, _awaited_messages(first, items, make), response_type)
+            try:
+                async for response in call:
+                    yield response
+            finally:
+                call.cancel()
+
     async def exchange(self, upload: "Upload") -> None:
         """Make one attempt of an upload."""
         offsets: asyncio.Queue[int | None] = asyncio.Queue()
         with self.typed_errors():
-            call = self.open_exchange(_awaited_parts(upload, offsets))
+            call = self.open_exchange(UPLOAD_PATH, _awaited_parts(upload, offsets), pb.UploadDocumentResponse)
             try:
                 async for response in call:
                     offset = upload.take(response)
@@ -221,6 +284,18 @@ class AsyncTransport(Transport):
             finally:
                 offsets.put_nowait(None)
                 call.cancel()
+
+
+async def _awaited_messages(
+    first: Message, items: Iterable[ItemT] | AsyncIterable[ItemT], make: Callable[[ItemT], Message]
+) -> AsyncIterator[Message]:
+    yield first
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield make(item)
+    else:
+        for item in items:
+            yield make(item)
 
 
 def _parts(upload: "Upload", offsets: "SimpleQueue[int | None]") -> Generator[pb.UploadDocumentRequest, None, None]:
