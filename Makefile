@@ -108,6 +108,7 @@ check: $(STAMP) ## Lint, types, import rules, contract, freshness of generated c
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/buf lint protos
+	$(BIN)/hadolint Dockerfile
 	$(BIN)/python scripts/check_breaking.py
 	$(BIN)/python scripts/generate_protos.py --check
 

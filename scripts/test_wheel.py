@@ -17,11 +17,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 # What tests read beside themselves. Sources are left behind on purpose.
-FOLDERS = ["benchmarks", "docs", "protos/google", "protos/groundwire", "scripts", "tests"]
+FOLDERS = ["benchmarks", "deploy", "docs", "protos/google", "protos/groundwire", "scripts", "tests"]
 FILES = [
+    ".dockerignore",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "Dockerfile",
     "LICENSE",
     "Makefile",
     "README.md",
