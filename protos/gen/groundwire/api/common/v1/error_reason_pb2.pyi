@@ -241,6 +241,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Metadata: `document_id`, `source_version`, `stored_source_version`, as in `{"document_id": "doc_6f1c…",
     "source_version": "6", "stored_source_version": "7"}`.
     """
+    ERROR_REASON_RECORD_NOT_FOUND: _ErrorReason.ValueType  # 51
+    """NOT_FOUND. No such record, or none that the caller may see.
+
+    Metadata: `resource`, as in `{"resource": "chunk-2026-02-10-0f3a9c1e"}`.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed, for programs.
@@ -471,5 +476,10 @@ ERROR_REASON_SOURCE_VERSION_STALE: ErrorReason.ValueType  # 50
 
 Metadata: `document_id`, `source_version`, `stored_source_version`, as in `{"document_id": "doc_6f1c…",
 "source_version": "6", "stored_source_version": "7"}`.
+"""
+ERROR_REASON_RECORD_NOT_FOUND: ErrorReason.ValueType  # 51
+"""NOT_FOUND. No such record, or none that the caller may see.
+
+Metadata: `resource`, as in `{"resource": "chunk-2026-02-10-0f3a9c1e"}`.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
