@@ -73,14 +73,14 @@ def test_a_later_migration_changes_a_released_catalog_once(
 ) -> None:
     scripts = tmp_path / "scripts"
     shutil.copytree(migrations.SCRIPTS, scripts)
-    (scripts / "versions" / "v0002_notes.py").write_text(
+    (scripts / "versions" / "v9999_notes.py").write_text(
         "from alembic import op\n"
-        "revision, down_revision, branch_labels, depends_on = '0002_notes', '0001_first_schema', None, None\n"
+        f"revision, down_revision, branch_labels, depends_on = '9999_notes', '{migrations.HEAD}', None, None\n"
         "def upgrade():\n"
         "    op.execute(\"ALTER TABLE documents ADD COLUMN note TEXT DEFAULT 'none' NOT NULL\")\n"
     )
     monkeypatch.setattr(migrations, "SCRIPTS", str(scripts))
-    monkeypatch.setattr(migrations, "HEAD", "0002_notes")
+    monkeypatch.setattr(migrations, "HEAD", "9999_notes")
     for _ in range(2):
         opened = open_catalog(released)
         with opened.database.read() as connection:

@@ -123,6 +123,7 @@ documents = Table(
     *number("deleted_generation", default=0),
     *number("source_version", nullable=True),
     *number("alias_count", "alias_changes", default=0),
+    Column("record", JSON(none_as_null=True), nullable=True),
     UniqueConstraint("tenant", "document_id"),
     # A defect of the code is to fail the write that has it, and not some reader of what it wrote.
     CheckConstraint("live_generation >= 0 AND deleted_generation >= 0"),
@@ -159,6 +160,41 @@ document_tags = Table(
     Index("document_tags_tag", "tag", "document_key"),
     sqlite_with_rowid=False,
 )
+
+records = Table(
+    "records",
+    metadata,
+    belongs_to("documents.document_key", primary_key=True),
+    belongs_to("collections.collection_key"),
+    *words("record_id", "record_type", "scope"),
+    *words("entity", "conversation_id", "role", nullable=True),
+    *number("turn_index", "importance", nullable=True),
+    *number("time"),
+    *number("access_count", default=0),
+    *number("last_accessed", nullable=True),
+    UniqueConstraint("collection_key", "record_id"),
+    CheckConstraint("importance BETWEEN 1 AND 5"),
+    Index("records_time", "collection_key", "time"),
+    Index("records_conversation", "collection_key", "conversation_id", "record_type", "turn_index"),
+    Index("records_entity", "collection_key", "entity"),
+    sqlite_with_rowid=False,
+)
+"""What is sorted and linked by of the documents that are records; all of their metadata is in `documents.record`."""
+
+record_links = Table(
+    "record_links",
+    metadata,
+    belongs_to("documents.document_key", primary_key=True),
+    *words("kind", primary_key=True),
+    Column(
+        "target_key", NUMBER, ForeignKey("documents.document_key", ondelete="CASCADE"), nullable=False, primary_key=True
+    ),
+    CheckConstraint("kind IN ('supports', 'contradicts', 'suggested_contradicts')"),
+    CheckConstraint("document_key <> target_key"),
+    Index("record_links_target", "target_key"),
+    sqlite_with_rowid=False,
+)
+"""Links that were added; those that follow from what records say are worked out when they are read."""
 
 tombstones = Table(
     "tombstones",
