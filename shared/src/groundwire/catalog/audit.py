@@ -61,8 +61,7 @@ class Audit:
         Raises:
             ConflictError, RequestIdReusedError: as `settle` does; the change rolls back.
         """
-        steady, told_of = self._database.steady, document_told_of(result)
-        request_id = settle(connection, steady, tenant, receipt, result, told_of)
+        request_id = self.settle(connection, tenant, receipt, result)
         # Each row holds the hash of the one before: to change or remove one, all that follow must be written anew.
         last = select(audit.c.hash).where(audit.c.tenant == tenant).order_by(audit.c.id.desc()).limit(1)
         values: dict[str, Any] = {
@@ -75,8 +74,16 @@ class Audit:
             "position": self._database.position(connection),
             "previous_hash": connection.execute(last).scalar() or "",
         }
-        row = values | {"hash": _digest(values), "steady_time": steady.now_ms()}
+        row = values | {"hash": _digest(values), "steady_time": self._database.steady.now_ms()}
         connection.execute(insert(audit).values(row))
+
+    def settle(self, connection: Connection, tenant: str, receipt: Receipt[Any] | None, result: Any) -> str:
+        """Remember a result by the request id without a row of the audit; return that id, empty without receipt.
+
+        Raises:
+            ConflictError, RequestIdReusedError: as `idempotency.settle` does; the change rolls back.
+        """
+        return settle(connection, self._database.steady, tenant, receipt, result, document_told_of(result))
 
     def rows(self, tenant: str, after_id: int, limit: int) -> list[AuditRow]:
         """Return up to `limit` rows with ids above `after_id`, oldest first."""

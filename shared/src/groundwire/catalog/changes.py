@@ -10,6 +10,7 @@ from groundwire.catalog.audit import Audit
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.lexical_index import add_chunks, numbered, remove_chunks
 from groundwire.catalog.outbox import queue_matched_points
+from groundwire.catalog.records import set_record
 from groundwire.catalog.rows import (
     IS_LIVE,
     SELECT_LIVE_CHUNKS,
@@ -122,6 +123,7 @@ def change_fields(
     connection.execute(update(documents).where(documents.c.document_key == key).values(**values, last_modified=now))
     connection.execute(update(generations).where(generations.c.document_key == key, IS_LIVE).values(fields=values))
     set_tags(connection, key, after.tags)
+    set_record(connection, row["collection_key"], key, row["source_path"], after)
     source = row["source_path"]
     rename_chapter(connection, row, (source, before), (source, after))
     return rewrite_payloads(connection, row, chunks.c.document_key == key)

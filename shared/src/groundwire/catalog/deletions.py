@@ -32,6 +32,7 @@ from groundwire.catalog.idempotency import oldest_kept, redact_answers
 from groundwire.catalog.lexical_index import remove_chunks
 from groundwire.catalog.lexical_search import count_among
 from groundwire.catalog.outbox import OutboxKind, queue_deleted_points, queue_dropped_collection
+from groundwire.catalog.records import set_record
 from groundwire.catalog.rows import (
     IS_HIDDEN,
     GenerationState,
@@ -413,6 +414,7 @@ def delete_document(
     # The row outlives this transaction only while a generation is pending: it keeps nothing of what it said.
     connection.execute(delete(document_aliases).where(document_aliases.c.document_key == key))
     set_tags(connection, key, ())
+    set_record(connection, row["collection_key"], key, row["source_path"], DocumentFields())
     emptied = {
         **field_values(DocumentFields()),
         **dict.fromkeys(("live_generation", "deleted_generation", "alias_count"), 0),

@@ -1,8 +1,8 @@
 """Documents: finding them, and writing their generations."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, bindparam, delete, exists, func, or_, select, tuple_, update
 
 from groundwire.catalog.audit import Audit
+from groundwire.catalog.changes import change_fields
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.deletions import Deleted, delete_document, insert_deletion
 from groundwire.catalog.filters import chunks_matching, has_chunk_matching
@@ -27,6 +28,7 @@ from groundwire.catalog.generations import (
     take_back_generation,
 )
 from groundwire.catalog.operations import count_done
+from groundwire.catalog.records import last_turn
 from groundwire.catalog.rows import (
     IS_HIDDEN,
     IS_VISIBLE,
@@ -37,7 +39,9 @@ from groundwire.catalog.rows import (
     collection_key,
     count_aliases,
     key_of,
+    refuse_other_etag,
     to_document,
+    visible_document,
     visible_row,
 )
 from groundwire.catalog.schema import collections, document_aliases, documents, generations
@@ -46,11 +50,12 @@ from groundwire.catalog.texts import check_chunks, measure
 from groundwire.catalog.vectors import NewVectors, embedding_times, insert_vectors
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.document import Document, DocumentReference
+from groundwire.kernel.document import Document, DocumentFields, DocumentReference
 from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
+from groundwire.kernel.records import record_id_of
 
 _BY_ID_ALONE = SELECT_DOCUMENTS.where(documents.c.document_id == bindparam("value"))
 _BY_SOURCE = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_path == bindparam("value"))
@@ -74,6 +79,27 @@ _BY_HASH = (
     .order_by(documents.c.document_key)
     .limit(1)
 )
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """New fields of a document that has this etag."""
+
+    document_id: str
+    etag: str
+    fields: DocumentFields
+
+    def apply(self, _before: DocumentFields) -> DocumentFields:
+        """Return the new fields, whatever the old ones are."""
+        return self.fields
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRecords:
+    """The documents of records by source, and the tasks of the outbox that bring the engine up to changed fields."""
+
+    documents: Mapping[str, Document]
+    tasks: tuple[int, ...]
 
 
 class Documents:
@@ -269,68 +295,81 @@ class Documents:
         return replace(document, source_version=source_version)
 
     def begin(self, collection: Collection, draft: GenerationDraft) -> PendingGeneration:
-        """Write a generation that nobody sees yet: text, chunks, filter keys and chunk numbers.
+        """Write a generation that nobody sees yet; see `begin_together`."""
+        return self.begin_together(collection, [draft])[0]
 
-        Durable when it returns: after a crash `Recovery.leftovers` lists it.
+    def begin_together(self, collection: Collection, drafts: Sequence[GenerationDraft]) -> list[PendingGeneration]:
+        """Write generations of different documents that nobody sees yet: text, chunks, filter keys and chunk numbers.
+
+        Durable when it returns: after a crash `Recovery.leftovers` lists them. After an error there are none.
 
         Raises:
             CollectionNotFoundError: the collection was deleted.
-            DocumentChangedError: the live generation is not the expected one, or a visible document has the source.
-            StaleSourceVersionError: the document, perhaps softly deleted, is of a later version.
-            AlreadyExistsError: the document id is in use in another collection, or a chunk id in another document.
+            DocumentChangedError: a live generation is not the expected one, or a visible document has the source.
+            StaleSourceVersionError: a document, perhaps softly deleted, is of a later version.
+            AlreadyExistsError: a document id is in use in another collection, or a chunk id in another document.
             ValueError: a chunk is not exactly the text of its span (a bug of ours).
         """
         # All that can be worked out before is, so that the writer, of which there is one, has only rows to insert.
-        check_chunks(draft.text, draft.chunks)
+        for draft in drafts:
+            check_chunks(draft.text, draft.chunks)
         now = self._clock.now()
         # A document that was deleted softly gets a new generation when its source comes again.
-        hidden = select(documents.c.document_id).where(
-            documents.c.collection_key == key_of(collection), documents.c.source_path == draft.source_uri, IS_HIDDEN
+        hidden = select(documents.c.source_path, documents.c.document_id).where(
+            documents.c.collection_key == key_of(collection),
+            among(documents.c.source_path, [draft.source_uri for draft in drafts]),
+            IS_HIDDEN,
         )
         with self._database.read() as connection:
-            hidden_id = connection.execute(hidden.limit(1)).scalar()
-            embedded = embedding_times(connection, collection, [chunk.embedding_hash for chunk in draft.chunks])
-        document_id = draft.document_id or hidden_id or new_document_id()
-        numbers = self._database.chunk_numbers.take(len(draft.chunks))
-        chunk_ids = draft.chunk_ids or [prefixed_chunk_id(document_id, chunk.sequence_num) for chunk in draft.chunks]
-        pending = PendingGeneration(
-            key=0,
-            document_id=document_id,
-            generation=0,
-            expected_generation=draft.expected_generation,
-            collection=collection,
-            numbers=numbers,
-            chunk_ids=chunk_ids,
-            payloads=draft.payloads(document_id, numbers, chunk_ids, now),
-            source_version=draft.source_version,
-        )
-        prepared = Prepared(draft, pending, measure(draft.text), epoch_ms(now), embedded)
-        pending = self._insert(prepared.indexed_from(0))
+            hidden_ids = {row.source_path: row.document_id for row in connection.execute(hidden)}
+            hashes = [chunk.embedding_hash for draft in drafts for chunk in draft.chunks]
+            embedded = embedding_times(connection, collection, hashes)
+        prepared = []
+        for draft in drafts:
+            document_id = draft.document_id or hidden_ids.get(draft.source_uri) or new_document_id()
+            numbers = self._database.chunk_numbers.take(len(draft.chunks))
+            chunk_ids = draft.chunk_ids or [prefixed_chunk_id(document_id, each.sequence_num) for each in draft.chunks]
+            pending = PendingGeneration(
+                key=0,
+                document_id=document_id,
+                generation=0,
+                expected_generation=draft.expected_generation,
+                collection=collection,
+                numbers=numbers,
+                chunk_ids=chunk_ids,
+                payloads=draft.payloads(document_id, numbers, chunk_ids, now),
+                source_version=draft.source_version,
+            )
+            made = Prepared(draft, pending, measure(draft.text), epoch_ms(now), embedded)
+            prepared.append(made.indexed_from(0))
+        written = self._insert(prepared)
         try:
             # Nobody sees a part of a generation: it stays pending until all of it, and its points, are there.
-            for start in range(CHUNKS_PER_TRANSACTION, len(draft.chunks), CHUNKS_PER_TRANSACTION):
-                part = replace(prepared, pending=pending).indexed_from(start)
-                self._database.write(partial(insert_chunks, prepared=part, start=start))
+            for each, pending in zip(prepared, written, strict=True):
+                for start in range(CHUNKS_PER_TRANSACTION, len(each.draft.chunks), CHUNKS_PER_TRANSACTION):
+                    part = replace(each, pending=pending).indexed_from(start)
+                    self._database.write(partial(insert_chunks, prepared=part, start=start))
         except BaseException:
-            self.abandon(pending)
+            for pending in written:
+                self.abandon(pending)
             raise
-        return pending
+        return written
 
-    def _insert(self, prepared: Prepared) -> PendingGeneration:
-        """Write the generation; whoever can read its row can see that it is under way."""
+    def _insert(self, prepared: Sequence[Prepared]) -> list[PendingGeneration]:
+        """Write the generations; whoever can read their rows can see that they are under way."""
         keys: list[int] = []
 
-        def work(connection: Connection) -> PendingGeneration:
-            written = insert_generation(connection, prepared)
-            keys.append(written.key)
-            # Inside the transaction: once it is committed the sweeper may see the row, and must see this, too.
-            self._under_way[written.key] += 1
+        def work(connection: Connection) -> list[PendingGeneration]:
+            written = [insert_generation(connection, each) for each in prepared]
+            # Inside the transaction: once it is committed the sweeper may see the rows, and must see this, too.
+            keys.extend(each.key for each in written)
+            self._under_way.update(keys)
             return written
 
         try:
             return self._database.write(work)
         except BaseException:
-            # The number may belong to another generation by now: the database counts on from what it committed.
+            # The numbers may belong to other generations by now: the database counts on from what it committed.
             for key in keys:
                 self._ended(key)
             raise
@@ -356,16 +395,73 @@ class Documents:
         tenant, document_id = pending.collection.tenant, pending.document_id
 
         def work(connection: Connection) -> Document:
-            now, steady_ms = self._now(), self._database.steady.now_ms()
-            if vectors is not None:
-                insert_vectors(connection, vectors, now, steady_ms)
-            publish_generation(connection, pending, now, steady_ms)
-            document = to_document(connection.execute(_BY_ID_ALONE, {"tenant": tenant, "value": document_id}).one())
+            (document,) = self._publish(connection, [pending], vectors)
             self._audit.record(connection, tenant, "publish_document", document_id, receipt, document)
             return document
 
         published = self._database.write(work)
         self._ended(pending.key)
+        return published
+
+    def publish_records(
+        self,
+        collection: Collection,
+        pending: Sequence[PendingGeneration],
+        vectors: NewVectors | None,
+        changes: Sequence[FieldChange],
+        turns: Mapping[str, int],
+        receipt: Receipt[PublishedRecords] | None,
+    ) -> PublishedRecords:
+        """Make generations of records the live ones and change fields of others, all in one transaction.
+
+        Args:
+            collection: that of all of them.
+            pending: what `begin_together` returned.
+            vectors: those of their chunks that were not stored before.
+            changes: new fields of documents whose texts stay.
+            turns: the highest number of an exchange that each conversation had when numbers behind it were given.
+            receipt: what is to be remembered of the call.
+
+        Raises:
+            DocumentChangedError: a document was changed meanwhile, or a conversation has got further exchanges.
+            ConflictError: the same request was completed meanwhile.
+            RequestIdReusedError: the request id was used with another body.
+        """
+        tenant, name = collection.tenant, collection.name
+
+        def work(connection: Connection) -> PublishedRecords:
+            key = collection_key(connection, tenant, name)
+            for conversation_id, last in turns.items():
+                if last_turn(connection, key, conversation_id) != last:
+                    raise changed(conversation_id)
+            written, tasks = self._publish(connection, pending, vectors), list[int]()
+            for change in changes:
+                row = visible_row(connection, tenant, name, change.document_id)
+                refuse_other_etag(connection, row, change.etag)
+                tasks += change_fields(connection, row, change.apply, self._now())
+                written.append(visible_document(connection, tenant, name, change.document_id))
+            for document in written:
+                self._audit.record(connection, tenant, "put_record", record_id_of(document.source_uri))
+            published = PublishedRecords({document.source_uri: document for document in written}, tuple(tasks))
+            self._audit.settle(connection, tenant, receipt, published)
+            return published
+
+        published = self._database.write(work)
+        for each in pending:
+            self._ended(each.key)
+        return published
+
+    def _publish(
+        self, connection: Connection, pending: Sequence[PendingGeneration], vectors: NewVectors | None
+    ) -> list[Document]:
+        now, steady_ms = self._now(), self._database.steady.now_ms()
+        if vectors is not None:
+            insert_vectors(connection, vectors, now, steady_ms)
+        published = []
+        for each in pending:
+            publish_generation(connection, each, now, steady_ms)
+            given = {"tenant": each.collection.tenant, "value": each.document_id}
+            published.append(to_document(connection.execute(_BY_ID_ALONE, given).one()))
         return published
 
     def abandon(self, pending: PendingGeneration) -> None:

@@ -21,6 +21,7 @@ from groundwire.catalog.lexical_index import (
     supersede_chunks,
 )
 from groundwire.catalog.outbox import queue_deleted_points, queue_dropped_engine
+from groundwire.catalog.records import set_record
 from groundwire.catalog.rows import (
     GenerationState,
     chunk_values,
@@ -31,6 +32,7 @@ from groundwire.catalog.rows import (
     numbers_of,
     set_tags,
     to_collection,
+    to_fields,
 )
 from groundwire.catalog.schema import (
     chunk_pages,
@@ -403,6 +405,7 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
     }
     connection.execute(update(documents).where(of_document).values(values))
     set_tags(connection, row["document_key"], row["fields"]["tags"])
+    set_record(connection, row["collection_key"], row["document_key"], row["source_path"], to_fields(row["fields"]))
 
 
 def take_back_generation(connection: Connection, pending: PendingGeneration) -> None:

@@ -201,7 +201,7 @@ def to_chunking(stored: Mapping[str, Any]) -> ChunkingPolicy:
 _d = documents.c
 FIELD_COLUMNS = (
     *(_d.title, _d.creator, _d.subject, _d.description, _d.date_created),
-    *(_d.language, _d.category, _d.tags, _d.project, _d.metadata),
+    *(_d.language, _d.category, _d.tags, _d.project, _d.metadata, _d.record),
 )
 # A document may have thousands, and every chunk that is read brings its document along.
 _FIRST_ALIASES = (
@@ -255,7 +255,7 @@ def to_document(row: Sequence[Any]) -> Document:
         source_uri=source,
         format=DocumentFormat(doc_type),
         source_hash=source_hash,
-        fields=_to_fields(row[22:32]),
+        fields=_to_fields(row[22:33]),
         generation=live + hidden,  # one of the two is 0
         chunk_count=chunk_count,
         total_chars=total_chars,
@@ -300,16 +300,18 @@ def field_values(fields: DocumentFields) -> dict[str, Any]:
         "tags": list(fields.tags),
         "project": fields.project,
         "metadata": {key: list(value) if isinstance(value, tuple) else value for key, value in fields.metadata.items()},
+        "record": None if fields.record is None else dict(fields.record),
     }
 
 
 def to_fields(values: Mapping[str, Any]) -> DocumentFields:
     """Make the fields of what `field_values` returned."""
-    return _to_fields([values[column.name] for column in FIELD_COLUMNS])
+    # What 0.1.0 wrote has no `record`.
+    return _to_fields([values.get(column.name) for column in FIELD_COLUMNS])
 
 
 def _to_fields(row: Sequence[Any]) -> DocumentFields:
-    title, creator, subject, description, created, language, category, tags, project, metadata = row
+    title, creator, subject, description, created, language, category, tags, project, metadata, record = row
     return DocumentFields(
         title=title,
         creators=tuple(creator),
@@ -321,6 +323,7 @@ def _to_fields(row: Sequence[Any]) -> DocumentFields:
         tags=tuple(tags),
         project=project,
         metadata=loaded_values(metadata),
+        record=record,
     )
 
 

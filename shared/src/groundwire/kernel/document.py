@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from groundwire.kernel.bounded_cache import bytes_of
 from groundwire.kernel.filters import Value
@@ -45,6 +46,8 @@ class DocumentFields:
 
     Lengths keep the bounds above. `language` is an ISO 639-1 code. `tags` are trimmed, non-empty, unique, without
     commas, in the caller's order. `metadata` holds the caller's own flat keys; none is a name of a built-in field.
+    `record` is the metadata of a record as `groundwire.schemas.validate_metadata` returns it, without tags and the
+    caller's own keys, which are the fields beside it; None of a document that is no record.
     """
 
     title: str | None = None
@@ -57,6 +60,7 @@ class DocumentFields:
     tags: tuple[str, ...] = ()
     project: str | None = None
     metadata: Mapping[str, Value] = field(default_factory=dict)
+    record: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

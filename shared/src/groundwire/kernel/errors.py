@@ -6,7 +6,7 @@ GroundwireError
 │  ├─ InvalidFilterError        ├─ InvalidPageTokenError      ├─ DimensionMismatchError
 │  ├─ ResponseTooLargeError     asked for more than one message can hold
 │  └─ the refusals of documents, in groundwire.kernel.document_errors
-├─ NotFoundError                Collection… Document… Chunk… Session… Operation…
+├─ NotFoundError                Collection… Document… Chunk… Record… Session… Operation…
 ├─ AlreadyExistsError           RequestIdReused… DuplicateDocument…
 ├─ UnauthenticatedError         no credential, or one that is not accepted
 ├─ PermissionDeniedError        the credential does not allow the call
@@ -137,6 +137,13 @@ class ChunkNotFoundError(NotFoundError):
 
     reason = "CHUNK_NOT_FOUND"
     resource_type = "chunk"
+
+
+class RecordNotFoundError(NotFoundError):
+    """No such record, or none that the caller may see."""
+
+    reason = "RECORD_NOT_FOUND"
+    resource_type = "record"
 
 
 class SessionNotFoundError(NotFoundError):

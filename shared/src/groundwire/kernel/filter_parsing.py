@@ -24,6 +24,8 @@ from groundwire.kernel.filters import (
     MAX_DEPTH,
     MAX_TERMS,
     MAX_VALUES,
+    RECORD_ALIASES,
+    RECORD_FIELDS,
     And,
     Comparator,
     Comparison,
@@ -238,9 +240,9 @@ def _scalar(value: object, place: str) -> Scalar:
 
 
 def custom_fields(condition: Filter) -> set[str]:
-    """Return the field names of a filter that are neither built in nor aliases."""
+    """Return the field names of a filter that only the metadata of the collection can explain."""
     names = {leaf.field for leaf in leaves(condition)}
-    return names - BUILT_IN_FIELDS.keys() - ALIASES.keys()
+    return names - BUILT_IN_FIELDS.keys() - ALIASES.keys() - RECORD_FIELDS.keys()
 
 
 def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str = "filter") -> Filter:
@@ -257,7 +259,7 @@ def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str
         InvalidFilterError: naming every unknown field and every value that cannot match its field.
     """
     _check_terms(condition, path)
-    resolver = _Resolver({**custom, **BUILT_IN_FIELDS}, path)
+    resolver = _Resolver({**RECORD_FIELDS, **custom, **BUILT_IN_FIELDS}, path)
     resolved = resolver.resolve(condition)
     if resolver.violations:
         raise InvalidFilterError(resolver.violations)
@@ -294,6 +296,8 @@ class _Resolver:
             case _:
                 place = condition.place or self._nowhere
                 field = ALIASES.get(condition.field, condition.field)
+                if field not in self._kinds:
+                    field = RECORD_ALIASES.get(field, field)
                 if field in self._kinds:
                     return self._leaf(condition, _numeric(field, condition), place)
                 # Collected, not raised: one answer names every mistake of the filter.
@@ -343,6 +347,8 @@ class _Resolver:
                 self._refuse(place.operator, "compares numbers and times only")
                 return Comparison(field, comparator, value)
             return Comparison(field, comparator, self._value(field, value, place.values))
+        if field in RECORD_FIELDS:  # metadata may have the name as well, and nobody has looked of what kind they are
+            return Comparison(field, comparator, value)
         # A key of the caller may hold values of any kind, so that only one with nothing but texts refuses a number.
         if self._kinds[field] not in _TEXTUAL:  # metadata keep times as numbers
             return _compare_time(field, comparator, self._time(value, place.values))

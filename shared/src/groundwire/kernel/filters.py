@@ -175,6 +175,7 @@ class FieldKind(StrEnum):
 
 BUILT_IN_FIELDS = {
     "document_id": FieldKind.TEXT,
+    "record_type": FieldKind.TEXT,
     "chunk_id": FieldKind.TEXT,
     "chunk_number": FieldKind.INTEGER,
     "source": FieldKind.TEXT,
@@ -225,6 +226,30 @@ ALIASES = {
     "ingestion_time": "ingested_at",
 }
 """Names of the contract and of the source designs for built-in fields; a filter may use either."""
+
+RECORD_FIELDS = {
+    "record_id": FieldKind.TEXT,
+    "scope": FieldKind.TEXT,
+    "entity": FieldKind.TEXT,
+    "origin": FieldKind.TEXT,
+    "topic": FieldKind.TEXT,
+    "version": FieldKind.TEXT,
+    "_version": FieldKind.TEXT,
+    "_specialist_name": FieldKind.TEXT,
+    "importance": FieldKind.INTEGER,
+    "kind": FieldKind.TEXT,
+    "confidence": FieldKind.NUMBER,
+    "conversation_id": FieldKind.TEXT,
+    "role": FieldKind.TEXT,
+    "turn_index": FieldKind.INTEGER,
+    "turn_range": FieldKind.TEXT,
+    "summary_index": FieldKind.INTEGER,
+}
+"""Fields that records have beside the built-in ones. Documents without `record_type` may have metadata of these names,
+with values of any kind, so that they are stored and compared like metadata."""
+
+RECORD_ALIASES = {"type": "record_type", "memory_kind": "kind", "specialist_name": "_specialist_name"}
+"""Names of the source designs for fields of records, where no metadata of the collection have these names."""
 
 _CONTRACT_NAMES = {"source": "source_uri", "section_title": "section_heading", "ingested_at": "ingest_time"}
 """What responses call those built-in fields that the catalog and the engines call otherwise."""

@@ -8,6 +8,7 @@ from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.filters import Payload, Scalar, Value
 from groundwire.kernel.identifiers import etag_of
+from groundwire.kernel.records import record_keys, record_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,10 @@ def chunk_payload(
 ) -> Payload:
     """Return the filter keys of a chunk; keys without a value are left out, never None or empty.
 
-    `ingested` is when the generation of the chunk was stored.
+    `ingested` is when the generation of the chunk was stored; of a record, its own time takes the place.
     """
+    if fields.record is not None:
+        ingested = record_time(fields.record)
     candidates: dict[str, Value | None] = {
         "document_id": document_id,
         "chunk_id": chunk_id,
@@ -114,6 +117,8 @@ def chunk_payload(
         "ingested_at": epoch_ms(ingested),
     }
     # The keys of the caller come last; none of them has the name of a built-in one.
+    if fields.record is not None:
+        candidates |= record_keys(source_uri, fields.record)
     built_in = {key: value for key, value in candidates.items() if value is not None and value not in ("", ())}
     return built_in | all_metadata(fields, chunk)
 

@@ -1,7 +1,8 @@
 """Write a generation of a document so that readers see all of it or nothing (design D2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import structlog
 
@@ -28,6 +29,19 @@ MAX_INDEX_MOVES = 3
 """So often a write follows an index that is rebuilt under it; each rebuilding takes longer than the write."""
 POINTS_PER_UPSERT = 250
 """Embedded Chroma holds the interpreter lock about 0.4 ms a record (design D9b)."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Generations that can be published: their chunks and vectors in order, and the texts that were new, by hash."""
+
+    pending: Sequence[PendingGeneration]
+    chunks: Sequence[Chunk]
+    embedded: EmbeddedChunks
+    new_texts: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +76,54 @@ class GenerationWriter:
             ConflictError: the index of the collection was rebuilt again and again meanwhile.
             UnavailableError: the model or the vector store does not answer.
         """
+
+        def publish(written: Written) -> IngestResult:
+            (pending,), chunks, embedded = written.pending, written.chunks, written.embedded
+
+            def result_of(document: Document) -> IngestResult:
+                return IngestResult(
+                    document=document,
+                    outcome=IngestOutcome.REPLACED if pending.expected_generation else IngestOutcome.CREATED,
+                    embedded=len(written.new_texts),
+                    reused=len(chunks) - len(written.new_texts),
+                    skipped=sum(not (chunk.indexed or chunk.upper) for chunk in chunks),
+                    remarks=Remarks(sum(chunk.undersized for chunk in chunks), embedded.beyond_model, warnings),
+                )
+
+            made = self.documents.publish(pending, receipt and receipt.made_from(result_of), embedded.unstored)
+            return result_of(made)
+
+        return self.write_together(collection, [draft], publish, budget, report)
+
+    def write_together(
+        self,
+        collection: Collection,
+        drafts: Sequence[GenerationDraft],
+        publish: Callable[[Written], T],
+        budget: Budget,
+        report: Report = lambda _: None,
+    ) -> T:
+        """Return what `publish` makes of generations of different documents that are written, with their points.
+
+        Raises:
+            ConflictError: the index of the collection was rebuilt again and again meanwhile.
+            UnavailableError: the model or the vector store does not answer.
+            GroundwireError: whatever `publish` raises; nothing of the generations stays then.
+        """
         with self.slots.hold(budget):
-            chunks = self.without_repeated(collection, draft.document_id, draft.chunks)
-            draft = replace(draft, chunks=chunks, tokenizer=self.tokenizer)
+            drafts = [
+                replace(
+                    draft,
+                    chunks=self.without_repeated(collection, draft.document_id, draft.chunks),
+                    tokenizer=self.tokenizer,
+                )
+                for draft in drafts
+            ]
+            chunks = [chunk for draft in drafts for chunk in draft.chunks]
             # Counted before its own chunks are in the catalog: they would make every text a known one.
-            new_texts = len(self.embedder.new_texts(collection, chunks))
+            new_texts = frozenset(self.embedder.new_texts(collection, chunks))
             with Step("ingest.begin"):
-                pending = self.documents.begin(collection, draft)
+                pending = self.documents.begin_together(collection, drafts)
             try:
                 total = len(chunks)
                 with Step("ingest.embed"):
@@ -82,16 +137,17 @@ class GenerationWriter:
                             self._upsert(pending, chunks, embedded, budget, report)
                         budget.check()  # the last moment: what is published stays, whether anybody hears of it or not
                         with Step("ingest.publish"):
-                            return self._publish(pending, draft, embedded, new_texts, receipt, warnings)
+                            return publish(Written(pending, chunks, embedded, new_texts))
                     except (IndexMovedError, CollectionNotFoundError):
                         moves += 1
                         if moves == MAX_INDEX_MOVES:
                             raise
-                        moved = self.builds.follow(pending.collection)
+                        moved = self.builds.follow(pending[0].collection)
                         _refuse_new_model(moved, collection)  # its vectors would have to be computed anew
-                        pending = replace(pending, collection=moved)
+                        pending = [replace(each, collection=moved) for each in pending]
             except BaseException:
-                self._abandon(pending)
+                for each in pending:
+                    self._abandon(each)
                 raise
 
     def without_repeated(self, collection: Collection, document_id: str | None, chunks: Sequence[Chunk]) -> list[Chunk]:
@@ -117,46 +173,26 @@ class GenerationWriter:
 
     def _upsert(
         self,
-        pending: PendingGeneration,
+        pending: Sequence[PendingGeneration],
         chunks: Sequence[Chunk],
         embedded: EmbeddedChunks,
         budget: Budget,
         report: Report,
     ) -> None:
-        collection = pending.collection
+        collection = pending[0].collection
         # Costs next to nothing where it is there; without it nobody could write after the engine lost its files.
         self.vectors.create_collection(collection.engine_name, collection.identity.dimensions, budget)
+        every_number = [number for each in pending for number in each.numbers]
+        every_payload = [payload for each in pending for payload in each.payloads]
         indexed = [row for row, chunk in enumerate(chunks) if chunk.indexed]
         total = len(indexed)
         for start in range(0, total, POINTS_PER_UPSERT):
             budget.check()
             rows = indexed[start : start + POINTS_PER_UPSERT]
-            numbers, payloads = [pending.numbers[row] for row in rows], [pending.payloads[row] for row in rows]
+            numbers, payloads = [every_number[row] for row in rows], [every_payload[row] for row in rows]
             points = PointBatch(numbers, embedded.vectors[rows], payloads)
             self.vectors.upsert(collection.engine_name, points, budget)
             report(Progress(Stage.WRITING, min(start + POINTS_PER_UPSERT, total), total))
-
-    def _publish(
-        self,
-        pending: PendingGeneration,
-        draft: GenerationDraft,
-        embedded: EmbeddedChunks,
-        new_texts: int,
-        receipt: Receipt[IngestResult] | None,
-        warnings: Mapping[SourceWarning, int],
-    ) -> IngestResult:
-        def result_of(document: Document) -> IngestResult:
-            return IngestResult(
-                document=document,
-                outcome=IngestOutcome.REPLACED if pending.expected_generation else IngestOutcome.CREATED,
-                embedded=new_texts,
-                reused=len(draft.chunks) - new_texts,
-                skipped=sum(not (chunk.indexed or chunk.upper) for chunk in draft.chunks),
-                remarks=Remarks(sum(chunk.undersized for chunk in draft.chunks), embedded.beyond_model, warnings),
-            )
-
-        made = self.documents.publish(pending, receipt and receipt.made_from(result_of), embedded.unstored)
-        return result_of(made)
 
     def _abandon(self, pending: PendingGeneration) -> None:
         try:

@@ -1,0 +1,457 @@
+"""Records: what is sorted and linked by of documents that are records, their links, and how often they were read."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+    update,
+)
+
+from groundwire.catalog.database import Database
+from groundwire.catalog.filters import to_sql
+from groundwire.catalog.rows import DOCUMENT_COLUMNS, IS_HIDDEN, IS_VISIBLE, collection_key, to_document
+from groundwire.catalog.schema import chunks, collections, document_tags, documents, generations, record_links, records
+from groundwire.catalog.sqlite import among, upsert
+from groundwire.kernel.clock import Clock, SystemClock, epoch_ms, from_epoch_ms
+from groundwire.kernel.document import Document, DocumentFields
+from groundwire.kernel.errors import RecordNotFoundError
+from groundwire.kernel.filters import And, Comparator, Comparison, Filter
+from groundwire.kernel.identifiers import GLOBAL_SCOPE
+from groundwire.kernel.records import entity_of, record_id_of, record_time
+
+FOLLOWS_WITHIN_MS = 300_000
+"""A record follows another one of its conversation that is at most so much older (requirement S2-15)."""
+MAX_RELATED = 20
+"""Memories that share tags with one that it is linked with (requirement C18)."""
+_INDEXED = frozenset({"record_id", "record_type", "scope", "entity", "conversation_id", "role"})
+_r, _d = records.c, documents.c
+
+
+class LinkKind(StrEnum):
+    """Links that somebody added."""
+
+    SUPPORTS = "supports"
+    CONTRADICTS = "contradicts"
+    SUGGESTED_CONTRADICTS = "suggested_contradicts"
+
+
+class RecordOrder(StrEnum):
+    """Orders of listings; what is equal stands in the order in which it was first stored."""
+
+    TIMESTAMP_DESC = "TIMESTAMP_DESC"
+    TIMESTAMP_ASC = "TIMESTAMP_ASC"
+    IMPORTANCE_DESC = "IMPORTANCE_DESC"
+    TURN_ASC = "TURN_ASC"
+
+
+_VALUES: Mapping[RecordOrder, ColumnElement[int]] = {
+    RecordOrder.TIMESTAMP_DESC: _r.time,
+    RecordOrder.TIMESTAMP_ASC: _r.time,
+    RecordOrder.IMPORTANCE_DESC: func.coalesce(_r.importance, 0),
+    RecordOrder.TURN_ASC: func.coalesce(_r.turn_index, 0),
+}
+_FALLING = frozenset({RecordOrder.TIMESTAMP_DESC, RecordOrder.IMPORTANCE_DESC})
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLinks:
+    """Ids of live records of the same scope, and added ones of the scope `global`; as in the contract."""
+
+    context_of: Sequence[str] = ()
+    follows: Sequence[str] = ()
+    related_to: Sequence[str] = ()
+    supports: Sequence[str] = ()
+    contradicts: Sequence[str] = ()
+    suggested_contradicts: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record with its document; `metadata` is what `Document.fields.record` holds.
+
+    `embedding_hash` is the key of its vector in the catalog.
+    """
+
+    document: Document
+    text: str
+    token_count: int
+    embedding_hash: str
+    access_count: int = 0
+    last_accessed: datetime | None = None
+    links: RecordLinks = field(default_factory=RecordLinks)
+
+    @property
+    def record_id(self) -> str:
+        """Return its id."""
+        return record_id_of(self.document.source_uri)
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Return its metadata but for tags and the caller's own keys."""
+        return self.document.fields.record or {}
+
+
+def set_record(connection: Connection, collection: int, document: int, source_uri: str, fields: DocumentFields) -> None:
+    """Write once more what a record is sorted and linked by; nothing of a document that is none.
+
+    Call it in the transaction that changes the fields; `collection` and `document` are keys of the catalog.
+    """
+    record = fields.record
+    if record is None:
+        connection.execute(delete(records).where(_r.document_key == document))
+        return
+    values = {
+        "document_key": document,
+        "collection_key": collection,
+        "record_id": record_id_of(source_uri),
+        "record_type": record["type"],
+        "scope": record["scope"],
+        "entity": entity_of(record),
+        **{name: record.get(name) for name in ("conversation_id", "role", "turn_index", "importance")},
+        "time": epoch_ms(record_time(record)),
+    }
+    statement = upsert(records).values(values)
+    connection.execute(statement.on_conflict_do_update(index_elements=["document_key"], set_=values))
+
+
+_SELECT: Select[Any] = (
+    select(
+        *DOCUMENT_COLUMNS,
+        chunks.c.content,
+        chunks.c.token_count,
+        chunks.c.embedding_hash,
+        _r.access_count,
+        _r.last_accessed,
+    )
+    .join_from(records, documents, _r.document_key == _d.document_key)
+    .join(collections, _r.collection_key == collections.c.collection_key)
+    .join(chunks, and_(chunks.c.document_key == _d.document_key, chunks.c.sequence_num == literal_column("0")))
+    .join(generations, chunks.c.generation_key == generations.c.generation_key)
+    .where(
+        collections.c.tenant == bindparam("tenant"),
+        collections.c.name == bindparam("collection"),
+        generations.c.state.in_(("LIVE", "DELETED")),
+    )
+)
+"""The records of a collection, deleted ones too, in rows as `_to_record` reads them; each has one chunk."""
+_FIGURES_AT = len(DOCUMENT_COLUMNS)
+
+
+class Records:
+    """Records of all tenants; each call sees those of one, and of the scopes that it is given (None: all)."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(
+        self, tenant: str, collection: str, record_ids: Sequence[str], *, scopes: Sequence[str] | None = None
+    ) -> dict[str, StoredRecord]:
+        """Return those of the records that there are, deleted softly or not, by id and without links.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+        """
+        statement = _SELECT.where(among(_r.record_id, record_ids), _allowed(scopes), or_(IS_VISIBLE, IS_HIDDEN))
+        with self._database.read() as connection:
+            collection_key(connection, tenant, collection)
+            rows = connection.execute(statement, {"tenant": tenant, "collection": collection})
+            return {record.record_id: record for record in (_to_record(row) for row in rows)}
+
+    def get(
+        self,
+        tenant: str,
+        collection: str,
+        record_id: str,
+        *,
+        scopes: Sequence[str] | None = None,
+        include_deleted: bool = False,
+    ) -> StoredRecord:
+        """Return a record with its links.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+            RecordNotFoundError: the collection has no such record.
+        """
+        where = Comparison("record_id", Comparator.EQ, record_id)
+        found = self.page(
+            *(tenant, collection, where, RecordOrder.TIMESTAMP_ASC, None, 1),
+            scopes=scopes,
+            include_deleted=include_deleted,
+        )
+        if not found:
+            raise RecordNotFoundError(record_id)
+        return found[0][0]
+
+    def page(
+        self,
+        tenant: str,
+        collection: str,
+        where: Filter | None,
+        order: RecordOrder,
+        after: tuple[int, int] | None,
+        limit: int,
+        *,
+        scopes: Sequence[str] | None = None,
+        include_deleted: bool = False,
+    ) -> list[tuple[StoredRecord, tuple[int, int]]]:
+        """Return up to `limit` records in order, with their links, and the position of each; those behind `after`.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+        """
+        value, is_falling = _VALUES[order], order in _FALLING
+        shown = or_(IS_VISIBLE, IS_HIDDEN) if include_deleted else IS_VISIBLE
+        statement = (
+            _SELECT.add_columns(value.label("value"))
+            .where(shown, _allowed(scopes), _matching(where))
+            .order_by(value.desc() if is_falling else value, _r.document_key)
+            .limit(limit)
+        )
+        if after is not None:
+            beyond = value < after[0] if is_falling else value > after[0]
+            statement = statement.where(or_(beyond, and_(value == after[0], _r.document_key > after[1])))
+        with self._database.read() as connection:
+            key = collection_key(connection, tenant, collection)
+            rows = connection.execute(statement, {"tenant": tenant, "collection": collection}).all()
+            return [(_to_record(row, _links(connection, key, row)), (row.value, row.document_key)) for row in rows]
+
+    def ids_matching(
+        self, tenant: str, collection: str, where: Filter, *, scopes: Sequence[str] | None, include_deleted: bool
+    ) -> list[str]:
+        """Return the ids of all records that match, in no order.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+        """
+        shown = or_(IS_VISIBLE, IS_HIDDEN) if include_deleted else IS_VISIBLE
+        statement = _SELECT.with_only_columns(_r.record_id).where(shown, _allowed(scopes), _matching(where))
+        with self._database.read() as connection:
+            collection_key(connection, tenant, collection)
+            return list(connection.execute(statement, {"tenant": tenant, "collection": collection}).scalars())
+
+    def last_turn(self, tenant: str, collection: str, conversation_id: str) -> int:
+        """Return the highest number of an exchange in a conversation, 0 without any; deleted turns count."""
+        with self._database.read() as connection:
+            return last_turn(connection, collection_key(connection, tenant, collection), conversation_id)
+
+    def change_links(
+        self,
+        tenant: str,
+        collection: str,
+        record_id: str,
+        links: Sequence[tuple[LinkKind, str]],
+        settle: Callable[[Connection, RecordLinks], None],
+        *,
+        scopes: Sequence[str] | None,
+        removes: bool,
+    ) -> RecordLinks:
+        """Add links of a record to others, or remove them; return all that it has then.
+
+        `settle` gets them in the same transaction.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+            RecordNotFoundError: the collection has no such live record, or none of the targets.
+        """
+
+        def work(connection: Connection) -> RecordLinks:
+            key = collection_key(connection, tenant, collection)
+            source = _live_key(connection, key, record_id, scopes)
+            for kind, target_id in links:
+                values = {"document_key": source, "kind": kind.value}
+                if removes:
+                    target = select(_r.document_key).where(_r.collection_key == key, _r.record_id == target_id)
+                    of_link = (record_links.c[name] == value for name, value in values.items())
+                    connection.execute(
+                        delete(record_links).where(*of_link, record_links.c.target_key == target.scalar_subquery())
+                    )
+                else:
+                    values |= {"target_key": _live_key(connection, key, target_id, scopes)}
+                    connection.execute(upsert(record_links).values(values).on_conflict_do_nothing())
+            statement = _SELECT.where(_r.document_key == source)
+            row = connection.execute(statement, {"tenant": tenant, "collection": collection}).one()
+            changed = _links(connection, key, row)
+            settle(connection, changed)
+            return changed
+
+        return self._database.write(work)
+
+
+def last_turn(connection: Connection, collection: int, conversation_id: str) -> int:
+    """Return the highest number of an exchange in a conversation of a collection, given by its key."""
+    of_conversation = (
+        _r.collection_key == collection,
+        _r.conversation_id == conversation_id,
+        _r.record_type == "turn",
+    )
+    return connection.execute(select(func.max(_r.turn_index)).where(*of_conversation)).scalar() or 0
+
+
+def _live_key(connection: Connection, collection: int, record_id: str, scopes: Sequence[str] | None) -> int:
+    statement = (
+        select(_r.document_key)
+        .join_from(records, documents, _r.document_key == _d.document_key)
+        .where(_r.collection_key == collection, _r.record_id == record_id, IS_VISIBLE, _allowed(scopes))
+    )
+    found = connection.execute(statement).scalar()
+    if found is None:
+        raise RecordNotFoundError(record_id)
+    return int(found)
+
+
+def _allowed(scopes: Sequence[str] | None) -> ColumnElement[bool]:
+    return true() if scopes is None else _r.scope.in_(scopes)
+
+
+def _matching(where: Filter | None) -> ColumnElement[bool]:
+    """Return the condition for records that match; what their own columns know is asked of those as well."""
+    if where is None:
+        return true()
+    # The payload decides. The columns only spare it: they have indexes, and it has to be taken apart row by row.
+    clauses = where.clauses if isinstance(where, And) else (where,)
+    of_columns = [
+        _r[clause.field] == clause.value
+        for clause in clauses
+        if isinstance(clause, Comparison)
+        and clause.comparator is Comparator.EQ
+        and clause.field in _INDEXED
+        and isinstance(clause.value, str)
+    ]
+    return and_(true(), *of_columns, to_sql(where, chunks.c.payload))
+
+
+def _to_record(row: Row[Any], links: RecordLinks | None = None) -> StoredRecord:
+    text, tokens, embedding_hash, accesses, accessed = row[_FIGURES_AT : _FIGURES_AT + 5]
+    return StoredRecord(
+        document=to_document(row),
+        text=text,
+        token_count=tokens,
+        embedding_hash=embedding_hash,
+        access_count=accesses,
+        last_accessed=None if accessed is None else from_epoch_ms(accessed),
+        links=links or RecordLinks(),
+    )
+
+
+def _links(connection: Connection, collection: int, row: Row[Any]) -> RecordLinks:
+    """Return the links of a record: those that were added, and those that follow from what is stored now."""
+    record, key = to_document(row).fields, row.document_key
+    metadata = record.record or {}
+    conversation, scope = metadata.get("conversation_id"), metadata.get("scope", GLOBAL_SCOPE)
+    live = (
+        select(_r.record_id)
+        .join_from(records, documents, _r.document_key == _d.document_key)
+        .where(_r.collection_key == collection, _r.document_key != key, IS_VISIBLE)
+    )
+    follows: Select[Any] | None = None
+    if conversation:
+        time = epoch_ms(record_time(metadata))
+        earlier = or_(_r.time < time, and_(_r.time == time, _r.document_key < key))
+        of_conversation = (_r.conversation_id == conversation, _r.record_type == metadata["type"], _r.scope == scope)
+        follows = (
+            live.where(*of_conversation, earlier, _r.time >= time - FOLLOWS_WITHIN_MS)
+            .order_by(_r.time.desc(), _r.document_key.desc())
+            .limit(1)
+        )
+    related: Select[Any] | None = None
+    if record.tags:
+        related = (
+            live.join(document_tags, document_tags.c.document_key == _r.document_key)
+            .where(document_tags.c.tag.in_(record.tags), _r.scope == scope)
+            .group_by(_r.document_key, _r.record_id, _r.time)
+            .order_by(func.count().desc(), _r.time.desc(), _r.document_key.desc())
+            .limit(MAX_RELATED)
+        )
+    added: dict[str, list[str]] = {kind.value: [] for kind in LinkKind}
+    for kind, other_id in connection.execute(_added(key, scope)):
+        added[kind].append(other_id)
+    return RecordLinks(
+        context_of=[conversation] if conversation else [],
+        follows=[] if follows is None else list(connection.execute(follows).scalars()),
+        related_to=[] if related is None else list(connection.execute(related).scalars()),
+        **added,
+    )
+
+
+def _added(key: int, scope: str) -> Select[Any]:
+    """Return the statement for kind and target of the links that were added, ids rising; suggestions go both ways."""
+    link = record_links.c
+    suggested = and_(link.target_key == key, link.kind == LinkKind.SUGGESTED_CONTRADICTS.value)
+    other = or_(
+        and_(link.document_key == key, link.target_key == _r.document_key),
+        and_(suggested, link.document_key == _r.document_key),
+    )
+    return (
+        select(link.kind, _r.record_id)
+        .distinct()
+        .join_from(record_links, records, other)
+        .join(documents, _r.document_key == _d.document_key)
+        .where(or_(link.document_key == key, link.target_key == key), IS_VISIBLE, _r.scope.in_({scope, GLOBAL_SCOPE}))
+        .order_by(_r.record_id)
+    )
+
+
+class RecordAccesses:
+    """Counts in memory how often records are read, so that no reader waits for a write; `flush` writes the counts.
+
+    Safe to use from many threads. What is not flushed is lost with the process.
+    """
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        self._database = database
+        self._clock = clock or SystemClock()
+        self._guard = threading.Lock()
+        self._counts: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def note(self, tenant: str, document_ids: Iterator[str] | Sequence[str]) -> None:
+        """Count an access of each record, given by the id of its document; other documents are ignored later."""
+        now = epoch_ms(self._clock.now())
+        with self._guard:
+            for document_id in document_ids:
+                count, _ = self._counts.get((tenant, document_id), (0, 0))
+                self._counts[tenant, document_id] = (count + 1, now)
+
+    def waiting(self, tenant: str, document_id: str) -> tuple[int, datetime | None]:
+        """Return how many accesses of a record are not written yet, and when the last of them was."""
+        with self._guard:
+            count, last = self._counts.get((tenant, document_id), (0, None))
+        return count, None if last is None else from_epoch_ms(last)
+
+    def flush(self) -> int:
+        """Write the counts; return of how many records. After a failure they are tried again."""
+        with self._guard:
+            counts, self._counts = self._counts, {}
+        if not counts:
+            return 0
+
+        def work(connection: Connection) -> None:
+            for (tenant, document_id), (count, last) in counts.items():
+                key = select(_d.document_key).where(_d.tenant == tenant, _d.document_id == document_id)
+                values = {"access_count": _r.access_count + count, "last_accessed": last}
+                connection.execute(update(records).where(_r.document_key == key.scalar_subquery()).values(values))
+
+        try:
+            self._database.write(work)
+        except BaseException:
+            with self._guard:
+                for key, (count, last) in counts.items():
+                    more, later = self._counts.get(key, (0, last))
+                    self._counts[key] = (count + more, max(last, later))
+            raise
+        return len(counts)

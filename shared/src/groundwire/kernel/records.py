@@ -1,0 +1,65 @@
+"""Records: documents of one text with typed metadata, and what filters know of these."""
+
+import re
+import secrets
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.filters import Value
+from groundwire.kernel.identifiers import GLOBAL_SCOPE, parse_caller_id
+
+SOURCE_PREFIX = "record:"
+"""What the source of every record begins with, and of no other document."""
+MEMORY = "memory"
+_ENTITY = "entity:"
+_MEMORY_ID = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-[0-9a-f]{8}")
+_FILTER_NAMES = {"type": "record_type", "source": "origin"}
+
+
+def record_source(record_id: str) -> str:
+    """Return the source of the document that holds a record."""
+    return SOURCE_PREFIX + record_id
+
+
+def record_id_of(source_uri: str) -> str:
+    """Return the id of the record whose document has this source."""
+    return source_uri.removeprefix(SOURCE_PREFIX)
+
+
+def parse_record_id(value: str, record_type: str = "", field: str = "record_id") -> str:
+    """Return the id if it has the form of its type; memories become files of this name (requirements C03 and S2-34).
+
+    Raises:
+        InvalidRequestError: naming `field`.
+    """
+    if record_type == MEMORY and _MEMORY_ID.fullmatch(value) is None:
+        raise InvalidRequestError.of(field, "must be 'chunk-', a date, '-' and 8 hexadecimal digits for a memory")
+    return parse_caller_id(value, field)
+
+
+def new_record_id(record_type: str, now: datetime) -> str:
+    """Make an id; that of a memory says on which day in UTC it was made (requirements S0-02 and S2-01)."""
+    if record_type == MEMORY:
+        return f"chunk-{now.astimezone(UTC):%Y-%m-%d}-{secrets.token_hex(4)}"
+    return f"doc-{uuid.uuid4()}"
+
+
+def record_time(record: Mapping[str, Any]) -> datetime:
+    """Return the aware time that a record bears."""
+    return datetime.fromisoformat(record["timestamp"])
+
+
+def entity_of(record: Mapping[str, Any]) -> str | None:
+    """Return whom a record is about: what it says itself, else what its scope says."""
+    scope: str = record.get("scope", GLOBAL_SCOPE)
+    entity: str | None = record.get("entity")
+    return entity or (scope.removeprefix(_ENTITY) if scope.startswith(_ENTITY) else None)
+
+
+def record_keys(source_uri: str, record: Mapping[str, Any]) -> dict[str, Value | None]:
+    """Return the filter keys of a record under the names of `RECORD_FIELDS`; its time is that of its chunks."""
+    own = {_FILTER_NAMES.get(key, key): value for key, value in record.items() if key != "timestamp"}
+    return own | {"record_id": record_id_of(source_uri), "entity": entity_of(record)}
