@@ -36,6 +36,7 @@ from groundwire.catalog.records import set_record
 from groundwire.catalog.rows import (
     IS_HIDDEN,
     GenerationState,
+    collection_key,
     count_indexed,
     field_values,
     hidden_row,
@@ -431,6 +432,43 @@ def delete_document(
         texts=len(traces.generation_keys),
         embeddings=forget_embeddings(connection, row["identity_digest"], traces.embedding_hashes),
         messages=redact_messages(connection, tenant, [document_id]),
+    )
+
+
+def together(
+    connection: Connection, collection: Collection, parts: Sequence[Deleted], now: int, *, permanent: bool
+) -> Deleted:
+    """Make one deletion of those of several documents of a collection, or of none, in the transaction that deletes."""
+
+    def of_all(name: str) -> list[Any]:
+        return [value for part in parts for value in getattr(part.traces, name)]
+
+    traces = DeletionTraces(
+        tenant=collection.tenant,
+        collection=collection.name,
+        collection_uid=collection.uid,
+        engine_name=collection.engine_name,
+        document_ids=of_all("document_ids"),
+        collection_key=collection_key(connection, collection.tenant, collection.name),
+        document_keys=of_all("document_keys"),
+        generation_keys=of_all("generation_keys"),
+        numbers=of_all("numbers"),
+        indexed=sum(part.traces.indexed for part in parts),
+        identity_digest=collection.identity.digest,
+        embedding_hashes=of_all("embedding_hashes"),
+        permanent=permanent,
+    )
+    removed = {
+        store: sum(each.total for part in parts for each in part.deletion.stores if each.store == store)
+        for store in ("texts", "embedding_cache", "sessions")
+    }
+    return Deleted.now(
+        traces,
+        [task for part in parts for task in part.tasks],
+        now,
+        texts=removed["texts"],
+        embeddings=removed["embedding_cache"],
+        messages=removed["sessions"],
     )
 
 

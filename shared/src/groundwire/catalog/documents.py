@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -12,7 +13,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, delete, exists, func
 from groundwire.catalog.audit import Audit
 from groundwire.catalog.changes import change_fields
 from groundwire.catalog.database import Database, advance_position
-from groundwire.catalog.deletions import Deleted, delete_document, insert_deletion
+from groundwire.catalog.deletions import Deleted, delete_document, insert_deletion, together
 from groundwire.catalog.filters import chunks_matching, has_chunk_matching
 from groundwire.catalog.generations import (
     CHUNKS_PER_TRANSACTION,
@@ -512,6 +513,31 @@ class Documents:
             self._audit.record(connection, tenant, "delete_document", document_id, receipt, deleted)
             if operation_id:
                 count_done(connection, tenant, operation_id)
+            return deleted
+
+        return self._database.write(work)
+
+    def delete_all(
+        self, collection: Collection, document_ids: Sequence[str], receipt: Receipt[Deleted] | None = None
+    ) -> Deleted:
+        """Do the same with several documents in one transaction; those that are gone already are left out.
+
+        Raises:
+            CollectionNotFoundError: the collection was deleted.
+            ConflictError: the same request was completed meanwhile; ask the ledger.
+            RequestIdReusedError: the request id was used with another body.
+        """
+        tenant, name = collection.tenant, collection.name
+
+        def work(connection: Connection) -> Deleted:
+            gone, now = list[Deleted](), self._now()
+            for document_id in document_ids:
+                with suppress(DocumentNotFoundError):
+                    gone.append(delete_document(connection, tenant, name, document_id, "", now))
+                    self._audit.record(connection, tenant, "delete_document", document_id)
+            deleted = together(connection, collection, gone, now, permanent=True)
+            insert_deletion(connection, deleted, self._database.steady.now_ms())
+            self._audit.settle(connection, tenant, receipt, deleted)
             return deleted
 
         return self._database.write(work)

@@ -1,10 +1,8 @@
 """Records: what is sorted and linked by of documents that are records, their links, and how often they were read."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
@@ -23,17 +21,27 @@ from sqlalchemy import (
     update,
 )
 
+from groundwire.catalog.audit import Audit
 from groundwire.catalog.database import Database
 from groundwire.catalog.filters import to_sql
 from groundwire.catalog.rows import DOCUMENT_COLUMNS, IS_HIDDEN, IS_VISIBLE, collection_key, to_document
 from groundwire.catalog.schema import chunks, collections, document_tags, documents, generations, record_links, records
 from groundwire.catalog.sqlite import among, upsert
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms, from_epoch_ms
-from groundwire.kernel.document import Document, DocumentFields
+from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import RecordNotFoundError
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
-from groundwire.kernel.records import entity_of, record_id_of, record_time
+from groundwire.kernel.records import (
+    LinkKind,
+    RecordLinks,
+    RecordOrder,
+    StoredRecord,
+    entity_of,
+    record_id_of,
+    record_time,
+)
 
 FOLLOWS_WITHIN_MS = 300_000
 """A record follows another one of its conversation that is at most so much older (requirement S2-15)."""
@@ -43,23 +51,6 @@ _INDEXED = frozenset({"record_id", "record_type", "scope", "entity", "conversati
 _r, _d = records.c, documents.c
 
 
-class LinkKind(StrEnum):
-    """Links that somebody added."""
-
-    SUPPORTS = "supports"
-    CONTRADICTS = "contradicts"
-    SUGGESTED_CONTRADICTS = "suggested_contradicts"
-
-
-class RecordOrder(StrEnum):
-    """Orders of listings; what is equal stands in the order in which it was first stored."""
-
-    TIMESTAMP_DESC = "TIMESTAMP_DESC"
-    TIMESTAMP_ASC = "TIMESTAMP_ASC"
-    IMPORTANCE_DESC = "IMPORTANCE_DESC"
-    TURN_ASC = "TURN_ASC"
-
-
 _VALUES: Mapping[RecordOrder, ColumnElement[int]] = {
     RecordOrder.TIMESTAMP_DESC: _r.time,
     RecordOrder.TIMESTAMP_ASC: _r.time,
@@ -67,44 +58,6 @@ _VALUES: Mapping[RecordOrder, ColumnElement[int]] = {
     RecordOrder.TURN_ASC: func.coalesce(_r.turn_index, 0),
 }
 _FALLING = frozenset({RecordOrder.TIMESTAMP_DESC, RecordOrder.IMPORTANCE_DESC})
-
-
-@dataclass(frozen=True, slots=True)
-class RecordLinks:
-    """Ids of live records of the same scope, and added ones of the scope `global`; as in the contract."""
-
-    context_of: Sequence[str] = ()
-    follows: Sequence[str] = ()
-    related_to: Sequence[str] = ()
-    supports: Sequence[str] = ()
-    contradicts: Sequence[str] = ()
-    suggested_contradicts: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
-    """A record with its document; `metadata` is what `Document.fields.record` holds.
-
-    `embedding_hash` is the key of its vector in the catalog.
-    """
-
-    document: Document
-    text: str
-    token_count: int
-    embedding_hash: str
-    access_count: int = 0
-    last_accessed: datetime | None = None
-    links: RecordLinks = field(default_factory=RecordLinks)
-
-    @property
-    def record_id(self) -> str:
-        """Return its id."""
-        return record_id_of(self.document.source_uri)
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """Return its metadata but for tags and the caller's own keys."""
-        return self.document.fields.record or {}
 
 
 def set_record(connection: Connection, collection: int, document: int, source_uri: str, fields: DocumentFields) -> None:
@@ -156,8 +109,9 @@ _FIGURES_AT = len(DOCUMENT_COLUMNS)
 class Records:
     """Records of all tenants; each call sees those of one, and of the scopes that it is given (None: all)."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
+        self._audit = Audit(database, clock)
 
     def find(
         self, tenant: str, collection: str, record_ids: Sequence[str], *, scopes: Sequence[str] | None = None
@@ -256,14 +210,12 @@ class Records:
         collection: str,
         record_id: str,
         links: Sequence[tuple[LinkKind, str]],
-        settle: Callable[[Connection, RecordLinks], None],
+        receipt: Receipt[RecordLinks] | None,
         *,
         scopes: Sequence[str] | None,
         removes: bool,
     ) -> RecordLinks:
         """Add links of a record to others, or remove them; return all that it has then.
-
-        `settle` gets them in the same transaction.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
@@ -287,7 +239,7 @@ class Records:
             statement = _SELECT.where(_r.document_key == source)
             row = connection.execute(statement, {"tenant": tenant, "collection": collection}).one()
             changed = _links(connection, key, row)
-            settle(connection, changed)
+            self._audit.record(connection, tenant, "change_links", record_id, receipt, changed)
             return changed
 
         return self._database.write(work)

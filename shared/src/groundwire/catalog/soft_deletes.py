@@ -1,6 +1,7 @@
 """Documents that are deleted so that they can be restored, and sources that a document loses."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, false, or_, select, update
@@ -8,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, fals
 from groundwire.catalog.audit import Audit
 from groundwire.catalog.changes import rename_chapter, rewrite_payloads
 from groundwire.catalog.database import Database, advance_position
-from groundwire.catalog.deletions import Deleted, insert_deletion, trace_document
+from groundwire.catalog.deletions import Deleted, insert_deletion, together, trace_document
 from groundwire.catalog.generations import IndexMovedError
 from groundwire.catalog.lexical_index import add_chunks, remove_chunks
 from groundwire.catalog.outbox import queue_matched_points
@@ -72,26 +73,36 @@ class SoftDeletes:
         """
 
         def work(connection: Connection) -> Deleted:
-            row, now = visible_row(connection, tenant, collection, document_id), epoch_ms(self._clock.now())
+            row = visible_row(connection, tenant, collection, document_id)
             refuse_other_etag(connection, row, etag)
-            of_document = generations.c.document_key == row["document_key"]
-            position = advance_position(connection, row["collection_key"])
-            # While the generations are still live and superseded: the index looks for chunks by these states.
-            remove_chunks(connection, of_document)
-            past = select(generations.c.generation_key).where(
-                of_document, generations.c.state == GenerationState.SUPERSEDED.value
-            )
-            connection.execute(delete(chunks).where(chunks.c.generation_key.in_(past)))
-            leaving = select(generations.c.generation_key).where(of_document, IS_LIVE)
-            traces = trace_document(connection, row, leaving, permanent=False)
-            hidden = {"state": GenerationState.DELETED.value, "live_to": position}
-            connection.execute(update(generations).where(of_document, IS_LIVE).values(hidden))
-            values = {"live_generation": 0, "deleted_generation": row["live_generation"], "delete_time": now}
-            connection.execute(update(documents).where(documents.c.document_key == row["document_key"]).values(values))
-            tasks = queue_matched_points(connection, tenant, row["engine_name"], traces.numbers)
-            deleted = Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
+            deleted = _hide(connection, row, epoch_ms(self._clock.now()))
             insert_deletion(connection, deleted, self._database.steady.now_ms())
             self._audit.record(connection, tenant, "hide_document", document_id, receipt, deleted)
+            return deleted
+
+        return self._database.write(work)
+
+    def hide_all(
+        self, collection: Collection, document_ids: Sequence[str], receipt: Receipt[Deleted] | None = None
+    ) -> Deleted:
+        """Do the same with several documents in one transaction; those that are not visible any more are left out.
+
+        Raises:
+            CollectionNotFoundError: the collection was deleted.
+            ConflictError: the same request was completed meanwhile; ask the ledger.
+            RequestIdReusedError: the request id was used with another body.
+        """
+        tenant, name = collection.tenant, collection.name
+
+        def work(connection: Connection) -> Deleted:
+            now, hidden = epoch_ms(self._clock.now()), list[Deleted]()
+            for document_id in document_ids:
+                with suppress(DocumentNotFoundError):
+                    hidden.append(_hide(connection, visible_row(connection, tenant, name, document_id), now))
+                    self._audit.record(connection, tenant, "hide_document", document_id)
+            deleted = together(connection, collection, hidden, now, permanent=False)
+            insert_deletion(connection, deleted, self._database.steady.now_ms())
+            self._audit.settle(connection, tenant, receipt, deleted)
             return deleted
 
         return self._database.write(work)
@@ -229,6 +240,26 @@ class SoftDeletes:
             return document
 
         return self._database.write(work)
+
+
+def _hide(connection: Connection, row: RowMapping, now: int) -> Deleted:
+    """Take the document of a visible row from readers, the full-text index and, through the outbox, the engine."""
+    of_document = generations.c.document_key == row["document_key"]
+    position = advance_position(connection, row["collection_key"])
+    # While the generations are still live and superseded: the index looks for chunks by these states.
+    remove_chunks(connection, of_document)
+    past = select(generations.c.generation_key).where(
+        of_document, generations.c.state == GenerationState.SUPERSEDED.value
+    )
+    connection.execute(delete(chunks).where(chunks.c.generation_key.in_(past)))
+    leaving = select(generations.c.generation_key).where(of_document, IS_LIVE)
+    traces = trace_document(connection, row, leaving, permanent=False)
+    hidden = {"state": GenerationState.DELETED.value, "live_to": position}
+    connection.execute(update(generations).where(of_document, IS_LIVE).values(hidden))
+    values = {"live_generation": 0, "deleted_generation": row["live_generation"], "delete_time": now}
+    connection.execute(update(documents).where(documents.c.document_key == row["document_key"]).values(values))
+    tasks = queue_matched_points(connection, row["tenant"], row["engine_name"], traces.numbers)
+    return Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
 
 
 def _of_hidden(row: RowMapping) -> ColumnElement[bool]:

@@ -3,10 +3,13 @@
 import re
 import secrets
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
+from groundwire.kernel.document import Document
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filters import Value
 from groundwire.kernel.identifiers import GLOBAL_SCOPE, parse_caller_id
@@ -63,3 +66,58 @@ def record_keys(source_uri: str, record: Mapping[str, Any]) -> dict[str, Value |
     """Return the filter keys of a record under the names of `RECORD_FIELDS`; its time is that of its chunks."""
     own = {_FILTER_NAMES.get(key, key): value for key, value in record.items() if key != "timestamp"}
     return own | {"record_id": record_id_of(source_uri), "entity": entity_of(record)}
+
+
+class LinkKind(StrEnum):
+    """Links that somebody added."""
+
+    SUPPORTS = "supports"
+    CONTRADICTS = "contradicts"
+    SUGGESTED_CONTRADICTS = "suggested_contradicts"
+
+
+class RecordOrder(StrEnum):
+    """Orders of listings; what is equal stands in the order in which it was first stored."""
+
+    TIMESTAMP_DESC = "TIMESTAMP_DESC"
+    TIMESTAMP_ASC = "TIMESTAMP_ASC"
+    IMPORTANCE_DESC = "IMPORTANCE_DESC"
+    TURN_ASC = "TURN_ASC"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLinks:
+    """Ids of live records of the same scope, and added ones of the scope `global`; as in the contract."""
+
+    context_of: Sequence[str] = ()
+    follows: Sequence[str] = ()
+    related_to: Sequence[str] = ()
+    supports: Sequence[str] = ()
+    contradicts: Sequence[str] = ()
+    suggested_contradicts: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record with its document; `metadata` is what `Document.fields.record` holds.
+
+    `embedding_hash` is the key of its vector in the catalog.
+    """
+
+    document: Document
+    text: str
+    token_count: int
+    embedding_hash: str
+    access_count: int = 0
+    last_accessed: datetime | None = None
+    links: RecordLinks = field(default_factory=RecordLinks)
+
+    @property
+    def record_id(self) -> str:
+        """Return its id."""
+        return record_id_of(self.document.source_uri)
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Return its metadata but for tags and the caller's own keys."""
+        return self.document.fields.record or {}

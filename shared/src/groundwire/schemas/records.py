@@ -13,6 +13,7 @@ from pydantic import (
     model_validator,
 )
 
+from groundwire.kernel.filters import RECORD_ALIASES, RECORD_FIELDS
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.schemas.kinds import (
     Confidence,
@@ -46,6 +47,15 @@ class RecordMetadata(BaseModel):
     source: Literal["chat", "kb", "system", "import"] = Field(default="system", description="Where it came from.")
     scope: Scope = Field(default=GLOBAL_SCOPE, description="Who may find it: `global` or `entity:<name>`.")
     custom: Custom = Field(default_factory=dict, description="The caller's own flat keys.")
+
+    @field_validator("custom")
+    @classmethod
+    def _is_no_field_of_records(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # Scopes and all other fields of records are trusted: a key of the caller must not stand in for one.
+        for key in values:
+            if key in RECORD_FIELDS or key in RECORD_ALIASES:
+                raise ValueError(f"{key!r} is the name of a field of records")
+        return values
 
 
 class PersonaMetadata(RecordMetadata):

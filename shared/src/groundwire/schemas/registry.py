@@ -1,6 +1,6 @@
 """All schemas by the kind of metadata they describe, and metadata checked against them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -102,20 +102,25 @@ def _model(document_type: str) -> Model:
     return MODELS[document_type]
 
 
-def check_metadata(document_type: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _place(parts: Sequence[int | str]) -> str:
+    return "metadata" + "".join(f"[{part!r}]" for part in parts)
+
+
+def check_metadata(
+    document_type: str, metadata: Mapping[str, Any], place: Callable[[Sequence[int | str]], str] = _place
+) -> dict[str, Any]:
     """Return what `validate_metadata` returns, with refusals of the contract instead of pydantic's.
+
+    `place` makes the name of a field in a refusal of its stored key and what is below it: `metadata['name']`.
 
     Raises:
         SchemaNotFoundError: an unknown kind.
-        InvalidRequestError: naming every field that breaks a rule as `metadata['name']`.
+        InvalidRequestError: naming every field that breaks a rule.
     """
     try:
         return validate_metadata(document_type, metadata)
     except ValidationError as error:
-        violations = [
-            FieldViolation("metadata" + "".join(f"[{part!r}]" for part in each["loc"]), _reason(each))
-            for each in error.errors()
-        ]
+        violations = [FieldViolation(place(each["loc"]), _reason(each)) for each in error.errors()]
         raise InvalidRequestError(violations) from error
 
 

@@ -1,10 +1,16 @@
 """Composition root of the ingest service."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from google.longrunning import operations_pb2_grpc
 
-from groundwire.api.ingest.v1 import collection_service_pb2_grpc, ingest_service_pb2_grpc, maintenance_service_pb2_grpc
+from groundwire.api.ingest.v1 import (
+    collection_service_pb2_grpc,
+    ingest_service_pb2_grpc,
+    maintenance_service_pb2_grpc,
+    record_service_pb2_grpc,
+)
 from groundwire.catalog.changes import DocumentChanges
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
@@ -20,6 +26,7 @@ from groundwire.catalog.inspection import BookkeepingInspection, Integrity, Poin
 from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.operations import Operations
 from groundwire.catalog.outbox import Outbox
+from groundwire.catalog.records import RecordAccesses, Records
 from groundwire.catalog.soft_deletes import SoftDeletes
 from groundwire.catalog.texts import Sources
 from groundwire.catalog.uploads import Uploads
@@ -40,6 +47,7 @@ from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.point_check import AnswerCheck, PointCheck
 from groundwire.ingest.preparing import DocumentPreparer
 from groundwire.ingest.purging import DocumentPurge
+from groundwire.ingest.records import RecordUpkeep
 from groundwire.ingest.servicer.batches import BatchIngest
 from groundwire.ingest.servicer.calls import CallParts, ExactlyOnce, Pools, WriteTokens
 from groundwire.ingest.servicer.chunk_stream import ChunkStream
@@ -48,6 +56,7 @@ from groundwire.ingest.servicer.ingest_calls import IngestServicer
 from groundwire.ingest.servicer.long_work import LongUseCases, LongWork
 from groundwire.ingest.servicer.maintenance_calls import MaintenanceServicer, OperationsServicer
 from groundwire.ingest.servicer.operation_runner import OperationRunner
+from groundwire.ingest.servicer.record_calls import RecordServicer
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.shared_runs import SharedRuns
@@ -57,6 +66,7 @@ from groundwire.ingest.writing import GenerationWriter
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Embedder
+from groundwire.kernel.errors import GroundwireError
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.rpc.pagination import PageTokens, load_key
 from groundwire.rpc.server import Service
@@ -66,6 +76,7 @@ from groundwire.vectorstores.factory import engine_name
 INGEST = "groundwire.api.ingest.v1.IngestService"
 COLLECTIONS = "groundwire.api.ingest.v1.CollectionService"
 MAINTENANCE = "groundwire.api.ingest.v1.MaintenanceService"
+RECORDS = "groundwire.api.ingest.v1.RecordService"
 OPERATIONS = "google.longrunning.Operations"
 STAGING_FOLDER = "staging"
 PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
@@ -80,6 +91,7 @@ class IngestService:
 
     ingest: IngestServicer
     collections: CollectionServicer
+    records: RecordServicer
     maintenance: MaintenanceServicer
     operations: OperationsServicer
     use: LongUseCases
@@ -94,6 +106,7 @@ class IngestService:
         return [
             Service(INGEST, self.ingest, ingest_service_pb2_grpc.add_IngestServiceServicer_to_server),
             Service(COLLECTIONS, self.collections, add_collections),
+            Service(RECORDS, self.records, record_service_pb2_grpc.add_RecordServiceServicer_to_server),
             Service(MAINTENANCE, self.maintenance, add_maintenance),
             Service(OPERATIONS, self.operations, operations_pb2_grpc.add_OperationsServicer_to_server),
         ]
@@ -118,6 +131,8 @@ class IngestService:
         self.parser.close()
         self.ingest.parts.pools.close()
         self.housekeeping.close()
+        with suppress(GroundwireError):  # some accesses are not counted then
+            self.records.records.accesses.flush()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +157,7 @@ class _Core:
     points: PointCheck
     uploads: UploadReceiver
     sources: KeyedLocks
+    accesses: RecordAccesses
 
 
 def build(
@@ -176,12 +192,12 @@ def build(
         _OPERATIONS_AT_A_TIME,
         settings.max_unfinished_operations,
     )
-    long_work = LongWork(use, operations)
+    long_work, document_upkeep = LongWork(use, operations), _document_upkeep(core, housekeeping)
     return IngestService(
         ingest=IngestServicer(
             parts,
             ingest,
-            _document_upkeep(core, housekeeping),
+            document_upkeep,
             BatchIngest(ingest, parts),
             UploadStream(ingest, core.uploads, operations, parts),
             ChunkStream(ingest, core.uploads.staging, parts, settings.max_staged_bytes),
@@ -192,6 +208,7 @@ def build(
             _collection_upkeep(core, housekeeping),
             page_tokens,
         ),
+        records=RecordServicer(parts, _record_upkeep(core, ingest, document_upkeep), page_tokens),
         maintenance=MaintenanceServicer(parts, long_work, housekeeping),
         operations=OperationsServicer(parts, operations, page_tokens),
         use=use,
@@ -227,6 +244,7 @@ def _core(catalog: Database, vectors: VectorStore, embedder: Embedder, settings:
         points=PointCheck(PointInspection(catalog), cache, vectors, chunk_embedder, tasks.engines),
         uploads=UploadReceiver(Uploads(catalog), staging, settings.max_staged_bytes),
         sources=KeyedLocks(MAX_WAITING),
+        accesses=RecordAccesses(catalog, clock),
     )
 
 
@@ -247,6 +265,7 @@ def _upkeep(core: _Core) -> Upkeep:
         completer=core.completer,
         index_recovery=IndexRecovery(core.collections, core.cache, core.points, core.vectors),
         words=WordRenewal(LexicalCheck(catalog)),
+        accesses=core.accesses,
         identity_digest=core.embedder.embedder.identity.digest,
     )
 
@@ -298,6 +317,21 @@ def _document_upkeep(core: _Core, housekeeping: Housekeeping) -> DocumentUpkeep:
         vectors=core.vectors,
         sources=core.sources,
         after_write=housekeeping.nudge,
+    )
+
+
+def _record_upkeep(core: _Core, ingest: DocumentIngest, upkeep: DocumentUpkeep) -> RecordUpkeep:
+    return RecordUpkeep(
+        core.collections,
+        core.documents,
+        Records(core.catalog, core.clock),
+        core.accesses,
+        ingest.chunks,
+        upkeep,
+        ingest.writer,
+        KeyedLocks(),
+        core.clock,
+        ingest.after_write,
     )
 
 

@@ -10,6 +10,7 @@ from groundwire.catalog.generations import ExpiredGenerations, Recovery
 from groundwire.catalog.idempotency import Ledger
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.lexical_check import LexicalCheck
+from groundwire.catalog.records import RecordAccesses
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.ingest.engine_upkeep import EngineTasks, IndexRecovery, RepeatedChunks, StaleIndexes
@@ -19,6 +20,7 @@ from groundwire.kernel.budget import Budget
 
 OUTBOX = "outbox"
 REPEATED_CHUNKS = "repeated_chunks"
+_COUNT_EVERY_S = 5.0
 _TIDY_EVERY_S = 60.0
 _FORGET_EVERY_S = 3600.0
 _FIND_LOST_S = 30.0
@@ -81,6 +83,7 @@ class Upkeep:
     completer: DeletionCompleter
     index_recovery: IndexRecovery
     words: WordRenewal
+    accesses: RecordAccesses
     identity_digest: str
 
     def recover(self) -> int:
@@ -113,6 +116,7 @@ class Upkeep:
             ),
             Job("requests", lambda _s, _b: self.ledger.sweep() + self.deletions.sweep(), every_s=_FORGET_EVERY_S),
             Job("uploads", lambda _subject, _budget: self.uploads.sweep(), every_s=_FORGET_EVERY_S),
+            Job("record_accesses", lambda _s, _b: self.accesses.flush(), every_s=_COUNT_EVERY_S),
             Job("vectors", lambda _s, _b: self.cache.sweep(self.identity_digest), every_s=_FORGET_EVERY_S),
         ]
         of_engine = [self.tasks.job(OUTBOX), self.repeated.job(REPEATED_CHUNKS)]

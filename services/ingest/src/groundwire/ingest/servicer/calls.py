@@ -3,7 +3,7 @@
 Each of these is one line above the method of a servicer, which itself parses the request and runs a use case.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -175,12 +175,12 @@ def document(call: Blocking[ServicerT, RequestT, ResponseT]) -> Method[ServicerT
 
 
 def exactly_once(
-    kind: type[ResponseT], **field: Callable[[T], Message]
+    kind: type[ResponseT], **field: Callable[[T], Message | Sequence[Message]]
 ) -> Callable[[Callable[[ServicerT, RequestT, Receipt[T] | None], T]], Blocking[ServicerT, RequestT, ResponseT]]:
     """Let a call with a `request_id` take effect once, and answer every repetition with the first response.
 
     The method parses the request and returns the result of a use case, to which it hands the receipt that it gets: the
-    response is stored in the transaction of the effect. It holds in its one `field` the message of the result.
+    response is stored in the transaction of the effect. It holds in its one `field` the message of the result, or its messages.
     """
     method = kind.DESCRIPTOR.name.removesuffix("Response")
     ((name, to_message),) = field.items()

@@ -1,0 +1,498 @@
+"""Keep records: store them, change, delete and restore them, and link them with one another."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from groundwire.catalog.chunks import Chunks
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.deletions import Deleted, Deletion
+from groundwire.catalog.documents import Documents, FieldChange, PublishedRecords
+from groundwire.catalog.generations import GenerationDraft, PendingGeneration
+from groundwire.catalog.records import RecordAccesses, Records
+from groundwire.catalog.vectors import NewVectors
+from groundwire.ingest.changes import DocumentUpkeep
+from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.preparing import refuse_other_model
+from groundwire.ingest.writing import GenerationWriter, Written
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.clock import Clock
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import Document, DocumentFields, DocumentFormat, DocumentReference
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    DataLossError,
+    DocumentChangedError,
+    GroundwireError,
+    InvalidRequestError,
+    RecordNotFoundError,
+)
+from groundwire.kernel.exactly_once import Receipt
+from groundwire.kernel.filter_parsing import custom_fields, resolve_filter
+from groundwire.kernel.filters import Filter
+from groundwire.kernel.identifiers import GLOBAL_SCOPE
+from groundwire.kernel.identity import Identity
+from groundwire.kernel.records import (
+    LinkKind,
+    RecordLinks,
+    StoredRecord,
+    new_record_id,
+    record_source,
+)
+from groundwire.kernel.spans import Span
+
+_ATTEMPTS = 5
+"""So often a write begins anew because somebody else changed one of its records meanwhile."""
+
+
+class RecordOutcome(StrEnum):
+    """What a write did to a record; CREATED also where it was deleted softly before."""
+
+    CREATED = "CREATED"
+    REPLACED = "REPLACED"
+    UNCHANGED = "UNCHANGED"
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record to be stored, which keeps the rules of its type.
+
+    `record_id` empty makes a new id. `fields.record` is set; a turn without number gets the next one of its
+    conversation. `etag` is that of the stored record, empty for any.
+    """
+
+    record_id: str
+    text: str
+    token_count: int
+    fields: DocumentFields
+    etag: str = ""
+
+    @property
+    def metadata(self) -> Mapping[str, object]:
+        """Return its metadata but for tags and the caller's own keys."""
+        return self.fields.record or {}
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRecord:
+    """What a write did to a record; `embedded` says whether a vector was made."""
+
+    record_id: str
+    outcome: RecordOutcome
+    document: Document
+    token_count: int
+    embedded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordUpkeep:
+    """Records are documents of one chunk: all of a batch become visible in one transaction, as everything else does.
+
+    `conversations` are the locks of those who number the exchanges of a conversation. `after_write` is told which
+    collection was written to, also when that failed.
+    """
+
+    collections: Collections
+    documents: Documents
+    records: Records
+    accesses: RecordAccesses
+    chunks: Chunks
+    upkeep: DocumentUpkeep
+    writer: GenerationWriter
+    conversations: KeyedLocks
+    clock: Clock
+    after_write: Callable[[Collection], None]
+
+    def upsert(
+        self,
+        identity: Identity,
+        collection: str,
+        items: Sequence[NewRecord | GroundwireError],
+        budget: Budget,
+        receipt: Receipt[list[WrittenRecord | GroundwireError]] | None = None,
+        *,
+        allow_partial: bool = False,
+    ) -> list[WrittenRecord | GroundwireError]:
+        """Store records of different ids, all of them or, with `allow_partial`, those that can be stored.
+
+        Items that are errors already stay what they are.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            EmbeddingMismatchError: the collection belongs to another model.
+            PermissionDeniedError: the scope of a record is none of the caller's.
+            InvalidRequestError: a record is to become one of another type.
+            DocumentChangedError: the etag of a record is not the given one, if one is given.
+            AlreadyExistsError: the id of a record is taken by one that the caller may not see.
+            ConflictError: the same request was completed meanwhile.
+        """
+        found = self.collections.get(identity.tenant, collection)
+        refuse_other_model(found, self.writer.embedder.embedder.identity)
+        with self._numbering(found, [item for item in items if isinstance(item, NewRecord)], budget):
+            for attempt in range(1, _ATTEMPTS + 1):
+                plan = self._plan(identity, found, items, allow_partial=allow_partial)
+                try:
+                    return self._write(found, plan, budget, receipt)
+                except DocumentChangedError:
+                    if attempt == _ATTEMPTS:
+                        raise
+        raise AssertionError("the last attempt raises")
+
+    def update(
+        self,
+        identity: Identity,
+        collection: str,
+        record_id: str,
+        change: Callable[[StoredRecord], NewRecord],
+        budget: Budget,
+        receipt: Receipt[WrittenRecord] | None = None,
+    ) -> WrittenRecord:
+        """Store what `change` makes of a live record.
+
+        Raises:
+            RecordNotFoundError: the collection has no such record that the caller may see.
+            GroundwireError: whatever `upsert` or `change` raises.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            stored = self.records.get(identity.tenant, collection, record_id, scopes=identity.scopes)
+            changed = change(stored)
+            try:
+                # Even without an etag of the caller: what is not changed is to stay as it is, and not as it was read.
+                item = replace(changed, etag=changed.etag or stored.document.etag)
+                of_batch: Receipt[list[WrittenRecord | GroundwireError]] | None = receipt and receipt.made_from(_only)
+                return _only(self.upsert(identity, collection, [item], budget, of_batch))
+            except DocumentChangedError:
+                if changed.etag or attempt == _ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt raises")
+
+    def selected(
+        self, identity: Identity, collection: str, selection: Sequence[str] | Filter, *, include_deleted: bool
+    ) -> list[StoredRecord]:
+        """Return the records of these ids, or those that match a filter.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            RecordNotFoundError: an id is that of no record that the caller may see.
+            InvalidFilterError: the filter does not fit the fields of the collection.
+        """
+        tenant, scopes = identity.tenant, identity.scopes
+        if isinstance(selection, Sequence):
+            ids = list(selection)
+        else:
+            where = self.resolved(tenant, collection, selection)
+            ids = self.records.ids_matching(tenant, collection, where, scopes=scopes, include_deleted=include_deleted)
+        found = self.records.find(tenant, collection, ids, scopes=scopes)
+        for record_id in ids if isinstance(selection, Sequence) else ():
+            if record_id not in found or not (include_deleted or found[record_id].document.delete_time is None):
+                raise RecordNotFoundError(record_id)
+        return [found[record_id] for record_id in ids if record_id in found]
+
+    def count_tokens(self, text: str) -> int:
+        """Return the tokens of a text by the tokenizer of the server's model."""
+        return self.writer.embedder.embedder.tokenizer.count(text)
+
+    def vector(self, tenant: str, collection: str, record: StoredRecord) -> Vectors:
+        """Return the vector of a record, float32, shape (d,), of length 1.
+
+        Raises:
+            DataLossError: the catalog has lost it.
+        """
+        digest = self.collections.get(tenant, collection).identity.digest
+        known = self.writer.embedder.cache.get(digest, [record.embedding_hash])
+        if record.embedding_hash not in known:
+            raise DataLossError("a record has no stored vector; embed it again", what="vector")
+        return known[record.embedding_hash]
+
+    def resolved(self, tenant: str, collection: str, where: Filter) -> Filter:
+        """Return a filter for the fields of the collection as they are now.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            InvalidFilterError: the filter does not fit them.
+        """
+        own = self.chunks.fields(tenant, collection) if custom_fields(where) else {}
+        return resolve_filter(where, own, "filter")
+
+    def delete(
+        self,
+        identity: Identity,
+        collection: str,
+        selection: Sequence[str] | Filter,
+        budget: Budget,
+        receipt: Receipt[Deletion] | None = None,
+        *,
+        permanent: bool,
+    ) -> Deletion:
+        """Delete records in one transaction; no reader finds any of them afterwards.
+
+        Raises:
+            GroundwireError: whatever `selected` raises.
+            ConflictError: the same request was completed meanwhile.
+        """
+        found = self.collections.get(identity.tenant, collection)
+        chosen = self.selected(identity, collection, selection, include_deleted=permanent)
+        ids = [record.document.document_id for record in chosen]
+        of_deleted: Receipt[Deleted] | None = receipt and receipt.made_from(lambda deleted: deleted.deletion)
+        deleted = (
+            self.documents.delete_all(found, ids, of_deleted)
+            if permanent
+            else self.upkeep.soft_deletes.hide_all(found, ids, of_deleted)
+        )
+        self.after_write(found)
+        return self.upkeep.completer.complete(deleted, budget)
+
+    def restore(
+        self, identity: Identity, collection: str, record_ids: Sequence[str], budget: Budget
+    ) -> list[WrittenRecord]:
+        """Bring back records that were deleted softly, one after the other; live ones stay as they are.
+
+        Raises:
+            RecordNotFoundError: one of them is not there; none is restored then.
+            GroundwireError: whatever restoring a document raises; those before it are restored.
+        """
+        restored = []
+        for record in self.selected(identity, collection, record_ids, include_deleted=True):
+            reference = DocumentReference(document_id=record.document.document_id)
+            document = self.upkeep.restore(identity.tenant, collection, reference, budget)
+            was_live = record.document.delete_time is None
+            outcome = RecordOutcome.UNCHANGED if was_live else RecordOutcome.CREATED
+            restored.append(WrittenRecord(record.record_id, outcome, document, record.token_count))
+        return restored
+
+    def change_links(
+        self,
+        identity: Identity,
+        collection: str,
+        record_id: str,
+        links: Sequence[tuple[LinkKind, str]],
+        receipt: Receipt[RecordLinks] | None,
+        *,
+        removes: bool,
+    ) -> RecordLinks:
+        """Add links of a record to others, or remove them; return all that it has then.
+
+        Raises:
+            RecordNotFoundError: the record, or a target to be added, is not there.
+            InvalidRequestError: a target is of another scope that is not global.
+        """
+        tenant = identity.tenant
+        ids = [record_id, *(target for _, target in links if not removes)]
+        source, *targets = self.selected(identity, collection, ids, include_deleted=False)
+        for number, target in enumerate(targets):
+            if target.metadata["scope"] not in {source.metadata["scope"], GLOBAL_SCOPE}:
+                # Whoever reads the record would learn of a record that it may not see.
+                raise InvalidRequestError.of(f"links[{number}].target_record_id", "is a record of another scope")
+        return self.records.change_links(
+            *(tenant, collection, record_id, links, receipt), scopes=identity.scopes, removes=removes
+        )
+
+    @contextmanager
+    def _numbering(self, collection: Collection, items: Sequence[NewRecord], budget: Budget) -> Iterator[None]:
+        """Hold the locks of the conversations whose turns are to be numbered, always in the same order."""
+        names = {str(item.metadata["conversation_id"]) for item in items if _wants_number(item)}
+        with ExitStack() as stack:
+            for name in sorted(names):
+                stack.enter_context(self.conversations.hold((collection.uid, name), budget))
+            yield
+
+    def _plan(
+        self,
+        identity: Identity,
+        collection: Collection,
+        items: Sequence[NewRecord | GroundwireError],
+        *,
+        allow_partial: bool,
+    ) -> "_Plan":
+        """Work out what becomes of each record, given what is stored now."""
+        now = self.clock.now()
+        named: list[NewRecord | GroundwireError] = [
+            item
+            if isinstance(item, GroundwireError) or item.record_id
+            else replace(item, record_id=new_record_id(str(item.metadata["type"]), now))
+            for item in items
+        ]
+        ids = [item.record_id for item in named if isinstance(item, NewRecord)]
+        plan = _Plan(self.records.find(identity.tenant, collection.name, ids), {}, [])
+        turns = _Turns(lambda name: self.records.last_turn(identity.tenant, collection.name, name))
+        for number, (given, item) in enumerate(zip(items, named, strict=True)):
+            if isinstance(item, GroundwireError) or isinstance(given, GroundwireError):
+                plan.items.append(item)
+                continue
+            stored = plan.stored.get(item.record_id)
+            if stored is not None and not given.record_id:
+                raise DocumentChangedError("a new id is taken already", document_id=item.record_id)
+            try:
+                _refuse(identity, item, stored, f"records[{number}]")
+            except GroundwireError as error:
+                if not allow_partial:
+                    raise
+                plan.items.append(error)
+                continue
+            plan.items.append(turns.numbered(item, stored) if _wants_number(item) else item)
+        return replace(plan, turns=turns.before)
+
+    def _write(
+        self,
+        collection: Collection,
+        plan: "_Plan",
+        budget: Budget,
+        receipt: Receipt[list[WrittenRecord | GroundwireError]] | None,
+    ) -> list[WrittenRecord | GroundwireError]:
+        drafts, changes = plan.drafts(), plan.changes()
+        if not drafts and not changes:
+            return plan.outcomes({}, frozenset())
+
+        def publish(
+            pending: Sequence[PendingGeneration], vectors: NewVectors | None, new_texts: frozenset[str]
+        ) -> list[WrittenRecord | GroundwireError]:
+            def outcomes(published: PublishedRecords) -> list[WrittenRecord | GroundwireError]:
+                return plan.outcomes(published.documents, new_texts)
+
+            of_published: Receipt[PublishedRecords] | None = receipt and receipt.made_from(outcomes)
+            published = self.documents.publish_records(collection, pending, vectors, changes, plan.turns, of_published)
+            tasks.extend(published.tasks)
+            return outcomes(published)
+
+        def publish_written(written: Written) -> list[WrittenRecord | GroundwireError]:
+            return publish(written.pending, written.embedded.unstored, written.new_texts)
+
+        tasks: list[int] = []
+        # Also after a failure, which has left points for housekeeping to remove.
+        try:
+            if drafts:
+                done = self.writer.write_together(collection, drafts, publish_written, budget)
+            else:
+                done = publish((), None, frozenset())
+        finally:
+            self.after_write(collection)
+        self.upkeep.tasks.finish(tasks, budget)
+        return done
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is stored of some records, and what becomes of them, in the order of the request.
+
+    `turns` are the highest numbers of exchanges that conversations had when others were given.
+    """
+
+    stored: Mapping[str, StoredRecord]
+    turns: Mapping[str, int]
+    items: list[NewRecord | GroundwireError]
+
+    def drafts(self) -> list[GenerationDraft]:
+        """Return the generations to be written: of new records and of new texts."""
+        return [_draft(item, self._live(item)) for item in self._records() if self._text_changes(item)]
+
+    def changes(self) -> list[FieldChange]:
+        """Return the new fields of records whose texts stay."""
+        changes = []
+        for item in self._records():
+            live = self._live(item)
+            if live is not None and not self._text_changes(item) and live.document.fields != item.fields:
+                changes.append(FieldChange(live.document.document_id, live.document.etag, item.fields))
+        return changes
+
+    def outcomes(
+        self, documents: Mapping[str, Document], new_texts: frozenset[str]
+    ) -> list[WrittenRecord | GroundwireError]:
+        """Return what became of the records, given the documents that were written, by source, and the new texts."""
+        outcomes: list[WrittenRecord | GroundwireError] = []
+        for item in self.items:
+            if isinstance(item, GroundwireError):
+                outcomes.append(item)
+                continue
+            document = documents.get(record_source(item.record_id))
+            if document is None:
+                stored = self.stored[item.record_id].document
+                outcomes.append(WrittenRecord(item.record_id, RecordOutcome.UNCHANGED, stored, item.token_count))
+                continue
+            outcome = RecordOutcome.CREATED if self._live(item) is None else RecordOutcome.REPLACED
+            embedded = self._text_changes(item) and _chunk(item).embedding_hash in new_texts
+            outcomes.append(WrittenRecord(item.record_id, outcome, document, item.token_count, embedded))
+        return outcomes
+
+    def _records(self) -> Iterator[NewRecord]:
+        return (item for item in self.items if isinstance(item, NewRecord))
+
+    def _live(self, item: NewRecord) -> StoredRecord | None:
+        stored = self.stored.get(item.record_id)
+        return stored if stored is not None and stored.document.delete_time is None else None
+
+    def _text_changes(self, item: NewRecord) -> bool:
+        live = self._live(item)
+        return live is None or live.text != item.text
+
+
+class _Turns:
+    """Numbers the exchanges of one batch: both sides share a number, and a side that speaks again begins the next one.
+
+    `before` are the highest numbers that the conversations had, as far as numbers were given.
+    """
+
+    def __init__(self, last: Callable[[str], int]) -> None:
+        self._last = last
+        self.before: dict[str, int] = {}
+        self._spoken: defaultdict[str, list[set[str]]] = defaultdict(list)
+
+    def numbered(self, item: NewRecord, stored: StoredRecord | None) -> NewRecord:
+        """Return the turn with its number: the one that it has already, else the next of its conversation."""
+        name, role = str(item.metadata["conversation_id"]), str(item.metadata["role"])
+        number = None if stored is None else stored.metadata.get("turn_index")
+        if number is None:
+            if name not in self.before:
+                self.before[name] = self._last(name)
+            exchanges = self._spoken[name]
+            if not exchanges or role in exchanges[-1]:
+                exchanges.append(set())
+            exchanges[-1].add(role)
+            number = self.before[name] + len(exchanges)
+        return replace(item, fields=replace(item.fields, record={**item.metadata, "turn_index": number}))
+
+
+def _wants_number(item: NewRecord) -> bool:
+    return item.metadata["type"] == "turn" and item.metadata.get("turn_index") is None
+
+
+def _refuse(identity: Identity, item: NewRecord, stored: StoredRecord | None, place: str) -> None:
+    """Return if the record may be written over what is stored under its id, if anything is."""
+    identity.require_scope(str(item.metadata["scope"]))
+    if stored is not None and not identity.allows_scope(stored.metadata["scope"]):
+        raise AlreadyExistsError(f"the id {item.record_id!r} is taken", resource=item.record_id)
+    if stored is not None and stored.metadata["type"] != item.metadata["type"]:
+        raise InvalidRequestError.of(f"{place}.record_type", f"the record is of the type {stored.metadata['type']}")
+    if item.etag and (stored is None or stored.document.etag != item.etag):
+        raise DocumentChangedError("the record has another etag by now: read it again", document_id=item.record_id)
+
+
+def _draft(item: NewRecord, live: StoredRecord | None) -> GenerationDraft:
+    return GenerationDraft(
+        document_id=None if live is None else live.document.document_id,
+        source_uri=record_source(item.record_id),
+        format=DocumentFormat.TEXT,
+        source_hash=hashlib.sha256(item.text.encode()).hexdigest(),
+        fields=item.fields,
+        text=item.text,
+        chunks=[_chunk(item)],
+        expected_generation=0 if live is None else live.document.generation,
+    )
+
+
+def _chunk(item: NewRecord) -> Chunk:
+    """Return the one chunk of a record; its topic, else its type, stands where others have a heading."""
+    span = Span(0, len(item.text), 0, len(item.text.encode()))
+    heading = str(item.metadata.get("topic") or item.metadata["type"])
+    return Chunk(0, span, item.text, item.token_count, heading, None, (), 0)
+
+
+def _only(written: list[WrittenRecord | GroundwireError]) -> WrittenRecord:
+    (one,) = written
+    if isinstance(one, GroundwireError):
+        raise one
+    return one

@@ -1,0 +1,214 @@
+"""Records: what calls ask of them and what is answered, as messages and as types of the use case."""
+
+from collections.abc import Callable, Sequence
+
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from groundwire.api.common.v1 import record_pb2
+from groundwire.api.ingest.v1 import record_service_pb2 as pb
+from groundwire.ingest.records import NewRecord, RecordOutcome, WrittenRecord
+from groundwire.ingest.wire.checks import WITHOUT_CONTROLS, has_controls, known, numbers_of
+from groundwire.ingest.wire.fields import parse_metadata
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS
+from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError
+from groundwire.kernel.filters import Value
+from groundwire.kernel.records import LinkKind, RecordOrder, StoredRecord, parse_record_id
+from groundwire.rpc.error_status import to_status
+from groundwire.rpc.record_messages import (
+    RECORD_TYPES,
+    custom_values,
+    place_of,
+    record_type_of,
+    stored_metadata,
+    to_record_message,
+)
+from groundwire.rpc.value_messages import parse_timestamp
+
+MAX_RECORDS = 100
+MAX_IDS = 1000
+MAX_LINKS = 100
+_LEAST_TOKENS, _MOST_TOKENS = 100, 800
+_ORDERS = numbers_of(pb.RecordOrder, "RECORD_ORDER", RecordOrder)
+_KINDS = numbers_of(pb.LinkKind, "LINK_KIND", LinkKind)
+_CHANGEABLE = frozenset({"text", "timestamp", "origin", "scope", "metadata"})
+
+
+def parse_upserts(
+    request: pb.BatchUpsertRecordsRequest, count_tokens: Callable[[str], int]
+) -> list[NewRecord | GroundwireError]:
+    """Return the records of a request; with `allow_partial` those that break a rule as their errors.
+
+    Raises:
+        InvalidRequestError: the request as a whole breaks a rule, or, all or nothing, a record does; names all of them.
+    """
+    if not 1 <= len(request.records) <= MAX_RECORDS:
+        raise InvalidRequestError.of("records", f"must be 1 to {MAX_RECORDS} records")
+    parsed: list[NewRecord | GroundwireError] = []
+    violations: list[FieldViolation] = []
+    first: dict[str, int] = {}
+    for number, message in enumerate(request.records):
+        path = f"records[{number}]"
+        if message.record_id and first.setdefault(message.record_id, number) != number:
+            taken = f"is that of records[{first[message.record_id]}] already"
+            raise InvalidRequestError.of(f"{path}.record_id", taken)
+        try:
+            parsed.append(parse_record(message, path, count_tokens, strict=request.strict_tokens))
+        except InvalidRequestError as error:
+            parsed.append(error)
+            violations += error.violations
+    if violations and not request.allow_partial:
+        raise InvalidRequestError(violations)
+    return parsed
+
+
+def parse_record(
+    message: record_pb2.Record, path: str, count_tokens: Callable[[str], int], *, strict: bool = False
+) -> NewRecord:
+    """Return a record that keeps the rules of its type; `strict` asks for more than a few words.
+
+    Raises:
+        InvalidRequestError: naming every field that breaks a rule, below `path`.
+    """
+    # Loaded late: pydantic takes its time, and a server without records needs none of it.
+    from groundwire.schemas.registry import check_metadata  # noqa: PLC0415 - see above
+
+    tokens, violations = _count(message.text, f"{path}.text", count_tokens, _LEAST_TOKENS if strict else 1)
+    record_type, details = record_type_of(message), message.WhichOneof("details")
+    if record_type not in RECORD_TYPES:
+        said = f"must be one of {', '.join(RECORD_TYPES)}"
+        raise InvalidRequestError([*violations, FieldViolation(f"{path}.record_type", said)])
+    if details not in {None, record_type}:
+        said = f"are details of another type than {record_type}"
+        raise InvalidRequestError([*violations, FieldViolation(f"{path}.{details}", said)])
+    metadata, custom = stored_metadata(message), dict[str, Value]()
+    try:
+        if message.record_id:
+            parse_record_id(message.record_id, record_type, f"{path}.record_id")
+        if message.HasField("timestamp"):
+            metadata["timestamp"] = parse_timestamp(message.timestamp, f"{path}.timestamp")
+        custom = parse_metadata(message.metadata, f"{path}.metadata")
+        metadata["custom"] = custom_values(custom)
+    except InvalidRequestError as error:
+        violations += error.violations
+    try:
+        checked = check_metadata(record_type, metadata, lambda parts: f"{path}.{place_of(record_type, parts)}")
+    except InvalidRequestError as error:
+        violations += error.violations
+    if violations:
+        raise InvalidRequestError(list(dict.fromkeys(violations)))
+    record = {key: value for key, value in checked.items() if key not in {"tags", "custom"}}
+    fields = DocumentFields(tags=tuple(checked.get("tags", ())), metadata=custom, record=record)
+    return NewRecord(message.record_id, message.text, tokens, fields, message.etag)
+
+
+def _count(text: str, place: str, count_tokens: Callable[[str], int], least: int) -> tuple[int, list[FieldViolation]]:
+    """Return the tokens of a text, and what is wrong with it."""
+    tokens, said = 0, ""
+    if not text.strip():
+        said = "must not be blank"
+    elif len(text) > MAX_CHUNK_CHARS:
+        said = f"must have at most {MAX_CHUNK_CHARS} characters"
+    elif has_controls(text):
+        said = WITHOUT_CONTROLS
+    elif not least <= (tokens := count_tokens(text)) <= _MOST_TOKENS:
+        said = f"must have {least} to {_MOST_TOKENS} tokens, not {tokens}"
+    return tokens, [FieldViolation(place, said)] if said else []
+
+
+def merged_record(
+    request: pb.UpdateRecordRequest, stored: StoredRecord, count_tokens: Callable[[str], int]
+) -> NewRecord:
+    """Return a stored record with the fields of a request that its mask names.
+
+    Raises:
+        InvalidRequestError: naming a path that cannot be changed, or every field that breaks a rule.
+    """
+    record_type = stored.metadata["type"]
+    mask = FieldMask(paths=request.update_mask.paths)
+    if not mask.paths:
+        raise InvalidRequestError.of("update_mask", "must name at least one field")
+    for path in mask.paths:
+        is_field = mask.IsValidForDescriptor(record_pb2.Record.DESCRIPTOR)
+        if not is_field or path.partition(".")[0] not in _CHANGEABLE | {record_type}:
+            raise InvalidRequestError.of("update_mask", f"{path!r} is no field of a {record_type} that can be changed")
+    message = to_record_message(stored)
+    mask.MergeMessage(request.record, message, replace_message_field=True, replace_repeated_field=True)
+    message.etag = request.record.etag
+    return parse_record(message, "record", count_tokens)
+
+
+def parse_order(order: int) -> RecordOrder:
+    """Return the order of a listing; unset is the newest first.
+
+    Raises:
+        InvalidRequestError: naming `order_by`.
+    """
+    return known(_ORDERS, order, "order_by") or RecordOrder.TIMESTAMP_DESC
+
+
+def parse_ids(ids: Sequence[str], field: str, most: int) -> list[str]:
+    """Return the ids, each once, in order.
+
+    Raises:
+        InvalidRequestError: there are none or too many, or one cannot be an id.
+    """
+    if not 1 <= len(ids) <= most:
+        raise InvalidRequestError.of(field, f"must be 1 to {most} ids")
+    return list(dict.fromkeys(parse_record_id(each, field=f"{field}[{at}]") for at, each in enumerate(ids)))
+
+
+def parse_links(record_id: str, links: Sequence[pb.RecordLink]) -> list[tuple[LinkKind, str]]:
+    """Return kind and target of each link.
+
+    Raises:
+        InvalidRequestError: naming the field of the first one that breaks a rule.
+    """
+    if not 1 <= len(links) <= MAX_LINKS:
+        raise InvalidRequestError.of("links", f"must be 1 to {MAX_LINKS} links")
+    parsed = []
+    for number, link in enumerate(links):
+        kind = known(_KINDS, link.kind, f"links[{number}].kind")
+        if kind is None:
+            raise InvalidRequestError.of(f"links[{number}].kind", "must be given")
+        place = f"links[{number}].target_record_id"
+        if parse_record_id(link.target_record_id, field=place) == record_id:
+            raise InvalidRequestError.of(place, "is the record itself")
+        parsed.append((kind, link.target_record_id))
+    return parsed
+
+
+def to_result(written: WrittenRecord) -> pb.RecordResult:
+    """Return the message of what a write did to a record; it holds nothing of its text."""
+    return pb.RecordResult(
+        record_id=written.record_id,
+        outcome=_OUTCOMES[written.outcome],
+        etag=written.document.etag,
+        document_id=written.document.document_id,
+        generation=written.document.generation,
+        turn_index=(written.document.fields.record or {}).get("turn_index") or 0,
+        token_count=written.token_count,
+        embedded=written.embedded,
+    )
+
+
+def to_results(written: Sequence[WrittenRecord]) -> list[pb.RecordResult]:
+    """Return the messages of what a call did to several records."""
+    return [to_result(each) for each in written]
+
+
+def to_outcomes(written: list[WrittenRecord | GroundwireError]) -> list[pb.BatchUpsertRecordsOutcome]:
+    """Return the messages of what became of the records of a batch."""
+    return [
+        pb.BatchUpsertRecordsOutcome(error=to_status(each))
+        if isinstance(each, GroundwireError)
+        else pb.BatchUpsertRecordsOutcome(result=to_result(each))
+        for each in written
+    ]
+
+
+_OUTCOMES = {
+    RecordOutcome.CREATED: pb.RECORD_OUTCOME_CREATED,
+    RecordOutcome.REPLACED: pb.RECORD_OUTCOME_REPLACED,
+    RecordOutcome.UNCHANGED: pb.RECORD_OUTCOME_UNCHANGED,
+}
