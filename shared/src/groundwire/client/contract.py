@@ -18,6 +18,7 @@ from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
+from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.api.server.v1 import server_service_pb2 as server_pb
@@ -217,6 +218,7 @@ def with_request_id(request: RequestT) -> RequestT:
 
 _INGEST = "/groundwire.api.ingest.v1.IngestService/"
 _COLLECTION = "/groundwire.api.ingest.v1.CollectionService/"
+_RECORDS = "/groundwire.api.ingest.v1.RecordService/"
 _MAINTENANCE = "/groundwire.api.ingest.v1.MaintenanceService/"
 _OPERATIONS = "/google.longrunning.Operations/"
 _LIBRARY = "/groundwire.api.retrieve.v1.LibraryService/"
@@ -284,6 +286,22 @@ class Contract:
     list_chunks = UnaryCall(_LIBRARY + "ListChunks", library_pb.ListChunksRequest, library_pb.ListChunksResponse)
     update_chunk = UnaryCall(_INGEST + "UpdateChunk", ingest_pb.UpdateChunkRequest, ingest_pb.UpdateChunkResponse)
     purge_documents = UnaryCall(_INGEST + "PurgeDocuments", ingest_pb.PurgeDocumentsRequest, operations_pb.Operation)
+    batch_upsert_records = UnaryCall(
+        _RECORDS + "BatchUpsertRecords", records_pb.BatchUpsertRecordsRequest, records_pb.BatchUpsertRecordsResponse
+    )
+    get_record = UnaryCall(_RECORDS + "GetRecord", records_pb.GetRecordRequest, records_pb.GetRecordResponse)
+    list_records = UnaryCall(_RECORDS + "ListRecords", records_pb.ListRecordsRequest, records_pb.ListRecordsResponse)
+    update_record = UnaryCall(
+        _RECORDS + "UpdateRecord", records_pb.UpdateRecordRequest, records_pb.UpdateRecordResponse
+    )
+    delete_records = UnaryCall(
+        _RECORDS + "DeleteRecords", records_pb.DeleteRecordsRequest, records_pb.DeleteRecordsResponse
+    )
+    restore_records = UnaryCall(
+        _RECORDS + "RestoreRecords", records_pb.RestoreRecordsRequest, records_pb.RestoreRecordsResponse
+    )
+    add_links = UnaryCall(_RECORDS + "AddLinks", records_pb.AddLinksRequest, records_pb.AddLinksResponse)
+    remove_links = UnaryCall(_RECORDS + "RemoveLinks", records_pb.RemoveLinksRequest, records_pb.RemoveLinksResponse)
     schema = UnaryCall(_LIBRARY + "GetSchema", library_pb.GetSchemaRequest, library_pb.GetSchemaResponse)
     validate_metadata = UnaryCall(
         _LIBRARY + "ValidateMetadata", library_pb.ValidateMetadataRequest, library_pb.ValidateMetadataResponse

@@ -16,6 +16,7 @@ from groundwire.kernel.collection import ChunkingPolicy, Collection, CollectionS
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import DuplicateDocumentError, EmbeddingMismatchError, InvalidRequestError
+from groundwire.kernel.records import SOURCE_PREFIX
 
 _SCHEMES = frozenset({"http", "https"})
 
@@ -242,6 +243,8 @@ def check_source(source_uri: str, settings: CollectionSettings) -> None:
     Raises:
         InvalidRequestError: naming `source_uri`.
     """
+    if source_uri.startswith(SOURCE_PREFIX):
+        raise InvalidRequestError.of("source_uri", f"must not begin with {SOURCE_PREFIX!r}, as those of records do")
     if settings.limits.require_url and not is_url(source_uri):
         raise InvalidRequestError.of("source_uri", "must be an absolute http or https URL in this collection")
     prefixes = settings.approved_source_prefixes

@@ -180,7 +180,8 @@ def exactly_once(
     """Let a call with a `request_id` take effect once, and answer every repetition with the first response.
 
     The method parses the request and returns the result of a use case, to which it hands the receipt that it gets: the
-    response is stored in the transaction of the effect. It holds in its one `field` the message of the result, or its messages.
+    response is stored in the transaction of the effect. Its one `field` holds the message of the result,
+    or its messages.
     """
     method = kind.DESCRIPTOR.name.removesuffix("Response")
     ((name, to_message),) = field.items()

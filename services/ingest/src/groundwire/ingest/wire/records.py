@@ -132,8 +132,11 @@ def merged_record(
         is_field = mask.IsValidForDescriptor(record_pb2.Record.DESCRIPTOR)
         if not is_field or path.partition(".")[0] not in _CHANGEABLE | {record_type}:
             raise InvalidRequestError.of("update_mask", f"{path!r} is no field of a {record_type} that can be changed")
-    message = to_record_message(stored)
-    mask.MergeMessage(request.record, message, replace_message_field=True, replace_repeated_field=True)
+    message, given = to_record_message(stored), record_pb2.Record()
+    given.CopyFrom(request.record)
+    # Details that are not given are empty ones: the library would leave alone what the mask names below them.
+    getattr(given, record_type).SetInParent()
+    mask.MergeMessage(given, message, replace_message_field=True, replace_repeated_field=True)
     message.etag = request.record.etag
     return parse_record(message, "record", count_tokens)
 
@@ -192,7 +195,7 @@ def to_result(written: WrittenRecord) -> pb.RecordResult:
     )
 
 
-def to_results(written: Sequence[WrittenRecord]) -> list[pb.RecordResult]:
+def to_results(written: list[WrittenRecord]) -> list[pb.RecordResult]:
     """Return the messages of what a call did to several records."""
     return [to_result(each) for each in written]
 
