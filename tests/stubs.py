@@ -14,6 +14,8 @@ from groundwire.api.ingest.v1 import (
     ingest_service_pb2_grpc,
     maintenance_service_pb2,
     maintenance_service_pb2_grpc,
+    record_service_pb2,
+    record_service_pb2_grpc,
 )
 from groundwire.api.retrieve.v1 import (
     library_service_pb2,
@@ -29,6 +31,7 @@ SERVICES = {
         ingest_service_pb2,
         collection_service_pb2,
         maintenance_service_pb2,
+        record_service_pb2,
         retrieve_service_pb2,
         library_service_pb2,
         answer_service_pb2,
@@ -52,6 +55,7 @@ class Stubs:
             ingest_service_pb2_grpc.IngestServiceStub,
             collection_service_pb2_grpc.CollectionServiceStub,
             maintenance_service_pb2_grpc.MaintenanceServiceStub,
+            record_service_pb2_grpc.RecordServiceStub,
             retrieve_service_pb2_grpc.RetrieveServiceStub,
             library_service_pb2_grpc.LibraryServiceStub,
             answer_service_pb2_grpc.AnswerServiceStub,

@@ -7,7 +7,7 @@ import groundwire.catalog as package
 
 _OF_SQLITE = re.compile(
     r"json_each|json_extract|json_group|json_array\b|json_type|jsonb|group_concat|sqlite_sequence|sqlite_master"
-    r"|USING fts5|PRAGMA|\browid\b|INSERT OR|GLOB|instr\(|pysqlite3|dialects",
+    r"|USING fts5|PRAGMA|\browid\b|INSERT OR|\bGLOB\b|instr\(|pysqlite3|dialects",
     re.IGNORECASE,
 )
 # The words of texts are cut by a SQLite in memory, whatever the database of the catalog.

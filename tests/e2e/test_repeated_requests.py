@@ -19,12 +19,13 @@ from google.longrunning import operations_pb2
 from google.protobuf.descriptor import FieldDescriptor
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
-from groundwire.api.common.v1 import document_pb2, filter_pb2, metadata_value_pb2
+from groundwire.api.common.v1 import document_pb2, filter_pb2, metadata_value_pb2, record_pb2
 from groundwire.api.common.v1.chunk_pb2 import Chunk
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
+from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.errors import GroundwireError
 from groundwire.rpc.error_status import from_rpc_error, from_status
@@ -60,6 +61,12 @@ AFTER_A_DAY: Final[Mapping[str, str]] = {
     "RestoreDocument": "done anew",
     "UpdateChunk": "done anew",
     "PurgeDocuments": "done anew",
+    "BatchUpsertRecords": "done anew",
+    "UpdateRecord": "done anew",
+    "DeleteRecords": "done anew",
+    "RestoreRecords": "done anew",
+    "AddLinks": "done anew",
+    "RemoveLinks": "done anew",
     "CreateCollection": "ALREADY_EXISTS",  # it has other settings now
     "UpdateCollection": "done anew",
     "DeleteCollection": "done anew",
@@ -101,7 +108,7 @@ def test_every_changing_call_has_a_row() -> None:
     assert {*AFTER_A_DAY} <= {*METHOD_PATHS}
 
 
-def rows(stubs: Stubs) -> dict[str, Row]:  # noqa: C901 - one table
+def rows(stubs: Stubs) -> dict[str, Row]:  # noqa: C901, PLR0915 - one table
     """Fill a server with a collection for each call, and return what is sent to it."""
 
     def collection(name: str, *sources: str) -> str:
@@ -157,9 +164,38 @@ def rows(stubs: Stubs) -> dict[str, Row]:  # noqa: C901 - one table
         header = pb.PutChunksHeader(collection="putting", source_uri="a.md")
         return list(put_chunks_messages(header, [pb.ReadyChunk(content=content)], 1))
 
+    def note(number: int, text: str = TEXT) -> record_pb2.Record:
+        name = f"chunk-2026-02-10-{number:08x}"
+        made = record_pb2.Record(record_id=name, record_type=record_pb2.RECORD_TYPE_MEMORY, text=text)
+        made.timestamp.FromJsonString("2026-02-10T12:00:00Z")
+        return made
+
+    def put(*notes: record_pb2.Record) -> records_pb.BatchUpsertRecordsRequest:
+        return records_pb.BatchUpsertRecordsRequest(collection="recording", records=notes)
+
+    def rewrite(number: int, text: str) -> records_pb.UpdateRecordRequest:
+        request = records_pb.UpdateRecordRequest(collection="recording", record=note(number, text))
+        request.update_mask.paths.append("text")
+        return request
+
+    def forget(number: int, *, permanent: bool = False) -> records_pb.DeleteRecordsRequest:
+        ids = records_pb.RecordIds(record_ids=[note(number).record_id])
+        return records_pb.DeleteRecordsRequest(collection="recording", ids=ids, permanent=permanent)
+
+    def bring_back(number: int) -> records_pb.RestoreRecordsRequest:
+        return records_pb.RestoreRecordsRequest(collection="recording", record_ids=[note(number).record_id])
+
+    def linking(request: Any, number: int, target: "records_pb.LinkKind.ValueType") -> Any:
+        link = records_pb.RecordLink(kind=target, target_record_id=note(number + 1).record_id)
+        return request(collection="recording", record_id=note(number).record_id, links=[link])
+
     def nothing() -> None:
         """Leave what nothing can change as it is."""
 
+    collection("recording")
+    stubs.BatchUpsertRecords(put(*(note(number, f"{number}. {TEXT}") for number in range(2, 10))))
+    stubs.DeleteRecords(forget(4))
+    stubs.AddLinks(linking(records_pb.AddLinksRequest, 7, records_pb.LINK_KIND_SUPPORTS))
     collection("asking", "tides.md")
     for name in ("ingesting", "batching", "uploading", "putting"):
         collection(name)
@@ -219,6 +255,24 @@ def rows(stubs: Stubs) -> dict[str, Row]:  # noqa: C901 - one table
                     collection="chunking", chunk=Chunk(chunk_id=first_chunk.chunk_id), set_metadata=of_chunk
                 )
             ),
+        ),
+        "BatchUpsertRecords": Row(
+            put(note(1)), put(note(1, "Another text.")), lambda: stubs.BatchUpsertRecords(put(note(1, "A later text.")))
+        ),
+        "UpdateRecord": Row(
+            rewrite(2, "First."), rewrite(2, "Other."), lambda: stubs.UpdateRecord(rewrite(2, "A later text."))
+        ),
+        "DeleteRecords": Row(forget(3), forget(3, permanent=True), lambda: stubs.RestoreRecords(bring_back(3))),
+        "RestoreRecords": Row(bring_back(4), bring_back(5), lambda: stubs.UpdateRecord(rewrite(4, "A later text."))),
+        "AddLinks": Row(
+            linking(records_pb.AddLinksRequest, 5, records_pb.LINK_KIND_SUPPORTS),
+            linking(records_pb.AddLinksRequest, 5, records_pb.LINK_KIND_CONTRADICTS),
+            lambda: stubs.AddLinks(linking(records_pb.AddLinksRequest, 5, records_pb.LINK_KIND_CONTRADICTS)),
+        ),
+        "RemoveLinks": Row(
+            linking(records_pb.RemoveLinksRequest, 7, records_pb.LINK_KIND_SUPPORTS),
+            linking(records_pb.RemoveLinksRequest, 7, records_pb.LINK_KIND_CONTRADICTS),
+            lambda: stubs.AddLinks(linking(records_pb.AddLinksRequest, 7, records_pb.LINK_KIND_CONTRADICTS)),
         ),
         "PurgeDocuments": Row(
             pb.PurgeDocumentsRequest(collection="purging", filter=titled, force=True),

@@ -36,6 +36,7 @@ _JOBS = (
     "retention",
     "requests",
     "uploads",
+    "record_accesses",
     "vectors",
     "rebuild",
     "recovery",

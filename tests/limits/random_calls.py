@@ -14,7 +14,12 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from google.protobuf.message import Message
 
 from groundwire.api.answer.v1 import answer_service_pb2
-from groundwire.api.ingest.v1 import collection_service_pb2, ingest_service_pb2, maintenance_service_pb2
+from groundwire.api.ingest.v1 import (
+    collection_service_pb2,
+    ingest_service_pb2,
+    maintenance_service_pb2,
+    record_service_pb2,
+)
 from groundwire.api.retrieve.v1 import library_service_pb2, retrieve_service_pb2
 from groundwire.api.server.v1 import server_service_pb2
 
@@ -24,6 +29,7 @@ METHODS: Final[Sequence[MethodDescriptor]] = [
         ingest_service_pb2,
         collection_service_pb2,
         maintenance_service_pb2,
+        record_service_pb2,
         retrieve_service_pb2,
         library_service_pb2,
         answer_service_pb2,

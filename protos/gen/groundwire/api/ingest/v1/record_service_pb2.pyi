@@ -382,7 +382,7 @@ Global___ListRecordsRequest: _TypeAlias = ListRecordsRequest  # noqa: Y015
 
 @_typing.final
 class ListRecordsResponse(_message.Message):
-    """Response of `RecordService.ListRecords`, at most 4 MiB."""
+    """Response of `RecordService.ListRecords`, at most 3 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
