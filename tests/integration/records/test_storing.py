@@ -152,6 +152,17 @@ def test_the_entity_follows_from_the_scope_and_agrees_with_it(keeping: Keeping) 
         assert "scope" in keeping.refused(memory("A.", scope=scope))
 
 
+@pytest.mark.requirement("S0-31")
+def test_a_memory_is_stored_with_what_the_source_design_names(keeping: Keeping) -> None:
+    chat = record_pb2.RECORD_ORIGIN_CHAT
+    given = memory("Ship on Friday.", scope="entity:project-alpha", importance=5, tags=["deadline", "critical"])
+    given.origin = chat
+    stored = keeping.one(given)
+    assert (stored.text, stored.scope, stored.origin) == ("Ship on Friday.", "entity:project-alpha", chat)
+    assert (stored.memory.importance, list(stored.memory.tags)) == (5, ["deadline", "critical"])
+    assert stored.timestamp == given.timestamp
+
+
 @pytest.mark.requirement("S0-22")
 @pytest.mark.requirement("S0-26")
 @pytest.mark.requirement("S2-11")
