@@ -3,8 +3,10 @@
 import threading
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import record_pb2
 from groundwire.api.ingest.v1 import deletion_pb2
@@ -190,7 +192,7 @@ def test_listings_have_four_orders_and_pages(keeping: Keeping) -> None:
 @pytest.mark.requirement("S2-15")
 @pytest.mark.requirement("S2-06")
 def test_a_memory_follows_the_one_before_it_of_its_conversation(keeping: Keeping) -> None:
-    at = {"conversation_id": CONVERSATION}
+    at: dict[str, Any] = {"conversation_id": CONVERSATION}
     zero, five, later, edge = keeping.put(
         memory("Zero.", **at),
         memory("Five seconds.", seconds=5, **at),
@@ -349,7 +351,7 @@ def test_searches_and_listings_filter_by_the_fields_of_records(keeping: Keeping)
         collection=keeping.collection, source_uri="a.txt", text="note: a document of its own"
     )
     everything = {"scope": {"$in": ["global", alpha, "entity:project-beta"]}}
-    cases = [
+    cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"type": "faq"}, ["ask ocr", "ask us"]),
         ({"record_type": "faq", "topic": "specialists"}, ["ask ocr"]),
         ({"type": "memory", "importance": {"$gte": 4}, **everything}, ["alpha", "beta"]),
@@ -371,7 +373,7 @@ def test_searches_and_listings_filter_by_the_fields_of_records(keeping: Keeping)
     assert failure(keeping.found, "note", {"importanc": 3}).reason == "INVALID_FILTER"
 
 
-def _after(seconds: float) -> "object":
+def _after(seconds: float) -> Timestamp:
     changed = record_pb2.Record()
     changed.timestamp.FromDatetime(START + timedelta(seconds=seconds))
     return changed.timestamp

@@ -3,6 +3,7 @@
 import re
 import uuid
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_every_type_comes_back_as_it_was_given(keeping: Keeping) -> None:
     for sent, result in zip(given, keeping.put(*given), strict=True):
         assert result.outcome == pb.RECORD_OUTCOME_CREATED
         stored = keeping.get(result.record_id)
-        details = sent.WhichOneof("details")
+        details = str(sent.WhichOneof("details"))
         assert (stored.text, stored.record_type) == (sent.text, sent.record_type)
         assert stored.timestamp == sent.timestamp
         assert stored.WhichOneof("details") == details
@@ -127,7 +128,7 @@ def test_everything_that_is_missing_is_said_at_once(keeping: Keeping) -> None:
     ],
 )
 def test_a_memory_that_breaks_a_rule_is_refused(
-    keeping: Keeping, details: dict[str, object], field: str, said: str
+    keeping: Keeping, details: dict[str, Any], field: str, said: str
 ) -> None:
     refused = keeping.refused(memory("A note.", **details))
     assert refused.keys() == {f"memory.{field}"}

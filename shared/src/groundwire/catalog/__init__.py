@@ -3,7 +3,7 @@
 * The file: `database` (snapshots to read, transactions to write), `writer` (the one thread that writes), `schema` (the
   tables), `migrations`, `sqlite` (what only SQLite understands), `rows` (values to rows and back, and which rows
   readers see).
-* What is stored: `collections`, `documents`, `generations`, `chunks`, `texts`, `vectors`, `sessions`.
+* What is stored: `collections`, `documents`, `records`, `generations`, `chunks`, `texts`, `vectors`, `sessions`.
 * What is done to it: `changes`, `deletions`, `soft_deletes`, `duplicate_chunks`, `index_builds`; what engines still
   have to do about it is in `outbox`.
 * What a search reads: `search_view`, `filters`, `lexical_search` (the index: `lexical_index`, `index_words`),
