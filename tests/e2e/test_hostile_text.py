@@ -143,6 +143,8 @@ RUNS: dict[str, list[list[str]]] = {
     "chunks get": [["{chunk}", "-c", NAME], [ATTACK, "-c", NAME]],
     "chunks update": [["{chunk}", "-c", NAME, "--set", "metadata.note=" + ATTACK]],
     "stats": [[], ["-c", NAME]],
+    "backup": [["{folder}/" + QUIET.replace("/", ""), "--data", ATTACK], ["{folder}", "--data", "{folder}"]],
+    "restore": [["{folder}/" + QUIET.replace("/", ""), "--data", ATTACK], ["{folder}", "--data", "{folder}"]],
     "schema": [[], ["faq"], [ATTACK]],
     "validate": [["faq", "{faq}"]],
     "fsck": [[], ["-c", ATTACK]],

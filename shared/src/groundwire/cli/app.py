@@ -10,6 +10,10 @@ _SUMMARIES = {
     "answers": ("answers.app", "List and show answers that are kept."),
     "ask": ("search.ask", "Answer a question from a collection, every sentence with a citation that has been checked."),
     "chat": ("chat.chat", "Ask one question after the other in a session."),
+    "backup": (
+        "backups.backup",
+        "Copy the catalog of a data folder into a new folder, as it is at one moment; its server may run and write.",
+    ),
     "chunks": ("chunks.app", "List, show and change chunks."),
     "cite": ("citing.cite", "Write the citations of an answer as text, such as a list of references."),
     "collections": ("collections.app", "List, show, create, change and delete collections."),
@@ -38,6 +42,10 @@ _SUMMARIES = {
     "reindex": (
         "maintenance.reindex",
         "Build the indexes of a collection anew from the catalog; the old ones serve until the new ones are complete.",
+    ),
+    "restore": (
+        "backups.restore",
+        "Put a backup into an empty data folder, and check it; exits with 1 if findings are left.",
     ),
     "schema": ("schema.schema", "Show the schema of a kind of metadata; `--json` prints it as JSON Schema."),
     "search": ("search.search", "Show the chunks that match a text best, with their scores and places."),

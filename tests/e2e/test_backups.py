@@ -1,0 +1,135 @@
+"""A backup is taken while a server writes, and restored into a data folder that is checked."""
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from groundwire.client import GroundwireClient
+from tests.e2e.server import ServerProcess, groundwire
+
+COLLECTION = "letters"
+QUESTION = "What does letter 3 say about the harbour?"
+
+
+def letter(number: int) -> bytes:
+    return f"Letter {number} says that the harbour of town {number} freezes in week {number}.\n".encode()
+
+
+@contextmanager
+def written_to(client: GroundwireClient, first: int) -> Iterator[list[int]]:
+    """Ingest one letter after the other, and give the numbers of those that are acknowledged."""
+    acknowledged: list[int] = []
+    stop = threading.Event()
+
+    def write() -> None:
+        number = first
+        while not stop.is_set() and number < first + 50:
+            client.ingest_document(collection=COLLECTION, source_uri=f"{number}.txt", content=letter(number))
+            acknowledged.append(number)
+            number += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield acknowledged
+    finally:
+        stop.set()
+        writer.join()
+
+
+@pytest.fixture(scope="module")
+def backed_up(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
+    """Return a backup and the sources that were acknowledged before it began."""
+    folder = tmp_path_factory.mktemp("backed-up")
+    server = ServerProcess(folder / "data")
+    with GroundwireClient(server.address) as client:
+        client.create_collection(collection=COLLECTION)
+        for number in range(5):
+            client.ingest_document(collection=COLLECTION, source_uri=f"{number}.txt", content=letter(number))
+        with written_to(client, 100) as acknowledged:
+            while not acknowledged:
+                threading.Event().wait(0.01)
+            before = {f"{number}.txt" for number in (*range(5), *acknowledged)}
+            done = groundwire("backup", str(folder / "backup"), "--data", str(folder / "data"), "--json")
+        assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["files"]["catalog.db"]["bytes"] > 0
+    server.stop()
+    return folder / "backup", before
+
+
+def test_what_was_acknowledged_before_is_restored_and_found(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:
+    backup, before = backed_up
+    assert {path.name for path in backup.iterdir()} == {"catalog.db", "manifest.json", "page-token.key"}
+    assert {path.stat().st_mode & 0o777 for path in backup.iterdir()} == {0o600}
+    done = groundwire("restore", str(backup), "--data", str(tmp_path / "data"))
+    assert done.returncode == 0, done.stderr
+    assert "compared: " in done.stdout
+    server = ServerProcess(tmp_path / "data")
+    with GroundwireClient(server.address) as client:
+        sources = {document.source for document in client.collection(COLLECTION).documents()}
+        assert sources >= before
+    answer = groundwire("ask", QUESTION, "-c", COLLECTION, address=server.address).stdout
+    assert answer.startswith("Letter 3 says that the harbour of town 3 freezes in week 3. [1]")
+    checked = groundwire("fsck", address=server.address)
+    assert (checked.returncode, "nothing is wrong" in checked.stdout) == (0, True)
+    server.stop()
+
+
+@pytest.mark.parametrize("damage", ["changed", "missing", "cut", "no manifest", "of the future", "names a path"])
+def test_a_backup_that_is_not_as_it_was_written_is_refused(
+    backed_up: tuple[Path, set[str]], tmp_path: Path, damage: str
+) -> None:
+    copy = tmp_path / "backup"
+    shutil.copytree(backed_up[0], copy)
+    catalog, manifest = copy / "catalog.db", copy / "manifest.json"
+    content, told = bytearray(catalog.read_bytes()), json.loads(manifest.read_text("utf-8"))
+    match damage:
+        case "changed":
+            content[len(content) // 2] ^= 1
+            catalog.write_bytes(content)
+        case "missing":
+            catalog.unlink()
+        case "cut":
+            catalog.write_bytes(content[:-4096])
+        case "no manifest":
+            manifest.unlink()
+        case "of the future":
+            manifest.write_text(json.dumps(told | {"format": 2}), "utf-8")
+        case "names a path":
+            told["files"]["../escaped"] = told["files"]["catalog.db"]
+            manifest.write_text(json.dumps(told), "utf-8")
+    done = groundwire("restore", str(copy), "--data", str(tmp_path / "data"))
+    reason = "DATA_LOSS" if damage in {"changed", "missing", "cut"} else "FAILED_PRECONDITION"
+    assert (done.returncode, done.stderr.startswith(f"error {reason}: ")) == (1, True), done.stderr
+    assert not (tmp_path / "data").exists()
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_neither_writes_over_anything(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").write_text("mine", "utf-8")
+    data = ["--data", str(tmp_path / "kept")]
+    done = groundwire("restore", str(backed_up[0]), *data)
+    assert (done.returncode, "is not empty" in done.stderr) == (2, True)
+    again = groundwire("backup", str(tmp_path / "kept"), "--data", str(backed_up[0]))
+    assert (again.returncode, "is not empty" in again.stderr) == (2, True)
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["file"]
+
+
+def test_a_damaged_catalog_makes_no_backup(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "catalog.db").write_bytes(b"SQLite format 3\0" + bytes(8000))
+    done = groundwire("backup", str(tmp_path / "backup"), "--data", str(tmp_path / "data"))
+    assert (done.returncode, done.stderr.startswith("error DATA_LOSS: ")) == (1, True)
+    assert not (tmp_path / "backup").exists()
+
+
+def test_a_folder_without_a_catalog_is_named(tmp_path: Path) -> None:
+    done = groundwire("backup", str(tmp_path / "backup"), "--data", str(tmp_path / "nowhere"))
+    assert (done.returncode, "there is no catalog.db" in done.stderr) == (1, True)
+    assert list(tmp_path.iterdir()) == []
