@@ -54,6 +54,7 @@ def stored(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> d
     (folder / "broken.docx").write_bytes(b"\0\1\2")
     (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
     words = {"folder": str(folder), "nowhere": str(folder.parent / "nowhere")}
+    words["keys"] = str(folder.parent / "keys.yaml")
     with GroundwireClient(server.address) as client:
         description = f'[{{"name": "owner", "description": {json.dumps(ATTACK)}, "type": "string"}}]'
         made = groundwire(
@@ -123,6 +124,9 @@ RUNS: dict[str, list[list[str]]] = {
     "answers get": [["{session}", "{replied}"], [ATTACK, ATTACK]],
     "verify": [["{answer}"]],
     "cite": [["{answer}"], ["{answer}", "--style", "inline"], ["{answer}", "--style", "apa"]],
+    "keys create": [[ATTACK, "--right", "read", "--keys", "{keys}"], ["x", "--right", "read", "--keys", "{keys}"]],
+    "keys list": [["--keys", "{keys}"], ["--keys", "{folder}/" + ATTACK.replace("/", "")]],
+    "keys revoke": [[ATTACK, "--keys", "{keys}"]],
     "collections list": [[]],
     "collections get": [[NAME], [ATTACK]],
     "collections create": [["made"], [ATTACK]],

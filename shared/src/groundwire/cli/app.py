@@ -29,6 +29,7 @@ _SUMMARIES = {
         "ingest.ingest",
         "Ingest files and folders; unchanged files cost nothing, so an interrupted run is simply repeated.",
     ),
+    "keys": ("keys.app", "Make, list and revoke the API keys of a server, in its file."),
     "logs": ("monitoring.logs", "Show the queries that were asked, newest first."),
     "operations": ("operations.app", "List, show and cancel long work."),
     "pipeline": (

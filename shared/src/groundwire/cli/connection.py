@@ -4,8 +4,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import click
+
 from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.client import GroundwireClient
+from groundwire.client.credentials import tls_from_files, token_from_file
 from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, InvalidRequestError, UnavailableError
 
 ResultT = TypeVar("ResultT")
@@ -15,6 +18,22 @@ _PROBE_S = 1.0
 _PAGE_SIZE = 200
 
 
+def _open(address: str, timeout_s: float | None = None) -> GroundwireClient:
+    """Return a client with the credentials that the options of the command name."""
+
+    def given(name: str) -> Any:
+        return click.get_current_context().meta.get(f"groundwire.{name}")
+
+    files = given("tls_ca"), given("tls_client_certificate"), given("tls_client_key")
+    token_file = given("token_file")
+    return GroundwireClient(
+        address,
+        timeout_s=timeout_s,
+        credentials=tls_from_files(*files) if given("tls") or any(files) else None,
+        metadata=None if token_file is None else token_from_file(token_file),
+    )
+
+
 @contextmanager
 def connect(address: str) -> Iterator[GroundwireClient]:
     """Open a client for the time of a command.
@@ -22,7 +41,7 @@ def connect(address: str) -> Iterator[GroundwireClient]:
     Raises:
         UnavailableError: nothing answers at the address, with what people can do about it.
     """
-    with GroundwireClient(address) as client:
+    with _open(address) as client:
         try:
             yield client
         except UnavailableError as error:
@@ -37,7 +56,7 @@ def connect(address: str) -> Iterator[GroundwireClient]:
 
 def answers(address: str) -> bool:
     """Tell whether a server can be reached at all, which is one that says anything about its health."""
-    with GroundwireClient(address, timeout_s=_PROBE_S) as client:
+    with _open(address, _PROBE_S) as client:
         try:
             client.health(service="liveness")
         except (UnavailableError, DeadlineError):

@@ -36,9 +36,38 @@ unset_option = click.option(
 )
 
 
+def _connection_option(name: str, variable: str, description: str, **options: Any) -> Callable[[CommandT], CommandT]:
+    """Make an option that `cli.connection` reads from the context, so that no command has to pass it on."""
+
+    def store(context: click.Context, option: click.Parameter, value: Any) -> None:
+        context.meta[f"groundwire.{option.name}"] = value
+
+    return click.option(name, envvar=variable, help=description, expose_value=False, callback=store, **options)
+
+
+_FILE = click.Path(path_type=Path)
+_CONNECTION_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    _connection_option("--tls-client-key", "GROUNDWIRE_TLS_CLIENT_KEY", "Key of that certificate.", type=_FILE),
+    _connection_option(
+        "--tls-client-certificate",
+        "GROUNDWIRE_TLS_CLIENT_CERTIFICATE",
+        "Certificate of the client, where the server asks for one.",
+        type=_FILE,
+    ),
+    _connection_option(
+        "--tls-ca", "GROUNDWIRE_TLS_CA", "Authority of the server's certificate; implies --tls.", type=_FILE
+    ),
+    _connection_option("--tls", "GROUNDWIRE_TLS", "Connect with TLS.", is_flag=True),
+    _connection_option("--token-file", "GROUNDWIRE_TOKEN_FILE", "File with an API key or a token.", type=_FILE),
+)
+
+
 def server_options(command: CommandT) -> CommandT:
-    """Add what every command that talks to a server takes: `--address` and `--json`."""
-    return address_option(json_option(command))
+    """Add what every command that talks to a server takes: where it is, how to connect to it, and `--json`."""
+    command = json_option(command)
+    for option in _CONNECTION_OPTIONS:
+        command = option(command)
+    return address_option(command)
 
 
 class Interrupted(Exception):  # noqa: N818 - it is what somebody wanted

@@ -27,6 +27,8 @@ config = click.Group("config", help="Show the configuration.")
 )
 @click.option("--listen", help="HOST:PORT to listen on; port 0 picks a free one.")
 @click.option("--metrics", help="HOST:PORT that Prometheus reads figures from, such as 127.0.0.1:9464.")
+@click.option("--keys", type=click.Path(path_type=Path), help="File of API keys; see `groundwire keys`.")
+@click.option("--insecure", is_flag=True, default=None, help="Let the network call without a credential.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder for all data.")
 @click.option("--vectors", help="Vector store: qdrant-edge:DIR, chroma:DIR, memory: or a server.")
 @click.option("--catalog", help="Catalog: sqlite:FILE.")
@@ -36,6 +38,8 @@ def serve(
     service: str,
     listen: str | None,
     metrics: str | None,
+    keys: Path | None,
+    insecure: bool | None,
     data: Path | None,
     vectors: str | None,
     catalog: str | None,
@@ -56,6 +60,8 @@ def serve(
         settings = load_settings(
             listen=listen,
             metrics=metrics,
+            keys=keys,
+            insecure=insecure,
             data=data,
             vectors=vectors,
             catalog=catalog,

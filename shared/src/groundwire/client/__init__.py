@@ -2,6 +2,7 @@
 
 from groundwire.client.clients import AsyncGroundwireClient, GroundwireClient
 from groundwire.client.collection import AsyncCollection, Collection
+from groundwire.client.credentials import tls_from_files, token_from_file
 from groundwire.client.results import (
     Answer,
     AnswerEvent,
@@ -48,4 +49,6 @@ __all__ = [
     "Span",
     "TextDelta",
     "Verification",
+    "tls_from_files",
+    "token_from_file",
 ]

@@ -8,23 +8,27 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groundwire.kernel.errors import DrainingError, OverloadedError, StreamIdleError
+from groundwire.kernel.identity import Identity
 from groundwire.rpc import request_context
 from groundwire.rpc.calls import Call
-from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, Work
+from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, Work, cost_of
+from groundwire.rpc.quotas import Quotas
 
 # A client needs one for each connection; so nobody takes them all over one.
 _WATCHES_PER_CONNECTION: Final = 8
+# Of the places of a kind for one credential, so that the others always find some.
+_SHARE: Final = 0.75
 # Calls that have begun without a message. Each may hold a part of one in memory, so there must be a bound.
 _MAX_WAITING: Final = 512
 
 
 @dataclass(slots=True)
 class _Pool:
-    """The calls of one kind that run now."""
+    """The calls of one kind that run now, also by the connection or credential that they belong to."""
 
     limit: int
     active: int = 0
-    by_connection: Counter[str] = field(default_factory=Counter)
+    by_owner: Counter[str] = field(default_factory=Counter)
 
 
 class Admission:
@@ -39,9 +43,11 @@ class Admission:
         limits: Mapping[Work, int] = CALL_LIMITS,
         *,
         first_message_s: float = FIRST_MESSAGE_S,
+        quotas: Quotas | None = None,
     ) -> None:
         self._pools = {work: _Pool(limit) for work, limit in limits.items()}
         self._first_message_s = first_message_s
+        self.quotas = quotas or Quotas()
         self._waiting: dict[Call, None] = {}  # in order of arrival
         self._running: set[asyncio.Task[Any]] = set()
         self._draining = False
@@ -106,11 +112,13 @@ class Admission:
         Raises:
             DrainingError: the server is stopping.
             StreamIdleError: no message came.
+            QuotaExceededError: the caller has used up what it may ask for.
             OverloadedError: there is no place for one more of its kind.
         """
         await self._refuse_while_draining(call)
         await self._first_message(call)
         await self._refuse_while_draining(call)
+        self.quotas.charge(request_context.current().identity, cost_of(call.method, call.request))
         self._count(call)
 
     async def _refuse_while_draining(self, call: Call) -> None:
@@ -143,26 +151,37 @@ class Admission:
         pool, task = self._pools.get(call.work), asyncio.current_task()
         if pool is None or task is None:
             return
-        connection = call.context.peer() if call.work is Work.WATCH else ""
         if pool.active >= pool.limit:
             message = f"the server works on {pool.limit} calls of this kind already"
             raise OverloadedError(message, limit=pool.limit, work=call.work)
-        if connection and pool.by_connection[connection] >= _WATCHES_PER_CONNECTION:
-            message = f"the connection watches {_WATCHES_PER_CONNECTION} times already"
-            raise OverloadedError(message, limit=_WATCHES_PER_CONNECTION, work=call.work)
+        identity = request_context.current().identity
+        owner, most = _owner(call, identity, pool.limit)
+        if owner and pool.by_owner[owner] >= most:
+            message = f"the caller has {most} calls of this kind already"
+            raise OverloadedError(message, limit=most, work=call.work)
+        leave_quota = None if call.is_infrastructure else self.quotas.enter(identity)
         pool.active += 1
-        if connection:
-            pool.by_connection[connection] += 1
+        if owner:
+            pool.by_owner[owner] += 1
         if not call.is_infrastructure:
             self._running.add(task)
             self._idle.clear()
 
         def leave() -> None:
             pool.active -= 1
-            if connection:
-                pool.by_connection -= Counter([connection])  # drops those without any
+            if leave_quota is not None:
+                leave_quota()
+            if owner:
+                pool.by_owner -= Counter([owner])  # drops those without any
             self._running.discard(task)
             if not self._running:
                 self._idle.set()
 
         call.free_place = leave
+
+
+def _owner(call: Call, identity: Identity, limit: int) -> tuple[str, int]:
+    """Return to whom a call is counted, the connection or the credential, and how many of its kind it may have."""
+    if call.work is Work.WATCH:
+        return call.context.peer(), _WATCHES_PER_CONNECTION
+    return f"{identity.tenant}/{identity.subject}" if identity.subject else "", max(1, int(limit * _SHARE))

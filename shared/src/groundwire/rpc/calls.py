@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import grpc
@@ -35,11 +36,12 @@ from groundwire.kernel.errors import (
     StartError,
     StreamIdleError,
 )
+from groundwire.kernel.identity import NOBODY, Identity
 from groundwire.kernel.latencies import Latencies
-from groundwire.rpc import request_context
+from groundwire.rpc.access import Access
 from groundwire.rpc.error_status import code_of, public_text, to_status, to_trailer
-from groundwire.rpc.methods import INFRASTRUCTURE, STREAM_IDLE_S, DeadlineTable, Work, work_of
-from groundwire.rpc.request_context import REQUEST_ID_KEY, RequestContext, bind
+from groundwire.rpc.methods import INFRASTRUCTURE, STREAM_IDLE_S, DeadlineTable, Work, cost_of, work_of
+from groundwire.rpc.request_context import AUTHORIZATION_KEY, REQUEST_ID_KEY, RequestContext, bind, current
 from groundwire.rpc.tracing import TRACEPARENT_KEY, begin_call, end_call
 
 if TYPE_CHECKING:
@@ -69,10 +71,10 @@ _log = structlog.get_logger(__name__)
 class CallPath(grpc.GenericRpcHandler):
     """Stands where the generated `add_…_to_server` expects a server, and takes every call of it along one path.
 
-    Request id, time limit and peer are bound, the first message is waited for, a place among the calls of its kind is
-    taken, the handler runs within the time limit, errors become statuses, and one line goes to the log. An interceptor
-    of the library would do the same in a tenth of a millisecond more for each call: it looks for the handler anew each
-    time, in coroutines.
+    Request id, time limit and peer are bound, the caller is identified, the first message is waited for, a place among
+    the calls of its kind is taken, the handler runs within the time limit, errors become statuses, and one line goes to
+    the log. An interceptor of the library would do the same in a tenth of a millisecond more for each call: it looks
+    for the handler anew each time, in coroutines.
 
     To the library it is the one handler of all services, because it would ask several in turn for each call.
     """
@@ -84,7 +86,9 @@ class CallPath(grpc.GenericRpcHandler):
         deadlines: DeadlineTable,
         *,
         idle_s: float = STREAM_IDLE_S,
+        access: Access | None = None,
     ) -> None:
+        self._access = access or Access()
         self._admission = admission
         self._deadlines = deadlines
         self._idle_s = idle_s
@@ -135,11 +139,13 @@ class CallPath(grpc.GenericRpcHandler):
         context: Any = call.context
         context.add_done_callback(call.leave)
         request_id: Any = ""
-        user_agent = ""
+        authorization = user_agent = ""
         traceparent: Any = ""
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID_KEY:
                 request_id = value
+            elif key == AUTHORIZATION_KEY:
+                authorization = value
             elif key == _USER_AGENT_KEY:
                 user_agent = value
             elif key == TRACEPARENT_KEY:
@@ -152,7 +158,7 @@ class CallPath(grpc.GenericRpcHandler):
             limit_s = caller_s
         budget = Budget(limit_s)
         traceparent, span = begin_call(call.method, traceparent)
-        bind(RequestContext(request_id=request_id, budget=budget, user_agent=user_agent, traceparent=traceparent))
+        bind(RequestContext(request_id, NOBODY, budget, authorization, user_agent, traceparent))
         context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
 
         started = time.perf_counter()
@@ -174,7 +180,7 @@ class CallPath(grpc.GenericRpcHandler):
             self._count(call.method, code, elapsed_s)
             end_call(span, code, request_id)
             log = _log.debug if call.is_infrastructure else _log.info
-            identity = request_context.current().identity
+            identity = current().identity
             log(
                 "call",
                 method=call.method,
@@ -192,6 +198,28 @@ class CallPath(grpc.GenericRpcHandler):
             latencies = self.durations[method, code] = Latencies()
         latencies.add(elapsed_s)
 
+    def _identify(self, call: "Call") -> None:
+        """Bind who calls, before the call costs anything, and have a stream checked again with each of its messages.
+
+        Raises:
+            UnauthenticatedError: there is no credential, or it is not accepted.
+            PermissionDeniedError: it lacks the right that the method needs.
+        """
+        if self._access.is_free(call.work):
+            if self._access.is_open:
+                bind(replace(current(), identity=Identity()))
+            return
+
+        def check(*, is_message: bool = False) -> Identity:
+            identity = self._access.identify(current().authorization, call.context.auth_context)
+            self._access.check_right(identity, call.method)
+            if is_message and call.work is Work.CONVERSATION:
+                self._admission.quotas.charge(identity, cost_of(call.method, None))
+            return identity
+
+        bind(replace(current(), identity=check()))
+        call.check_credential = check
+
     async def _respond(self, call: "Call", behaviour: Handler, budget: Budget) -> Any:
         """Return the response, or end the call with the status of its error, also after the first streamed message.
 
@@ -200,6 +228,7 @@ class CallPath(grpc.GenericRpcHandler):
         """
         try:
             try:
+                self._identify(call)
                 await self._admission.enter(call)
                 call.limit(budget.remaining_s())
                 response = await behaviour(call.request, call)
@@ -276,6 +305,7 @@ class Call:
         "_task",
         "_timer",
         "_was_ended",
+        "check_credential",
         "context",
         "free_place",
         "method",
@@ -290,6 +320,8 @@ class Call:
         self.request: Any = None
         self.free_place: Callable[[], None] | None = None
         """What to call when the client has the response, of a call that was counted."""
+        self.check_credential: Callable[..., object] | None = None
+        """What raises when the credential of the call is not accepted any more; asked before each message."""
         self._handler = handler
         self._idle_s = idle_s
         self._first: Any = grpc.aio.EOF
@@ -376,6 +408,7 @@ class Call:
         Raises:
             InvalidRequestError: the bytes are not a message of the method's type.
             StreamIdleError: the client sent nothing for too long.
+            UnauthenticatedError: the credential has been revoked, or has expired.
         """
         raw, self._first = self._first, None
         if raw is None:
@@ -386,6 +419,8 @@ class Call:
                     raw = await self.context.read()
             except TimeoutError as error:
                 _raise_idle(limit, error, "sent nothing", self._idle_s)
+            if raw is not grpc.aio.EOF and self.check_credential is not None:
+                self.check_credential(is_message=True)
         if raw is grpc.aio.EOF:
             self._first = raw  # asked again, the stream is still at its end
             raise StopAsyncIteration
@@ -398,7 +433,10 @@ class Call:
             StreamIdleError: the client has not made room for it for too long.
             CallCancelledError: the client is gone.
             ResponseTooLargeError: the message is larger than clients take.
+            UnauthenticatedError: the credential has been revoked, or has expired.
         """
+        if self.check_credential is not None:
+            self.check_credential()
         raw = self.serialized(message)
         try:
             async with asyncio.timeout(self._idle_s) as limit:

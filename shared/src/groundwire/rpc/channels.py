@@ -9,7 +9,7 @@ from typing import Any, Final
 import grpc
 
 from groundwire.rpc import request_context
-from groundwire.rpc.request_context import REQUEST_ID_KEY
+from groundwire.rpc.request_context import AUTHORIZATION_KEY, REQUEST_ID_KEY
 
 DEADLINE_MARGIN_S: Final = 0.05
 """What a server keeps of its caller's time for itself when it calls the next one."""
@@ -46,7 +46,8 @@ def channel_arguments(user_agent: str) -> list[tuple[str, int | str]]:
 def open_channel(address: str, *, user_agent: str) -> grpc.aio.Channel:
     """Open a channel for calls that a server makes while it works on a call.
 
-    Each call carries the request id of the current one, and its deadline minus a margin where that is sooner.
+    Each call carries the request id and the credential of the current one, and its deadline minus a margin where that
+    is sooner.
 
     Args:
         address: HOST:PORT, or a name with a scheme such as `dns:///retrieve:50051`.
@@ -75,9 +76,10 @@ def passed_on_timeout_s(timeout_s: float | None) -> float | None:
 
 def _passed_on(details: Any) -> Any:
     metadata = grpc.aio.Metadata(*(details.metadata or ()))
-    request_id = request_context.current().request_id
-    if request_id and metadata.get(REQUEST_ID_KEY) is None:
-        metadata.add(REQUEST_ID_KEY, request_id)
+    current = request_context.current()
+    for key, value in ((REQUEST_ID_KEY, current.request_id), (AUTHORIZATION_KEY, current.authorization)):
+        if value and metadata.get(key) is None:
+            metadata.add(key, value)
     return details._replace(timeout=passed_on_timeout_s(details.timeout), metadata=metadata)
 
 

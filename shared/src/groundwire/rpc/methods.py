@@ -6,6 +6,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, Literal
 
+from groundwire.kernel.identity import Right
+
 
 class Work(StrEnum):
     """Kinds of work that cannot crowd one another out: each has a number of calls of its own that run at a time."""
@@ -52,18 +54,44 @@ STREAM_IDLE_S: Final = 60.0
 """How long a stream may stand still because of its client."""
 
 
+WORK_COSTS: Final[Mapping[Work, float]] = MappingProxyType(
+    {
+        Work.SEARCH: 4.0,
+        Work.READ: 1.0,
+        Work.WRITE: 4.0,
+        Work.UPLOAD: 4.0,
+        Work.STREAM: 4.0,
+        Work.CONVERSATION: 4.0,
+    }
+)
+"""What a call of each kind takes of the quota of its caller, a conversation for each message; others take nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A row of the table; `limit_s` in seconds, None is no limit, `default` is that of the server."""
+    """A row of the table; `limit_s` in seconds, None is no limit, `default` is that of the server.
+
+    `right` is what a credential needs; None is the right to write for what changes something, else that to read.
+    `batch` names the repeated field whose items each cost as much as a call alone.
+    """
 
     work: Work
     limit_s: float | Literal["default"] | None = "default"
+    right: Right | None = None
+    batch: str = ""
+
+    @property
+    def needed_right(self) -> Right:
+        """Return the right that a credential needs."""
+        if self.right is not None:
+            return self.right
+        return Right.WRITE if self.work in {Work.WRITE, Work.UPLOAD} else Right.READ
 
 
 METHODS: Final[Mapping[str, Method]] = MappingProxyType(
     {
         "Retrieve": Method(Work.SEARCH),
-        "BatchRetrieve": Method(Work.SEARCH),
+        "BatchRetrieve": Method(Work.SEARCH, batch="requests"),
         "Expand": Method(Work.SEARCH),
         "ParseQuery": Method(Work.SEARCH),
         "Ask": Method(Work.SEARCH, 120.0),
@@ -78,7 +106,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "GetChunk": Method(Work.READ),
         "BatchGetChunks": Method(Work.READ),
         "ListChunks": Method(Work.READ),
-        "ListQueryLogs": Method(Work.READ),
+        "ListQueryLogs": Method(Work.READ, right=Right.ADMIN),
         "GetPipelineStats": Method(Work.READ),
         "GetSchema": Method(Work.READ),
         "ValidateMetadata": Method(Work.READ),
@@ -95,16 +123,16 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "FormatCitations": Method(Work.READ),
         "CreateCollection": Method(Work.WRITE),
         "UpdateCollection": Method(Work.WRITE),
-        "DeleteCollection": Method(Work.WRITE),
+        "DeleteCollection": Method(Work.WRITE, right=Right.ADMIN),
         "IngestDocument": Method(Work.WRITE, 600.0),
-        "BatchIngestDocuments": Method(Work.WRITE, 600.0),
+        "BatchIngestDocuments": Method(Work.WRITE, 600.0, batch="requests"),
         "PlanIngest": Method(Work.WRITE, 600.0),
         "PutChunks": Method(Work.UPLOAD, 3600.0),
         "UpdateDocument": Method(Work.WRITE),
         "DeleteDocument": Method(Work.WRITE),
         "RestoreDocument": Method(Work.WRITE),
         "UpdateChunk": Method(Work.WRITE),
-        "BatchUpsertRecords": Method(Work.WRITE, 120.0),
+        "BatchUpsertRecords": Method(Work.WRITE, 120.0, batch="records"),
         "GetRecord": Method(Work.READ),
         "ListRecords": Method(Work.READ),
         "UpdateRecord": Method(Work.WRITE),
@@ -112,15 +140,15 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "RestoreRecords": Method(Work.WRITE, 120.0),
         "AddLinks": Method(Work.WRITE),
         "RemoveLinks": Method(Work.WRITE),
-        "CreateSession": Method(Work.WRITE),
-        "EndSession": Method(Work.WRITE),
+        "CreateSession": Method(Work.WRITE, right=Right.READ),
+        "EndSession": Method(Work.WRITE, right=Right.READ),
         "DeleteSession": Method(Work.WRITE),
         "DeleteSessions": Method(Work.WRITE),
         "UploadDocument": Method(Work.UPLOAD, 3600.0),
-        "PurgeDocuments": Method(Work.WRITE),
-        "Reindex": Method(Work.WRITE),
-        "Reembed": Method(Work.WRITE),
-        "CheckStore": Method(Work.WRITE),
+        "PurgeDocuments": Method(Work.WRITE, right=Right.ADMIN),
+        "Reindex": Method(Work.WRITE, right=Right.ADMIN),
+        "Reembed": Method(Work.WRITE, right=Right.ADMIN),
+        "CheckStore": Method(Work.WRITE, right=Right.ADMIN),
         "GetOperation": Method(Work.READ),
         "ListOperations": Method(Work.READ),
         "CancelOperation": Method(Work.WRITE),
@@ -139,6 +167,20 @@ def work_of(method: str) -> Work:
     """Return the kind of work of a method given as `/package.Service/Method` or `Method`."""
     row = METHODS.get(method.rpartition("/")[2])
     return Work.READ if row is None else row.work
+
+
+def right_of(method: str) -> Right:
+    """Return the right that a method needs, given as `/package.Service/Method`; one without a row needs the highest."""
+    row = METHODS.get(method.rpartition("/")[2])
+    return Right.ADMIN if row is None else row.needed_right
+
+
+def cost_of(method: str, request: object) -> float:
+    """Return the units that a call takes of the quota of its caller."""
+    row = METHODS.get(method.rpartition("/")[2])
+    if row is None:
+        return WORK_COSTS[Work.READ]
+    return WORK_COSTS.get(row.work, 0.0) * max(1, len(getattr(request, row.batch, ())))
 
 
 def is_read(method: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.identifiers import RequestKey, parse_uuid
-from groundwire.kernel.identity import Identity
+from groundwire.kernel.identity import Identity, bind_current_identity
 
 if TYPE_CHECKING:  # the settings name the formats of the log, and are read before anything heavy is imported
     from google.protobuf.message import Message
@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # the settings name the formats of the log, and are read befo
 
 REQUEST_ID_KEY = "x-request-id"
 """Metadata key of the tracing id, in requests and in trailers."""
+AUTHORIZATION_KEY = "authorization"
+"""Metadata key of the credential; its value is `Bearer` and a key or a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +25,15 @@ class RequestContext:
 
     `request_id` is the tracing id of metadata `x-request-id` (not the field of mutating requests that makes
     retries safe). `identity` comes from the credential; where none is configured it is the tenant `default` with all
-    rights. `user_agent` is what the peer calls itself; libraries always send something, so it is never a proof of
+    rights. `authorization` is the credential itself, for calls to other services on behalf of the caller; it belongs
+    into no log. `user_agent` is what the peer calls itself; libraries always send something, so it is never a proof of
     anything. `traceparent` is the W3C trace context of the call, empty where nobody traces.
     """
 
     request_id: str
     identity: Identity = field(default_factory=Identity)
     budget: Budget = field(default_factory=Budget)
+    authorization: str = field(default="", repr=False)
     user_agent: str = ""
     traceparent: str = ""
 
@@ -59,6 +63,7 @@ def bind(context: RequestContext) -> None:
     """
     _current.set(context)
     bind_current_budget(context.budget)
+    bind_current_identity(context.identity)
 
 
 def request_key(method: str, request: "Message", content_hash: str = "") -> RequestKey | None:

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +13,15 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from groundwire.kernel.errors import PreconditionError
+from groundwire.kernel.identity import Quota
+from groundwire.rpc.access import Access, AccessOptions
 from groundwire.rpc.admission import Admission
 from groundwire.rpc.calls import CallPath
 from groundwire.rpc.health import HealthBoard
 from groundwire.rpc.lag import LagGauge
 from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, STREAM_IDLE_S, DeadlineTable, Work
+from groundwire.rpc.quotas import Quotas
+from groundwire.rpc.tls import ServerTls, TlsFiles
 
 MAX_RECEIVE_BYTES = 4 * 1024 * 1024 + 64 * 1024
 """4 MiB of content and room for the fields around it."""
@@ -51,10 +55,13 @@ class ServerOptions:
     calls of each kind of work run at a time. A call may wait `first_message_s` for its first message; after that a
     stream may stand still for `stream_idle_s` because its client neither sends nor takes a message. Connections
     older than `connection_age_s` are closed after their calls (at most `connection_age_grace_s` later), so that
-    clients find new replicas.
+    clients find new replicas. `quota` is that of credentials that have none of their own.
     """
 
     listen: str = "127.0.0.1:50051"
+    access: AccessOptions = field(default_factory=AccessOptions)
+    quota: Quota = field(default_factory=Quota)
+    tls: TlsFiles | None = None
     reflection: bool = True
     call_limits: Mapping[Work, int] = field(default_factory=lambda: CALL_LIMITS)
     first_message_s: float = FIRST_MESSAGE_S
@@ -98,12 +105,18 @@ class GrpcServer:
     def __init__(self, options: ServerOptions, services: Sequence[Service]) -> None:
         self._options = options
         self.health = HealthBoard(service.name for service in services)
-        self.admission = Admission(options.call_limits, first_message_s=options.first_message_s)
+        self._files = ExitStack()
+        self._access = Access(options.access)
+        self._files.callback(self._access.close)
+        quotas = Quotas(options.quota)
+        self.admission = Admission(options.call_limits, first_message_s=options.first_message_s, quotas=quotas)
         self.lag = LagGauge()
         # No cap of the library's: it would refuse health checks as well, and without details.
         self._server = grpc.aio.server(options=options.channel_arguments())
         # Takes handlers as a server does.
-        self.calls = CallPath(self._server, self.admission, options.deadlines, idle_s=options.stream_idle_s)
+        self.calls = CallPath(
+            self._server, self.admission, options.deadlines, idle_s=options.stream_idle_s, access=self._access
+        )
         path: Any = self.calls
         for service in services:
             service.add(service.servicer, path)
@@ -121,10 +134,16 @@ class GrpcServer:
 
         Raises:
             PreconditionError: the address is in use or not ours; metadata: address.
+            InvalidRequestError: the files of TLS cannot be used.
         """
         listen = self._options.listen
         try:
-            port = self._server.add_insecure_port(listen)
+            if self._options.tls is None:
+                port = self._server.add_insecure_port(listen)
+            else:
+                tls = ServerTls(self._options.tls)
+                self._files.callback(tls.close)
+                port = self._server.add_secure_port(listen, tls.credentials)
         except RuntimeError as error:
             raise PreconditionError(f"cannot listen on {listen}", address=listen) from error
         await self._server.start()
@@ -161,6 +180,7 @@ class GrpcServer:
         await self._server.stop(min(_FLUSH_S, limit_s))
         self.admission.release()
         await self.lag.stop()
+        self._files.close()
         return cut
 
 

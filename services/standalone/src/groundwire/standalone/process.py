@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from groundwire.answer.settings import parse_generator
 from groundwire.kernel.errors import NotAvailableError
 from groundwire.standalone.settings import ProcessSettings, ServerSettings
-from groundwire.standalone.start_checks import check_address, check_folder, plain_disk_failures
+from groundwire.standalone.start_checks import check_address, check_exposure, check_folder, plain_disk_failures
 
 if TYPE_CHECKING:
     from groundwire.kernel.embedder import Embedder
@@ -45,6 +45,8 @@ def run(service: str, settings: ProcessSettings, announce: Callable[[str], None]
     check_address(settings.server.listen)
     if settings.server.metrics:
         check_address(settings.server.metrics, "metrics")
+    server = settings.server
+    check_exposure(server.listen, has_credentials=server.has_credentials, insecure=server.insecure)
     check_folder(settings.server.data)
     # Nothing that is made until the process serves is garbage, and looking for some takes a tenth of that time.
     gc.disable()
@@ -59,8 +61,11 @@ async def _serve(settings: ProcessSettings, announce: Callable[[str], None]) -> 
         parts = await asyncio.to_thread(_open, settings, stack, announce)
         import structlog  # noqa: PLC0415 - see above
 
+        from groundwire.kernel.identity import Quota  # noqa: PLC0415 - see above
+        from groundwire.rpc.access import AccessOptions, TokenRules  # noqa: PLC0415 - see above
         from groundwire.rpc.methods import CALL_LIMITS, DeadlineTable  # noqa: PLC0415 - see above
         from groundwire.rpc.server import GrpcServer, ServerOptions, serve  # noqa: PLC0415 - see above
+        from groundwire.rpc.tls import TlsFiles  # noqa: PLC0415 - see above
         from groundwire.rpc.tracing import TRACES_TO, start_tracing  # noqa: PLC0415 - see above
         from groundwire.standalone.readiness import ReadinessMonitor  # noqa: PLC0415 - see above
 
@@ -72,6 +77,23 @@ async def _serve(settings: ProcessSettings, announce: Callable[[str], None]) -> 
         server = GrpcServer(
             ServerOptions(
                 listen=options.listen,
+                access=AccessOptions(
+                    keys=options.keys,
+                    jwks=options.jwks,
+                    token_rules=TokenRules(
+                        options.jwt_issuer,
+                        options.jwt_audience,
+                        options.jwt_tenant_claim,
+                        options.jwt_rights_claim,
+                        options.jwt_scopes_claim,
+                    ),
+                    by_certificate=options.tls_client_ca is not None,
+                    is_reflection_public=options.public_reflection,
+                ),
+                quota=Quota(options.caller_units_per_second, options.caller_burst, options.caller_calls),
+                tls=TlsFiles(options.tls_certificate, options.tls_key, options.tls_client_ca)
+                if options.tls_certificate and options.tls_key
+                else None,
                 reflection=options.reflection,
                 call_limits={work: getattr(options, f"max_{work}_calls", limit) for work, limit in CALL_LIMITS.items()},
                 first_message_s=options.first_message_s,
@@ -88,6 +110,11 @@ async def _serve(settings: ProcessSettings, announce: Callable[[str], None]) -> 
             stack.callback(serve_metrics(options.metrics, server, parts))
         if os.environ.get(TRACES_TO):
             stack.callback(start_tracing(f"groundwire-{ALL}"))
+        if not options.has_credentials:
+            # Where only this machine calls it is how a laptop is used; elsewhere somebody should look at it again.
+            log = structlog.get_logger(__name__)
+            say = log.warning if options.insecure else log.info
+            say("no credential is configured: whoever reaches the address may do everything", listen=options.listen)
         readiness = ReadinessMonitor(parts.dependencies, server.health)
         readiness.start()
         try:

@@ -2,9 +2,9 @@
 
 import os
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from groundwire.answer.settings import AnswerSettings
@@ -16,7 +16,14 @@ from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, STREAM_IDLE_S, 
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S
 
 PREFIX = "GROUNDWIRE_"
-CLIENT_VARIABLES = {"GROUNDWIRE_ADDRESS"}
+CLIENT_VARIABLES = {
+    "GROUNDWIRE_ADDRESS",
+    "GROUNDWIRE_TLS",
+    "GROUNDWIRE_TLS_CA",
+    "GROUNDWIRE_TLS_CLIENT_CERTIFICATE",
+    "GROUNDWIRE_TLS_CLIENT_KEY",
+    "GROUNDWIRE_TOKEN_FILE",
+}
 """Variables that the command line reads, not the server."""
 _TEST_PREFIX = "GROUNDWIRE_TEST_"
 _SECRETS = "GROUNDWIRE_SECRETS"
@@ -35,6 +42,20 @@ class ServerSettings(BaseSettings):
 
     listen: str = "127.0.0.1:50051"
     metrics: str = ""
+    insecure: bool = False
+    keys: Path | None = None
+    jwks: Path | None = None
+    jwt_issuer: str = ""
+    jwt_audience: str = ""
+    jwt_tenant_claim: str = "tenant"
+    jwt_rights_claim: str = "rights"
+    jwt_scopes_claim: str = "scopes"
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    caller_units_per_second: float | None = Field(default=None, gt=0)
+    caller_burst: float | None = Field(default=None, gt=0)
+    caller_calls: int | None = Field(default=None, ge=1)
     data: Path = Path("groundwire-data")
     cache: Path = Field(default_factory=_default_cache)
     catalog: str = "sqlite:"
@@ -56,7 +77,23 @@ class ServerSettings(BaseSettings):
     drain_s: float = Field(default=20.0, ge=0)
     default_deadline_s: float = Field(default=60.0, gt=0)
     reflection: bool = True
+    public_reflection: bool = False
     log_format: LogFormat = "auto"
+
+    @model_validator(mode="after")
+    def _check_credentials(self) -> Self:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key need one another")
+        if self.tls_client_ca is not None and self.tls_certificate is None:
+            raise ValueError("tls_client_ca needs tls_certificate and tls_key")
+        if self.jwks is not None and not (self.jwt_issuer and self.jwt_audience):
+            raise ValueError("jwks needs jwt_issuer and jwt_audience, or tokens for others would be taken")
+        return self
+
+    @property
+    def has_credentials(self) -> bool:
+        """Return whether callers are asked for a credential: a key, a token, or a client certificate."""
+        return any(each is not None for each in (self.keys, self.jwks, self.tls_client_ca))
 
 
 class ProcessSettings:
@@ -116,6 +153,7 @@ def _load(model: type[AnySettings], **given: Any) -> AnySettings:
         return model(_secrets_dir=os.environ.get(_SECRETS), **given)
     except ValidationError as error:
         violations = [
-            FieldViolation(variable_name(model, str(problem["loc"][0])), problem["msg"]) for problem in error.errors()
+            FieldViolation(variable_name(model, str(problem["loc"][0] if problem["loc"] else "")), problem["msg"])
+            for problem in error.errors()
         ]
         raise InvalidRequestError(violations) from error

@@ -1,6 +1,7 @@
 """What can be wrong with the settings, the address and the data folder, said in one sentence before a slow start."""
 
 import errno
+import ipaddress
 import os
 import shutil
 import socket
@@ -47,6 +48,24 @@ def check_address(listen: str, field: str = "listen") -> None:
     if len(failures) == len(places):
         reason = _ADDRESS_TROUBLES.get(failures[0].errno or 0, os.strerror(failures[0].errno or 0))
         raise PreconditionError(f"cannot listen on {listen}: {reason}", address=listen)
+
+
+def check_exposure(listen: str, *, has_credentials: bool, insecure: bool) -> None:
+    """Return if nobody but this machine reaches the server, or callers need a credential, or somebody insists.
+
+    Raises:
+        PreconditionError: everybody in the network could read, change and delete everything; metadata: address.
+    """
+    host = listen.rpartition(":")[0].strip("[]")
+    places = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    is_local = all(ipaddress.ip_address(str(place[4][0]).partition("%")[0]).is_loopback for place in places)
+    if not (is_local or has_credentials or insecure):
+        raise PreconditionError(
+            f"without credentials only this machine may call, and {listen} is open to others: make a key with "
+            "`groundwire keys create --keys FILE` and add --keys FILE, or add --insecure where a proxy or the network "
+            "decides who may call",
+            address=listen,
+        )
 
 
 def check_folder(data: Path) -> None:

@@ -1,0 +1,126 @@
+"""`groundwire keys`: make, list and revoke API keys in the file that servers read."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from groundwire.cli.options import json_option
+from groundwire.cli.output import print_fields, print_json, print_line, print_table
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.identity import Identity, Quota, Right
+from groundwire.rpc.key_file import ApiKey, create_key, parse_rights, parse_scopes, read_key_file, revoke_key
+
+app = click.Group("keys", help="Make, list and revoke the API keys of a server, in its file.")
+_COLUMNS = ("key", "tenant", "subject", "rights", "scopes", "state", "expires")
+
+keys_option = click.option(
+    "--keys",
+    "path",
+    required=True,
+    envvar="GROUNDWIRE_KEYS",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file of keys.",
+)
+
+
+@app.command("create")
+@click.argument("subject", help="Who will call: a person or a program.")
+@click.option(
+    "--right",
+    "rights",
+    type=click.Choice([right.value for right in Right]),
+    multiple=True,
+    required=True,
+    help="What the key allows; each right includes those before it.",
+)
+@click.option("--tenant", default=DEFAULT_TENANT, help="Whose data the key sees.")
+@click.option(
+    "--scope", "scopes", multiple=True, metavar="SCOPE", help="Scope of records that the key sees; none means all."
+)
+@click.option("--days", type=click.IntRange(min=1), help="Days until the key expires; without it never.")
+@click.option("--per-second", type=click.FloatRange(min=0, min_open=True), help="Units of work a second.")
+@click.option("--burst", type=click.FloatRange(min=0, min_open=True), help="Units at once after a pause.")
+@click.option("--at-a-time", type=click.IntRange(min=1), help="Calls at a time.")
+@keys_option
+@json_option
+def create(
+    subject: str,
+    rights: tuple[str, ...],
+    tenant: str,
+    scopes: tuple[str, ...],
+    days: int | None,
+    per_second: float | None,
+    burst: float | None,
+    at_a_time: int | None,
+    path: Path,
+    as_json: bool,
+) -> None:
+    """Make a key and print it; it is shown this once, and the file has its hash only.
+
+    A subject may have two active keys: make the new one, give it to whoever calls, then revoke the old one.
+    """
+    identity = Identity(
+        tenant,
+        subject,
+        parse_rights(list(rights), "--right"),
+        parse_scopes(list(scopes) or None, "--scope"),
+        Quota(per_second, burst, at_a_time),
+    )
+    now = datetime.now(UTC).replace(microsecond=0)
+    key, secret = create_key(path, identity, None if days is None else now + timedelta(days=days))
+    if as_json:
+        print_json(_to_json(key) | {"secret": secret})
+    else:
+        print_line(secret)
+
+
+@app.command("list")
+@keys_option
+@json_option
+def list_keys(path: Path, as_json: bool) -> None:
+    """List the keys, without their secrets, which nobody has any more."""
+    listed = [_to_json(key) for key in read_key_file(path).keys.values()]
+    if as_json:
+        print_json(listed)
+        return
+    rows = [
+        (
+            each["key"],
+            each["tenant"],
+            each["subject"],
+            ", ".join(each["rights"]),
+            "all" if each["scopes"] is None else ", ".join(each["scopes"]),
+            each["state"],
+            each["expires"] or "never",
+        )
+        for each in listed
+    ]
+    print_table(_COLUMNS, rows, "no keys")
+
+
+@app.command("revoke")
+@click.argument("key_id", metavar="KEY", help="Id of the key, as `keys list` shows it.")
+@keys_option
+@json_option
+def revoke(key_id: str, path: Path, as_json: bool) -> None:
+    """Revoke a key: servers refuse it within a second, on open connections too."""
+    revoked = _to_json(revoke_key(path, key_id))
+    if as_json:
+        print_json(revoked)
+    else:
+        print_fields({name: revoked[name] for name in ("key", "tenant", "subject", "revoked")})
+
+
+def _to_json(key: ApiKey) -> dict[str, Any]:
+    identity = key.identity
+    times = {"created": key.created, "expires": key.expires, "revoked": key.revoked}
+    return {
+        "key": key.key_id,
+        "tenant": identity.tenant,
+        "subject": identity.subject,
+        "rights": [right.value for right in Right if right in identity.rights],
+        "scopes": None if identity.scopes is None else list(identity.scopes),
+        "state": key.state(datetime.now(UTC)),
+    } | {name: None if time is None else time.isoformat() for name, time in times.items()}

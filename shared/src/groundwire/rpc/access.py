@@ -1,0 +1,128 @@
+"""Who calls, and whether the credential allows the call: deny by default once a credential is configured."""
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from groundwire.kernel.errors import MissingExtraError, PermissionDeniedError, UnauthenticatedError
+from groundwire.kernel.identity import Identity
+from groundwire.rpc.key_file import PREFIX, KeyRing, parse_keys
+from groundwire.rpc.methods import Work, right_of
+from groundwire.rpc.watched_file import WatchedFiles
+
+if TYPE_CHECKING:
+    from groundwire.rpc.signed_tokens import SigningKeys
+
+_BEARER: Final = "bearer "
+_MAX_TOKEN_CHARS: Final = 8192
+_COMMON_NAME: Final = "x509_common_name"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRules:
+    """What a token must say besides being signed; the names are those of the claims that make the identity."""
+
+    issuer: str
+    audience: str
+    tenant_claim: str = "tenant"
+    rights_claim: str = "rights"
+    scopes_claim: str = "scopes"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessOptions:
+    """Which credentials are taken; without any the caller is whoever reaches the port, with all rights.
+
+    `keys` and `jwks` are files, read again when they change. `by_certificate` says that connections prove a client
+    certificate; it is the credential when there are no others. Reflection needs the right to read unless it is public.
+    """
+
+    keys: Path | None = None
+    jwks: Path | None = None
+    token_rules: TokenRules | None = None
+    by_certificate: bool = False
+    is_reflection_public: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether nobody is asked for a credential."""
+        return self.keys is None and self.jwks is None and not self.by_certificate
+
+
+class Access:
+    """Identifies callers by their credentials and checks their rights; safe to use from many threads.
+
+    Raises:
+        InvalidRequestError: a file of keys cannot be read.
+        MissingExtraError: a JWKS is given and PyJWT is not installed.
+    """
+
+    def __init__(self, options: AccessOptions | None = None) -> None:
+        self._options = options or AccessOptions()
+        self._stack = ExitStack()
+        self._keys: WatchedFiles[KeyRing] | None = None
+        self._signing: WatchedFiles[SigningKeys] | None = None
+        if self._options.keys is not None:
+            self._keys = WatchedFiles([self._options.keys], parse_keys, "keys")
+            self._stack.callback(self._keys.close)
+        if self._options.jwks is not None:
+            try:  # the libraries of signatures take a tenth of a second to import
+                from groundwire.rpc.signed_tokens import parse_signing_keys  # noqa: PLC0415 - see above
+            except ModuleNotFoundError as error:
+                raise MissingExtraError("tokens need PyJWT: pip install 'groundwire[jwt]'", extra="jwt") from error
+            self._signing = WatchedFiles([self._options.jwks], parse_signing_keys, "jwks")
+            self._stack.callback(self._signing.close)
+
+    def close(self) -> None:
+        """Stop watching the files."""
+        self._stack.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether nobody is asked for a credential."""
+        return self._options.is_open
+
+    def is_free(self, work: Work) -> bool:
+        """Tell whether calls of this kind need no credential."""
+        if work is Work.REFLECTION:
+            return self._options.is_open or self._options.is_reflection_public
+        return self._options.is_open or work in {Work.HEALTH, Work.WATCH}
+
+    def identify(self, authorization: str, peer: Callable[[], Any]) -> Identity:
+        """Return who calls.
+
+        Args:
+            authorization: the value of the metadata; empty when there is none.
+            peer: returns what the connection proved, as `auth_context` of gRPC does.
+
+        Raises:
+            UnauthenticatedError: there is no credential, or it is not accepted.
+        """
+        if self._options.is_open:
+            return Identity()
+        if self._keys is None and self._signing is None:
+            names: Iterable[bytes] = peer().get(_COMMON_NAME, ())
+            return Identity(subject=b"".join(names).decode("utf-8", "replace"))
+        if not authorization:
+            raise UnauthenticatedError("the call has no credential", problem="missing")
+        token = authorization[len(_BEARER) :].strip()
+        if not authorization.lower().startswith(_BEARER) or not token or len(token) > _MAX_TOKEN_CHARS:
+            raise UnauthenticatedError("the metadata `authorization` must be `Bearer TOKEN`", problem="malformed")
+        if self._keys is not None and (token.startswith(PREFIX) or self._signing is None):
+            return self._keys.value.identify(token, datetime.now(UTC))
+        if self._signing is None or self._options.token_rules is None:
+            raise UnauthenticatedError("the credential is unknown", problem="unknown")
+        return self._signing.value.identify(token, self._options.token_rules)
+
+    def check_right(self, identity: Identity, method: str) -> None:
+        """Return if the identity may call a method, given as `/package.Service/Method`.
+
+        Raises:
+            PermissionDeniedError: it may not; metadata: right.
+        """
+        right = right_of(method)
+        if right not in identity.rights:
+            raise PermissionDeniedError(f"the call needs the right {right.value!r}", right=right.value)

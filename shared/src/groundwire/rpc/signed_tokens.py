@@ -1,0 +1,113 @@
+"""JSON Web Tokens of an identity provider, checked with the public keys of a JWKS file (RFC 7517, RFC 7519)."""
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import jwt
+
+from groundwire.kernel.bounded_cache import BoundedCache
+from groundwire.kernel.errors import InvalidRequestError, UnauthenticatedError
+from groundwire.kernel.identity import Identity
+from groundwire.rpc.key_file import is_name, parse_rights, parse_scopes
+
+if TYPE_CHECKING:
+    from groundwire.rpc.access import TokenRules
+
+LEEWAY_S: Final = 30
+"""How far the clocks of the provider and of this server may differ."""
+
+_REMEMBERED: Final = 4096
+# One algorithm for each kind of key: the header of a token chooses nothing. Secrets shared with the provider (HS256)
+# are not taken, so that a public key can never pass for one.
+_ALGORITHMS: Final = {("RSA", None): "RS256", ("EC", "P-256"): "ES256", ("OKP", "Ed25519"): "EdDSA"}
+
+
+class SigningKeys:
+    """Public keys of a provider by their ids, and the tokens that were checked with them; safe to use from threads."""
+
+    def __init__(self, keys: Mapping[str, tuple[Any, str]]) -> None:
+        self._keys = keys
+        # A signature takes a tenth of a millisecond to check. Other keys have another cache, so that no token outlives
+        # the key that signed it.
+        self._checked: BoundedCache[bytes, tuple[Identity, float]] = BoundedCache(_REMEMBERED)
+
+    def identify(self, token: str, rules: "TokenRules") -> Identity:
+        """Return whose token this is.
+
+        Raises:
+            UnauthenticatedError: it is no token, not signed by one of the keys, for somebody else, or not valid now;
+                or it names no tenant, subject or right.
+        """
+        digest = hashlib.sha256(token.encode()).digest()
+        checked = self._checked.get(digest)
+        if checked is None or checked[1] <= time.time():
+            claims = self._claims(token, rules)
+            checked = _identity(claims, rules), float(claims["exp"]) + LEEWAY_S
+            self._checked.put(digest, checked)
+        return checked[0]
+
+    def _claims(self, token: str, rules: "TokenRules") -> dict[str, Any]:
+        try:
+            key_id = jwt.get_unverified_header(token).get("kid", "")
+            # A provider with one key need not name it.
+            key, algorithm = self._keys[key_id] if key_id or len(self._keys) != 1 else next(iter(self._keys.values()))
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=[algorithm],
+                issuer=rules.issuer,
+                audience=rules.audience,
+                leeway=LEEWAY_S,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except jwt.ExpiredSignatureError:
+            raise UnauthenticatedError("the token has expired", problem="expired") from None
+        except jwt.ImmatureSignatureError:
+            raise UnauthenticatedError("the token is not valid yet", problem="not_yet_valid") from None
+        except (jwt.PyJWTError, KeyError, ValueError, TypeError):
+            raise UnauthenticatedError("the token is unknown", problem="unknown") from None
+        return claims
+
+
+def _identity(claims: Mapping[str, Any], rules: "TokenRules") -> Identity:
+    tenant, subject, rights = claims.get(rules.tenant_claim), claims["sub"], claims.get(rules.rights_claim)
+    try:
+        if not is_name(tenant) or not is_name(subject):
+            raise InvalidRequestError.of(rules.tenant_claim, "tenant and subject must be names")
+        return Identity(
+            tenant=str(tenant),
+            subject=subject,
+            # OAuth writes lists as words with spaces between them.
+            rights=parse_rights(rights.split() if isinstance(rights, str) else rights, rules.rights_claim),
+            scopes=parse_scopes(claims.get(rules.scopes_claim), rules.scopes_claim),
+        )
+    except InvalidRequestError as error:
+        raise UnauthenticatedError(f"the token lacks claims: {error.message}", problem="claims") from None
+
+
+def parse_signing_keys(contents: list[bytes]) -> SigningKeys:
+    """Return the keys of a JWKS file; those of other kinds, or for encryption, are left out.
+
+    Raises:
+        InvalidRequestError: it is no JWKS, or has no key that can be used.
+    """
+    try:
+        listed = json.loads(contents[0])["keys"]
+        keys = {str(each.get("kid", "")): _usable(each) for each in listed if each.get("use", "sig") == "sig"}
+    except (ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError) as error:
+        raise InvalidRequestError.of("jwks", "the file is no JSON Web Key Set") from error
+    usable = {key_id: key for key_id, key in keys.items() if key is not None}
+    if not usable:
+        raise InvalidRequestError.of("jwks", "the file has no RSA, P-256 or Ed25519 key")
+    return SigningKeys(usable)
+
+
+def _usable(key: Mapping[str, Any]) -> tuple[Any, str] | None:
+    kind = key["kty"]
+    algorithm = _ALGORITHMS.get((kind, None if kind == "RSA" else key.get("crv")))
+    if algorithm is None or key.get("alg", algorithm) != algorithm:
+        return None
+    return jwt.PyJWK(dict(key), algorithm=algorithm).key, algorithm

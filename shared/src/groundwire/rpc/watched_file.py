@@ -1,0 +1,89 @@
+"""Files that are read again when they change, such as keys and certificates."""
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+
+import structlog
+
+from groundwire.kernel.errors import InvalidRequestError
+
+ValueT = TypeVar("ValueT")
+
+_LOOK_S: Final = 0.5
+_MAX_BYTES: Final = 16 << 20
+
+_log = structlog.get_logger(__name__)
+
+
+class WatchedFiles(Generic[ValueT]):
+    """What some files say together, read again within a second after one of them changes.
+
+    Files that cannot be read or understood any more leave the last value in force, and the log says so: a file that
+    is half written must not lock everybody out, and an empty list of keys is how to do that on purpose.
+
+    Args:
+        paths: the files; a symbolic link counts as changed when it points elsewhere.
+        parse: makes the value of the contents, in the order of the paths; raises InvalidRequestError.
+        setting: what the files are to the operator, for errors.
+
+    Raises:
+        InvalidRequestError: the files cannot be read or understood at the start.
+    """
+
+    def __init__(self, paths: list[Path], parse: Callable[[list[bytes]], ValueT], setting: str) -> None:
+        self._paths = paths
+        self._parse = parse
+        self._setting = setting
+        self._seen = self._marks()
+        self.value = self._read()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name=f"watch-{setting}", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop looking; idempotent."""
+        self._closing.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._closing.wait(_LOOK_S):
+            # Before the files are read: what changes meanwhile is seen the next time.
+            marks = self._marks()
+            if marks == self._seen:
+                continue
+            self._seen = marks
+            try:
+                self.value = self._read()
+            except InvalidRequestError as error:
+                _log.error("a file was not taken over; what it said before is in force", error=error.message)
+            else:
+                _log.info("a file was read again", setting=self._setting)
+
+    def _marks(self) -> list[tuple[int, int, int] | None]:
+        marks: list[tuple[int, int, int] | None] = []
+        for path in self._paths:
+            try:
+                status = path.stat()
+            except OSError:
+                marks.append(None)
+            else:
+                marks.append((status.st_ino, status.st_mtime_ns, status.st_size))
+        return marks
+
+    def _read(self) -> ValueT:
+        try:
+            contents = [_read_bytes(path) for path in self._paths]
+        except OSError as error:
+            description = f"{error.filename!r} cannot be read: {error.strerror}"
+            raise InvalidRequestError.of(self._setting, description) from error
+        return self._parse(contents)
+
+
+def _read_bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size > _MAX_BYTES:
+            raise OSError(0, f"is larger than {_MAX_BYTES} bytes", str(path))
+        return file.read()
