@@ -15,6 +15,7 @@ import json
 import random
 import re
 import tempfile
+from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,10 +28,10 @@ from benchmarks.quality_sets.stack import data_folder, need
 from benchmarks.quality_sets.statistics import RESAMPLES, SEED
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, split_claims
-from groundwire.answer.grounding.grounder import MIN_SUPPORT, GroundedClaim, Verdict, ground_claims
-from groundwire.answer.grounding.sentence_vectors import SentenceVectors
+from groundwire.answer.grounding.grounder import MIN_SUPPORT, GroundedClaim, TextComparison, Verdict
 from groundwire.embedders.factory import open_embedder
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.facts import FactKind, read
 from groundwire.kernel.spans import OffsetMap, Span
 from groundwire.kernel.stems import words
@@ -50,17 +51,25 @@ def run(options: argparse.Namespace) -> None:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()][:: options.every]
     with tempfile.TemporaryDirectory(prefix="groundwire-ground-") as scratch:
         embedder = open_embedder(options.embedder, cache_dir=options.data or Path(scratch))
-        vectors = SentenceVectors(embedder)
-        print_report(rows, [support_of(row, vectors) for row in rows])
-        print_changed(rows[1::6], vectors)
+        print_report(rows, [support_of(row, embedder) for row in rows])
+        print_changed(rows[1::6], embedder)
         embedder.close()
 
 
-def support_of(row: Any, vectors: SentenceVectors) -> list[GroundedClaim]:
+def grounded(claims: Sequence[WrittenClaim], passages: Sequence[Passage], embedder: Embedder) -> list[GroundedClaim]:
+    """Return claims, each compared with all of the passages."""
+    budget = Budget()
+    comparison = TextComparison(claims, [passages] * len(claims), budget)
+    rows = embedder.embed_documents(comparison.texts, budget) if comparison.texts else ()
+    vectors = [array("f", row.tolist()) for row in rows]
+    return comparison.grounded(dict(zip(comparison.texts, vectors, strict=True)), budget)
+
+
+def support_of(row: Any, embedder: Embedder) -> list[GroundedClaim]:
     """Return the claims of one row, compared with its pages."""
     claims = split_claims(row["claim"].strip())
     passages = passages_of(row["evidence"])
-    return ground_claims(claims, [passages] * len(claims), vectors, Budget())
+    return grounded(claims, passages, embedder)
 
 
 def passages_of(lines: Sequence[str]) -> list[Passage]:
@@ -145,7 +154,7 @@ _VERB = re.compile(r"\b(is|are|was|were|can|will|could|would)\b(?! not)")
 _YEAR = re.compile(r"\d{4}")
 
 
-def print_changed(rows: Sequence[Any], vectors: SentenceVectors) -> None:
+def print_changed(rows: Sequence[Any], embedder: Embedder) -> None:
     """Print how many sentences of the pages are supported, as they stand and with one thing changed."""
     draw = random.Random(SEED)
     supported: dict[str, list[bool]] = defaultdict(list)
@@ -156,11 +165,11 @@ def print_changed(rows: Sequence[Any], vectors: SentenceVectors) -> None:
             for name, text in {"nothing": line, **_changed(line, lines, draw)}.items():
                 span = OffsetMap(text).span(0, len(text))
                 claim = WrittenClaim(span, text, ClaimKind.STATEMENT)
-                (grounded,) = ground_claims([claim], [passages], vectors, Budget())
-                supported[name].append(bool(grounded.sources))
+                (found,) = grounded([claim], passages, embedder)
+                supported[name].append(bool(found.sources))
     print(f"{'changed':<26}{'n':>5}{'supported':>12}")
-    for name, found in sorted(supported.items()):
-        print(f"{name:<26}{len(found):>5}{sum(found):>12}")
+    for name, bound in sorted(supported.items()):
+        print(f"{name:<26}{len(bound):>5}{sum(bound):>12}")
 
 
 _SHORTEST, _LONGEST = 60, 260

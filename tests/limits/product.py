@@ -130,9 +130,9 @@ class Product:
             clock=self.clock,
         )
         answer = answer_bootstrap.build(
-            catalog=catalog,
-            embedder=embedder,
-            retriever_stub=InProcessStub(retrieve.servicer),
+            retrieve=InProcessStub(retrieve.servicer),
+            library=InProcessStub(retrieve.library_servicer),
+            sessions=catalog,
             settings=AnswerSettings(min_support=_MIN_SUPPORT),
             workers=workers[1],
             clock=self.clock,

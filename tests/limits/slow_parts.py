@@ -148,8 +148,9 @@ async def running(
             **parts, vectors=braked, settings=retrieve or RetrieveSettings(exact_chunks=0), workers=pools["query"]
         )
         answering = answer_bootstrap.build(
-            **parts,
-            retriever_stub=InProcessStub(searching.servicer),
+            retrieve=InProcessStub(searching.servicer),
+            library=InProcessStub(searching.library_servicer),
+            sessions=catalog,
             settings=answer or AnswerSettings(),
             workers=pools["answer"],
             chat_model=chat_model,

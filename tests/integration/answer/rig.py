@@ -16,7 +16,7 @@ from groundwire.answer.settings import AnswerSettings, ChatModel
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
-from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
+from groundwire.api.retrieve.v1 import library_service_pb2_grpc, retrieve_service_pb2_grpc
 from groundwire.rpc.channels import open_channel
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import GrpcServer, ServerOptions, Service
@@ -47,16 +47,16 @@ class Rig:
         *,
         settings: AnswerSettings | None = None,
         generator: Generator | None = None,
-        retriever_stub: Any = None,
+        retrieve: Any = None,
         chat_model: ChatModel | None = None,
     ) -> None:
         self.clock = SettableClock()
         self.library = Library(folder, ages=self.clock)
         self.collections: list[str] = []
         self.service = build(
-            catalog=self.library.database,
-            embedder=self.library.embedder,
-            retriever_stub=retriever_stub or InProcessStub(self.library.service.servicer),
+            retrieve=retrieve or InProcessStub(self.library.service.servicer),
+            library=InProcessStub(self.library.service.library_servicer),
+            sessions=self.library.database,
             settings=settings or AnswerSettings(min_support=0.1),
             workers=self.library.workers,
             clock=self.clock,
@@ -125,9 +125,9 @@ async def split(rig: Rig, settings: AnswerSettings) -> AsyncIterator[Any]:
     retrieve, retrieve_address = await _serve(rig.library.service.services())
     async with open_channel(retrieve_address, user_agent="answer") as to_retrieve:
         service = build(
-            catalog=rig.library.database,
-            embedder=rig.library.embedder,
-            retriever_stub=retrieve_service_pb2_grpc.RetrieveServiceStub(to_retrieve),
+            retrieve=retrieve_service_pb2_grpc.RetrieveServiceStub(to_retrieve),
+            library=library_service_pb2_grpc.LibraryServiceStub(to_retrieve),
+            sessions=rig.library.database,
             settings=settings,
             workers=rig.library.workers,
         )

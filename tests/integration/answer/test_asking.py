@@ -431,7 +431,7 @@ async def test_a_retriever_that_is_not_there_is_unavailable(make_rig: MakeRig) -
     from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc  # noqa: PLC0415 - the same
 
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
-        rig = make_rig(retriever_stub=retrieve_service_pb2_grpc.RetrieveServiceStub(channel))
+        rig = make_rig(retrieve=retrieve_service_pb2_grpc.RetrieveServiceStub(channel))
         with pytest.raises(RetrieverUnavailableError):
             await rig.ask("What do red foxes eat?")
 

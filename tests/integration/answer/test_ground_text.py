@@ -25,6 +25,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.identity import Identity
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.request_context import RequestContext
 from tests.integration.answer.rig import Rig, split
 
@@ -143,9 +144,9 @@ def _source_is(source: str) -> filter_pb2.Filter:
 
 async def test_a_text_that_claims_nothing_needs_no_search(rig: Rig) -> None:
     service = build(
-        catalog=rig.library.database,
-        embedder=rig.library.embedder,
-        retriever_stub=None,  # type: ignore[arg-type]
+        retrieve=None,  # type: ignore[arg-type]
+        library=InProcessStub(rig.library.service.library_servicer),
+        sessions=rig.library.database,
         settings=AnswerSettings(),
         workers=rig.library.workers,
     )

@@ -15,8 +15,8 @@ from tests.integration.answer.rig import FOXES, Rig, SettableClock
 from tests.integration.answer.session_store_contract import TENANT, SessionStoreContract
 
 
-async def none_gone(_tenant: str, _document_ids: Sequence[str]) -> Sequence[str]:
-    return []
+async def none_gone(_document_ids: Sequence[str]) -> frozenset[str]:
+    return frozenset()
 
 
 class TestMemorySessions(SessionStoreContract):
@@ -71,11 +71,11 @@ async def test_a_session_that_is_deleted_while_answers_are_listed_is_no_error_of
     contract, clock = SessionStoreContract(), SettableClock()
     calls: list[Sequence[str]] = []
 
-    async def gone(_tenant: str, document_ids: Sequence[str]) -> Sequence[str]:
+    async def gone(document_ids: Sequence[str]) -> frozenset[str]:
         calls.append(document_ids)
         if len(calls) == 1:
             await store.delete(TENANT, sessions[0].session_id)
-        return ["fox"]
+        return frozenset({"fox"})
 
     store, search = MemorySessions(clock, gone), SearchReport("", hits=("a fox",), document_ids=("fox",))
     sessions = [await contract._create(store, clock) for _ in range(2)]

@@ -21,11 +21,12 @@ def sources(catalog: Catalog) -> Sources:
     return Sources(catalog.database)
 
 
-def test_pages_that_touch_a_range_come_back_in_order(catalog: Catalog, docs: Collection, sources: Sources) -> None:
+def test_a_span_has_the_pages_that_it_touches_in_order(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, replace(make_draft("one", "two"), pages=PAGES))
-    assert sources.pages(TENANT, document.document_id, 1, 0, 7) == list(PAGES)
-    assert sources.pages(TENANT, document.document_id, 1, 0, 3) == [PAGES[0]]
-    assert sources.pages(TENANT, document.document_id, 1, 5, 7) == [PAGES[2]]
+    spans, name = catalog.texts.spans(TENANT, "docs"), document.document_id
+    for (start, end), pages in {(0, 7): (1, 2, 3), (0, 3): (1,), (5, 7): (3,)}.items():
+        assert spans.at(name, 1, start, end) is not None
+        assert spans.pages_at(name, 1, start, end) == pages
 
 
 def test_what_a_source_says_is_kept_apart_from_the_fields(catalog: Catalog, docs: Collection, sources: Sources) -> None:
@@ -43,7 +44,7 @@ def test_what_nobody_may_see_is_not_found(catalog: Catalog, docs: Collection, so
         (TENANT, document.document_id, 2),
     ):
         with pytest.raises(DocumentNotFoundError):
-            sources.pages(tenant, document_id, generation, 0, 3)
+            catalog.texts.spans(tenant, "docs").at(document_id, generation, 0, 3)
         with pytest.raises(DocumentNotFoundError):
             sources.properties(tenant, document_id, generation)
 

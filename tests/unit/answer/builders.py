@@ -1,9 +1,38 @@
 """Passages and statements with defaults."""
 
+from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 
 from groundwire.answer.evidence import Passage, Source, Statement
+from groundwire.answer.grounding.claims import split_claims
+from groundwire.answer.grounding.grounder import GroundedClaim, TextComparison
+from groundwire.answer.ports import Vector
+from groundwire.embedders.hashing import HashingEmbedder
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.spans import Span
+
+
+class LocalEmbeddings:
+    """The Embeddings port over an embedder of the same process."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    async def embed(self, queries: Sequence[str], texts: Sequence[str]) -> list[Vector]:
+        asked = [self._embedder.embed_query(query, Budget()) for query in queries]
+        told = self._embedder.embed_documents(texts, Budget(), urgent=True)
+        return [array("f", row.tolist()) for row in (*asked, *told)]
+
+
+def ground(text: str, *passages: Passage) -> list[GroundedClaim]:
+    """Return the claims of a text, each compared with all of the passages."""
+    claims, budget = split_claims(text), Budget()
+    comparison = TextComparison(claims, [passages] * len(claims), budget)
+    vectors = HashingEmbedder(64).embed_documents(comparison.texts, budget)
+    rows = [array("f", row.tolist()) for row in vectors]
+    return comparison.grounded(dict(zip(comparison.texts, rows, strict=True)), budget)
 
 
 def make_passage(

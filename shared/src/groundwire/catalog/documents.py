@@ -1,7 +1,7 @@
 """Documents: finding them, and writing their generations."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -46,6 +46,7 @@ from groundwire.catalog.rows import (
     visible_row,
 )
 from groundwire.catalog.schema import collections, document_aliases, documents, generations
+from groundwire.catalog.sessions import gone_documents
 from groundwire.catalog.sqlite import among, upsert
 from groundwire.catalog.texts import check_chunks, measure
 from groundwire.catalog.vectors import NewVectors, embedding_times, insert_vectors
@@ -176,15 +177,20 @@ class Documents:
             raise InvalidRequestError.of("reference.source_uri", several)
         return found[0]
 
-    def live_generations(self, tenant: str, document_ids: Iterable[str]) -> dict[str, int]:
-        """Return the live generation of each of the documents that has one."""
-        statement = select(documents.c.document_id, documents.c.live_generation).where(
-            documents.c.tenant == tenant,
-            among(documents.c.document_id, document_ids),
-            documents.c.live_generation > 0,
+    def locate(self, tenant: str, document_ids: Sequence[str]) -> tuple[dict[str, tuple[str, int]], set[str]]:
+        """Return collection and live generation of each document that has one, and which were deleted for good."""
+        statement = (
+            select(documents.c.document_id, collections.c.name, documents.c.live_generation)
+            .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
+            .where(
+                documents.c.tenant == tenant,
+                among(documents.c.document_id, document_ids),
+                documents.c.live_generation > 0,
+            )
         )
         with self._database.read() as connection:
-            return {row.document_id: row.live_generation for row in connection.execute(statement)}
+            live = {document_id: (name, number) for document_id, name, number in connection.execute(statement)}
+            return live, set(gone_documents(connection, tenant, document_ids))
 
     def page(
         self,

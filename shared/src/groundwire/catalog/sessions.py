@@ -591,10 +591,17 @@ class Sessions:
         with self._database.read() as connection:
             return [_to_stored_answer(row) for row in connection.execute(statement).mappings()]
 
-    def gone(self, tenant: str, document_ids: Sequence[str]) -> list[str]:
-        """Return those of the documents that were deleted for good."""
+    def redact(self, tenant: str, document_ids: Sequence[str]) -> int:
+        """Remove the text of documents from messages; return how many held any. See `redact_messages`."""
+        return self._database.write(lambda connection: redact_messages(connection, tenant, document_ids))
+
+    def documents(self, after: tuple[str, str], limit: int) -> list[tuple[str, str]]:
+        """Return up to `limit` (tenant, document id) above `after` whose text messages hold, in rising order."""
+        place = tuple_(_held.tenant, _held.document_id)
+        statement = select(_held.tenant, _held.document_id).distinct().where(place > after)
         with self._database.read() as connection:
-            return gone_documents(connection, tenant, document_ids)
+            rows = connection.execute(statement.order_by(_held.tenant, _held.document_id).limit(limit))
+            return [(row.tenant, row.document_id) for row in rows]
 
     def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session; ending it again changes nothing.

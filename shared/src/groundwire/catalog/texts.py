@@ -14,7 +14,7 @@ from groundwire.catalog.sqlite import among
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError
-from groundwire.kernel.spans import PageSpan
+from groundwire.kernel.spans import PageSpan, pages_between
 
 SEGMENT_CHARS = 65_536
 """Code points of a stored segment: decoded in well under a millisecond, and few rows for a large text."""
@@ -171,6 +171,7 @@ class SpanReader:
         self._database = database
         self._owner = tenant, collection
         self._texts: dict[tuple[str, int], _Text] = {}
+        self._pages: dict[tuple[str, int], list[PageSpan]] = {}
         self._segments: dict[tuple[int, int], tuple[str, int]] = {}
 
     def at(self, document_id: str, generation: int, start: int, end: int) -> TextPart | None:
@@ -184,6 +185,7 @@ class SpanReader:
         if name not in self._texts:
             with self._database.read() as connection:
                 self._texts[name] = _find(connection, *self._owner, document_id, generation)
+                self._pages[name] = _pages(connection, self._texts[name].key)
         found = self._texts[name]
         if not 0 <= start < end <= found.total_chars:
             return None
@@ -191,6 +193,10 @@ class SpanReader:
         text, offset = "".join(content for content, _ in segments), start % SEGMENT_CHARS
         byte = segments[0][1] + len(text[:offset].encode("utf-8"))
         return TextPart(start, text[offset : offset + end - start], byte)
+
+    def pages_at(self, document_id: str, generation: int, start: int, end: int) -> tuple[int, ...]:
+        """Return the pages of a span that `at` has read, in order; empty for formats without pages."""
+        return pages_between(self._pages[document_id, generation], start, end)
 
     def _read(self, document_id: str, key: int, numbers: range) -> list[tuple[str, int]]:
         """Return the contents of segments, and at which byte of the text each begins."""
@@ -252,6 +258,12 @@ def _find(connection: Connection, tenant: str, collection: str, document_id: str
     return _Text(row.generation_key, row.total_chars)
 
 
+def _pages(connection: Connection, key: int) -> list[PageSpan]:
+    columns = (text_pages.c.page, text_pages.c.char_start, text_pages.c.char_end)
+    statement = select(*columns).where(text_pages.c.generation_key == key).order_by(text_pages.c.page)
+    return [PageSpan(*row) for row in connection.execute(statement)]
+
+
 def _segments(start: int, end: int) -> range:
     return range(start // SEGMENT_CHARS, -(-end // SEGMENT_CHARS))
 
@@ -276,21 +288,6 @@ class Sources:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def pages(self, tenant: str, document_id: str, generation: int, start: int, end: int) -> list[PageSpan]:
-        """Return the pages that touch the code points start..end, in order; empty for formats without pages.
-
-        Raises:
-            DocumentNotFoundError: no such document, or no published generation of this number.
-        """
-        with self._database.read() as connection:
-            found = connection.execute(_generation(tenant, document_id, generation)).first()
-            key = _present(found, document_id).generation_key
-            columns = (text_pages.c.page, text_pages.c.char_start, text_pages.c.char_end)
-            touching = (text_pages.c.char_start < end, text_pages.c.char_end > start)
-            wanted = select(*columns).where(text_pages.c.generation_key == key, *touching)
-            rows = connection.execute(wanted.order_by(text_pages.c.page)).all()
-        return [PageSpan(*row) for row in rows]
 
     def properties(self, tenant: str, document_id: str, generation: int) -> DocumentFields:
         """Return what the source says about itself: front matter or properties of the file.

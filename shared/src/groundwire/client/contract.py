@@ -279,6 +279,12 @@ class Contract:
         _INGEST + "RestoreDocument", ingest_pb.RestoreDocumentRequest, ingest_pb.RestoreDocumentResponse
     )
     read_spans = UnaryCall(_LIBRARY + "ReadSpans", library_pb.ReadSpansRequest, library_pb.ReadSpansResponse)
+    locate_sources = UnaryCall(
+        _LIBRARY + "LocateSources", library_pb.LocateSourcesRequest, library_pb.LocateSourcesResponse
+    )
+    describe_collection = UnaryCall(
+        _LIBRARY + "DescribeCollection", library_pb.DescribeCollectionRequest, library_pb.DescribeCollectionResponse
+    )
     get_chunk = UnaryCall(_LIBRARY + "GetChunk", library_pb.GetChunkRequest, library_pb.GetChunkResponse)
     batch_get_chunks = UnaryCall(
         _LIBRARY + "BatchGetChunks", library_pb.BatchGetChunksRequest, library_pb.BatchGetChunksResponse
@@ -329,6 +335,7 @@ class Contract:
     )
     expand = UnaryCall(_RETRIEVE + "Expand", retrieve_pb.ExpandRequest, retrieve_pb.ExpandResponse)
     parse_query = UnaryCall(_RETRIEVE + "ParseQuery", retrieve_pb.ParseQueryRequest, retrieve_pb.ParseQueryResponse)
+    embed_texts = UnaryCall(_RETRIEVE + "EmbedTexts", retrieve_pb.EmbedTextsRequest, retrieve_pb.EmbedTextsResponse)
     list_query_logs = UnaryCall(
         _LIBRARY + "ListQueryLogs", library_pb.ListQueryLogsRequest, library_pb.ListQueryLogsResponse
     )

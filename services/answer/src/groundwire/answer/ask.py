@@ -161,9 +161,7 @@ class Answerer:
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._keeping: set[asyncio.Task[None]] = set()
 
-    async def answer(
-        self, tenant: str, ask: AskedQuestion, progress: _Progress | None = None
-    ) -> AsyncGenerator[AnswerEvent, None]:
+    async def answer(self, ask: AskedQuestion, progress: _Progress | None = None) -> AsyncGenerator[AnswerEvent, None]:
         """Yield the events of an answer; the deltas and citations add up to the answer in the last one.
 
         Keeps nothing. Close the generator (`contextlib.aclosing`) to stop the work; `progress` has what there is then.
@@ -174,11 +172,11 @@ class Answerer:
             GroundwireError: what the retriever raises.
         """
         progress = progress or self._nothing_yet(ask)
-        retrieval = await self._retrieve(tenant, ask, progress)
+        retrieval = await self._retrieve(ask, progress)
         progress.retrieval_s = time.perf_counter() - progress.begun
         yield Retrieved(progress.search)
         if retrieval.passages:
-            async with aclosing(self._written(tenant, ask, retrieval, progress)) as events:
+            async with aclosing(self._written(ask, retrieval, progress)) as events:
                 async for event in events:
                     yield event
         if not progress.composer.content:
@@ -313,7 +311,7 @@ class Answerer:
             replacing = earlier.message_id if earlier else ""
             is_open = False
             try:
-                async with aclosing(self.answer(tenant, prepared, progress)) as events:
+                async with aclosing(self.answer(prepared, progress)) as events:
                     async for event in events:
                         if isinstance(event, Retrieved):
                             if exchange is None:
@@ -332,12 +330,12 @@ class Answerer:
         composer = Composer(ask.collection, ask.max_answer_chars)
         return _Progress(composer, SearchReport(ask.wanted), self._generator.name)
 
-    async def _retrieve(self, tenant: str, ask: AskedQuestion, progress: _Progress) -> Retrieval:
+    async def _retrieve(self, ask: AskedQuestion, progress: _Progress) -> Retrieval:
         """Search for the question; the report goes into `progress`."""
         if not self._rag_enabled:
             progress.refusal = RefusalReason.RETRIEVAL_DISABLED
             return Retrieval((), progress.search)
-        max_chars = await self._library.max_query_chars_of(tenant, ask.collection)
+        max_chars = await self._library.max_query_chars_of(ask.collection)
         if len(ask.question) > max_chars:
             raise InvalidRequestError.of("question", f"must be at most {max_chars} characters, has {len(ask.question)}")
         # With the words of an earlier question before it, it may have become longer than the collection takes.
@@ -357,12 +355,12 @@ class Answerer:
         return retrieval
 
     async def _written(
-        self, tenant: str, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
+        self, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Draft, with the fallback if that fails before anything was sent; text that was sent is never taken back."""
         progress.model_asked = self._fallback is not None
         try:
-            async with aclosing(self._drafted(self._generator, tenant, ask, retrieval, progress)) as events:
+            async with aclosing(self._drafted(self._generator, ask, retrieval, progress)) as events:
                 async for event in events:
                     yield event
         except GenerationFailedError as error:
@@ -377,12 +375,12 @@ class Answerer:
             return  # the model has read the passages and says that they do not answer the question
         progress.failure = progress.failure or GenerationFailure.UNSUPPORTED
         progress.generator = self._fallback.name
-        async with aclosing(self._drafted(self._fallback, tenant, ask, retrieval, progress)) as events:
+        async with aclosing(self._drafted(self._fallback, ask, retrieval, progress)) as events:
             async for event in events:
                 yield event
 
     async def _drafted(
-        self, generator: Generator, tenant: str, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
+        self, generator: Generator, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Draft; of each batch, yield those statements that the policy lets pass, with sources that are as stored."""
         self.drafts[generator.name, "begun"] += 1
@@ -395,7 +393,7 @@ class Answerer:
                 progress.has_draft = progress.has_draft or bool(batch)
                 began = time.perf_counter()
                 with Step("answer.verify"):
-                    passed = await self._passed(tenant, ask, batch)
+                    passed = await self._passed(ask, batch)
                 progress.verification_s += time.perf_counter() - began
                 progress.dropped += len(batch) - len(passed)
                 for statement in passed:
@@ -407,10 +405,10 @@ class Answerer:
                 if progress.composer.is_cut:
                     return
 
-    async def _passed(self, tenant: str, ask: AskedQuestion, batch: Sequence[Statement]) -> list[Statement]:
+    async def _passed(self, ask: AskedQuestion, batch: Sequence[Statement]) -> list[Statement]:
         """Return the statements that may leave, each with those of its sources that are stored exactly as claimed."""
         sources = [source for statement in batch for source in statement.sources]
-        stored = iter(await self._library.stored(tenant, ask.collection, sources) if sources else ())
+        stored = iter(await self._library.stored(ask.collection, sources) if sources else ())
         checked = with_agreeing_sources(batch, [[next(stored) for _ in each.sources] for each in batch])
         return [each for each in checked if each.sources or ask.grounding is GroundingPolicy.ANNOTATE]
 

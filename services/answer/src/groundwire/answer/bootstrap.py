@@ -1,13 +1,14 @@
 """Composition root of the answer service."""
 
 import secrets
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from groundwire.answer.adapters.catalog_library import CatalogLibrary
-from groundwire.answer.adapters.catalog_sessions import CatalogSessions
 from groundwire.answer.adapters.memory_sessions import MemorySessions, SessionsByProfile
 from groundwire.answer.adapters.retrieve_client import RetrieveClient, RetrieveStub
+from groundwire.answer.adapters.retrieve_library import LibraryStub, RetrieveLibrary
 from groundwire.answer.ask import Answerer
 from groundwire.answer.extractive.generator import ExtractiveGenerator
 from groundwire.answer.generators.chat_endpoint import ChatEndpoint
@@ -20,13 +21,13 @@ from groundwire.answer.servicer import AnswerServicer
 from groundwire.answer.sessions import SessionStore, SessionSweeper
 from groundwire.answer.settings import AnswerSettings, ChatModel, SessionStoreName
 from groundwire.api.answer.v1 import answer_service_pb2_grpc
-from groundwire.catalog.database import Database
-from groundwire.catalog.sessions import Sessions
 from groundwire.kernel.clock import Clock, SystemClock
-from groundwire.kernel.embedder import Embedder
 from groundwire.rpc.pagination import PageTokens
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
+
+if TYPE_CHECKING:
+    from groundwire.catalog.database import Database
 
 ANSWER = "groundwire.api.answer.v1.AnswerService"
 _KEY_BYTES = 32
@@ -38,7 +39,7 @@ class AnswerService:
 
     servicer: AnswerServicer
     answerer: Answerer
-    sweeper: SessionSweeper
+    sweepers: Sequence[SessionSweeper]
 
     def services(self) -> list[Service]:
         """Return what a server of this process offers."""
@@ -47,42 +48,56 @@ class AnswerService:
         ]
 
     def start(self) -> None:
-        """Remove sessions that closed long ago, now and on a timer."""
-        self.sweeper.start()
+        """Remove what sessions no longer hold, now and on timers."""
+        for sweeper in self.sweepers:
+            sweeper.start()
 
     def close(self) -> None:
-        """End the timer; what else the service uses belongs to the process."""
-        self.sweeper.close()
+        """End the timers; what else the service uses belongs to the process."""
+        for sweeper in self.sweepers:
+            sweeper.close()
 
 
 def build(
     *,
-    catalog: Database,
-    embedder: Embedder,
-    retriever_stub: RetrieveStub,
+    retrieve: RetrieveStub,
+    library: LibraryStub,
     settings: AnswerSettings,
     workers: Workers,
+    sessions: "Database | None",
+    purged: Callable[[Sequence[str]], frozenset[str]] | None = None,
     clock: Clock | None = None,
     generator: Generator | None = None,
     chat_model: ChatModel | None = None,
 ) -> AnswerService:
-    """Wire the service; `generator` None means the extractive one, which a `chat_model` falls back to."""
+    """Wire the service; `generator` None means the extractive one, which a `chat_model` falls back to.
+
+    Args:
+        retrieve: searches and embeds.
+        library: reads what is stored.
+        settings: of the service.
+        workers: what would hold up the event loop.
+        sessions: where sessions live, None for memory alone.
+        purged: asks retrieve, blocking, which of some documents were deleted for good; given where `sessions` is not
+            the catalog that has the documents.
+        clock: for ages.
+        generator: writes the drafts.
+        chat_model: writes them instead.
+    """
     time = clock or SystemClock()
-    library = CatalogLibrary(catalog, workers)
-    sessions = _session_store(settings, catalog, library, workers, time)
-    retriever, grounder = RetrieveClient(retriever_stub), Grounder(SentenceVectors(embedder), workers)
+    reader, retriever = RetrieveLibrary(library), RetrieveClient(retrieve)
+    vectors = SentenceVectors(retriever)
+    store, sweepers = _session_store(settings, sessions, reader, workers, time, purged)
+    grounder = Grounder(vectors, workers)
     own = generator or ExtractiveGenerator(
-        embedder=embedder,
-        workers=workers,
-        min_support=settings.min_support,
-        max_excerpts=settings.max_sentences,
+        vectors=vectors, workers=workers, min_support=settings.min_support, max_excerpts=settings.max_sentences
     )
     answerer = Answerer(
         retriever=retriever,
         generator=own if chat_model is None else _chat_generator(chat_model, settings, grounder),
         fallback=None if chat_model is None else own,
-        library=library,
-        sessions=sessions,
+        library=reader,
+        sessions=store,
         clock=time,
         max_search_chars=settings.max_question_chars,
         heartbeat_s=settings.heartbeat_s,
@@ -90,9 +105,9 @@ def build(
     )
     servicer = AnswerServicer(
         answerer=answerer,
-        text_grounder=TextGrounder(retriever=retriever, grounder=grounder, library=library),
-        sessions=sessions,
-        library=library,
+        text_grounder=TextGrounder(retriever=retriever, grounder=grounder, library=reader),
+        sessions=store,
+        library=reader,
         workers=workers,
         clock=time,
         # Page tokens of sessions live as long as the process: after a restart a listing starts anew.
@@ -101,7 +116,7 @@ def build(
         max_question_chars=settings.max_question_chars,
         heartbeat_s=settings.heartbeat_s,
     )
-    return AnswerService(servicer, answerer, SessionSweeper(Sessions(catalog, time).expire))
+    return AnswerService(servicer, answerer, sweepers)
 
 
 def _chat_generator(model: ChatModel, settings: AnswerSettings, grounder: Grounder) -> ChatGenerator:
@@ -125,14 +140,29 @@ def _chat_generator(model: ChatModel, settings: AnswerSettings, grounder: Ground
 
 
 def _session_store(
-    settings: AnswerSettings, catalog: Database, library: CatalogLibrary, workers: Workers, clock: Clock
-) -> SessionStore:
-    stored = CatalogSessions(catalog, workers, clock)
-    memory = MemorySessions(clock, stored.gone)
+    settings: AnswerSettings,
+    database: "Database | None",
+    library: RetrieveLibrary,
+    workers: Workers,
+    clock: Clock,
+    purged: Callable[[Sequence[str]], frozenset[str]] | None,
+) -> tuple[SessionStore, list[SessionSweeper]]:
+    memory = MemorySessions(clock, library.purged)
+    if database is None:
+        return memory, []
+    # Sessions in memory need no package of a database.
+    from groundwire.answer.adapters.catalog_sessions import CatalogSessions, PurgedSources  # noqa: PLC0415
+    from groundwire.catalog.sessions import Sessions  # noqa: PLC0415 - the same
+
+    rows = Sessions(database, clock)
+    stored = CatalogSessions(database, workers, clock, library.purged if purged else None)
+    sweepers = [SessionSweeper(rows.expire)]
+    if purged is not None:
+        sweepers.append(SessionSweeper(PurgedSources(rows, purged), settings.purged_sources_every_s))
     match settings.session_store:
         case SessionStoreName.MEMORY:
-            return memory
+            return memory, sweepers
         case SessionStoreName.CATALOG:
-            return stored
+            return stored, sweepers
         case SessionStoreName.AUTO:
-            return SessionsByProfile(stored, memory, library)
+            return SessionsByProfile(stored, memory, library), sweepers

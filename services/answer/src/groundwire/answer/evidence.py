@@ -92,44 +92,33 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredChunkText:
-    """What the catalog holds where a source says it stands: the chunk's identity and span, and the text of the span.
+class StoredSpan:
+    """What is stored where a source says it stands: the live chunk there, and the canonical text at the span.
 
-    The chunk is of a live generation; `text` was read from the canonical text, not from the chunk. `page_numbers` are
-    the pages of the span, which may be fewer than those of the chunk.
+    `page_numbers` are the pages of the span, which may be fewer than those of the chunk.
     """
 
     chunk_id: str
     document_id: str
     generation: int
     chunk_span: Span
-    chunk_content: str
+    span: Span
     text: str
     page_numbers: tuple[int, ...] = ()
 
 
-def agrees(source: Source, stored: StoredChunkText | None) -> bool:
+def agrees(source: Source, stored: StoredSpan | None) -> bool:
     """Tell whether a source is exactly what is stored: chunk, document, generation, text, code points and bytes."""
-    if stored is None or source.quote != stored.text:
+    if stored is None or source.quote != stored.text or source.span != stored.span:
         return False
-    passage, span = source.passage, source.span
+    passage, chunk, span = source.passage, stored.chunk_span, stored.span
     identity = (passage.chunk_id, passage.document_id, passage.generation)
-    return identity == (stored.chunk_id, stored.document_id, stored.generation) and span == _span_within(stored, span)
-
-
-def _span_within(stored: StoredChunkText, span: Span) -> Span | None:
-    """Return the span with byte offsets recomputed from the stored chunk; None when it is not inside the chunk."""
-    chunk = stored.chunk_span
-    if not chunk.start <= span.start < span.end <= chunk.end:
-        return None
-    front = len(stored.chunk_content[: span.start - chunk.start].encode())
-    inside = len(stored.chunk_content[span.start - chunk.start : span.end - chunk.start].encode())
-    first = chunk.start_byte + front
-    return Span(span.start, span.end, first, first + inside)
+    is_inside = chunk.start <= span.start < span.end <= chunk.end
+    return is_inside and identity == (stored.chunk_id, stored.document_id, stored.generation)
 
 
 def with_agreeing_sources(
-    statements: Sequence[Statement], stored: Sequence[Sequence[StoredChunkText | None]]
+    statements: Sequence[Statement], stored: Sequence[Sequence[StoredSpan | None]]
 ) -> list[Statement]:
     """Return the statements with those of their sources that agree, and with their pages; some may be left with none.
 

@@ -88,7 +88,7 @@ class TextGrounder:
         self._grounder = grounder
         self._library = library
 
-    async def ground(self, tenant: str, written: WrittenText) -> GroundedText:
+    async def ground(self, written: WrittenText) -> GroundedText:
         """Return the claims of a text with what supports and opposes them; every citation was compared with the store.
 
         Raises:
@@ -97,7 +97,7 @@ class TextGrounder:
             ChunkNotFoundError: one of `chunk_ids` is not a live chunk of the collection.
             GroundwireError: what the retriever and the embedder raise.
         """
-        max_chars = await self._library.max_query_chars_of(tenant, written.collection)
+        max_chars = await self._library.max_query_chars_of(written.collection)
         claims = await self._grounder.claims_of(written.text)
         needing = [claim for claim in claims if claim.kind is ClaimKind.STATEMENT]
         if len(needing) > MAX_CLAIMS:
@@ -108,7 +108,7 @@ class TextGrounder:
         found = iter(passages)
         per_claim = [next(found) if claim.kind is ClaimKind.STATEMENT else () for claim in claims]
         grounded = await self._grounder.ground_claims(claims, per_claim)
-        checked = await self._checked(tenant, written.collection, grounded)
+        checked = await self._checked(written.collection, grounded)
         return _cited(written.collection, checked, degraded)
 
     async def _passages(
@@ -129,10 +129,10 @@ class TextGrounder:
         degraded = {stage: None for each in retrievals for stage in each.search.degraded_stages}
         return [each.passages for each in retrievals], tuple(degraded)
 
-    async def _checked(self, tenant: str, collection: str, claims: Sequence[GroundedClaim]) -> list[GroundedClaim]:
+    async def _checked(self, collection: str, claims: Sequence[GroundedClaim]) -> list[GroundedClaim]:
         """Return the claims with those sources that are stored exactly as they say, and with their pages."""
         sources = {_key(source): source for claim in claims for source in _sources_of(claim)}
-        stored = await self._library.stored(tenant, collection, list(sources.values())) if sources else []
+        stored = await self._library.stored(collection, list(sources.values())) if sources else []
         good = {
             key: replace(source, page_numbers=text.page_numbers)
             for (key, source), text in zip(sources.items(), stored, strict=True)

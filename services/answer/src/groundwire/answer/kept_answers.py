@@ -40,7 +40,7 @@ async def list_answers(
     for _ in range(_MOST_READ // _READ_AT_A_TIME):
         batch = await sessions.answers(tenant, wanted, after, _READ_AT_A_TIME)
         cited = {document_id for kept in batch for document_id in kept.reply.cited}
-        live = await library.live_generations(tenant, cited) if cited else {}
+        live = await library.live_generations(cited) if cited else {}
         for kept in batch:
             after = kept.position
             entry = ListedAnswer(kept, _is_stale(kept, live))
@@ -70,7 +70,7 @@ async def get_answer(
         raise NotFoundError(answer_id)
     session = await sessions.get(tenant, session_id)
     kept = KeptAnswer(("", 0), session_id, session.collection, exchange.message, exchange.answer)
-    live = await library.live_generations(tenant, kept.reply.cited)
+    live = await library.live_generations(kept.reply.cited)
     citations = kept.reply.answer.citations if kept.reply.answer else ()
     claimed = [
         ClaimedCitation(
@@ -83,7 +83,7 @@ async def get_answer(
         )
         for each in citations
     ]
-    return ListedAnswer(kept, _is_stale(kept, live)), await verify_citations(library, workers, tenant, claimed)
+    return ListedAnswer(kept, _is_stale(kept, live)), await verify_citations(library, workers, claimed)
 
 
 def _is_stale(kept: KeptAnswer, live: Mapping[str, int]) -> bool:

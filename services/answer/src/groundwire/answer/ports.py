@@ -1,17 +1,20 @@
 """What the answer service needs from others."""
 
+from array import array
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from groundwire.answer.answers import GenerationFailure, SearchReport
-from groundwire.answer.evidence import Passage, Source, Statement, StoredChunkText
+from groundwire.answer.evidence import Passage, Source, Statement, StoredSpan
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.spans import Span
 
 Params = ParamSpec("Params")
 ResultT = TypeVar("ResultT")
+Vector: TypeAlias = "array[float]"
+"""Single precision (`array("f")`); as many numbers as the model has dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,19 @@ class Retriever(Protocol):
         ...
 
 
+class Embeddings(Protocol):
+    """Makes vectors of texts that can be compared with one another."""
+
+    async def embed(self, queries: Sequence[str], texts: Sequence[str]) -> list[Vector]:
+        """Return one vector for each query, then one for each text, of length 1 or of zeros alone.
+
+        Raises:
+            RetrieverUnavailableError: the retrieve service does not answer.
+            GroundwireError: whatever the retrieve service answered, with its reason.
+        """
+        ...
+
+
 class GenerationFailedError(Exception):
     """A generator could not begin or finish its draft; what it handed in before stays good."""
 
@@ -112,28 +128,37 @@ class Workers(Protocol):
 
 
 class Library(Protocol):
-    """Reads what is stored: sources, and how collections are set up."""
+    """Reads what is stored for the tenant of the current call: sources, and how collections are set up.
 
-    async def stored(self, tenant: str, collection: str, sources: Sequence[Source]) -> list[StoredChunkText | None]:
+    Raises, all of its methods:
+        RetrieverUnavailableError: the retrieve service does not answer.
+        GroundwireError: whatever the retrieve service answered, with its reason.
+    """
+
+    async def stored(self, collection: str, sources: Sequence[Source]) -> list[StoredSpan | None]:
         """Return what is stored where each source says it stands, None where there is no such live chunk; one batch."""
         ...
 
-    async def document(self, tenant: str, wanted: "DocumentGeneration") -> "StoredDocument | None":
+    async def document(self, wanted: "DocumentGeneration") -> "StoredDocument | None":
         """Return a document with its texts, None when the tenant has no such live document in the collection."""
         ...
 
-    async def chunk_places(self, tenant: str, named: Sequence[tuple[str, int]]) -> "list[ChunkPlace | None]":
+    async def chunk_places(self, named: Sequence[tuple[str, int]]) -> "list[ChunkPlace | None]":
         """Return where each live chunk stands, named by id and number; one batch.
 
         None when there is none, or id and number name different ones. An empty id or a number of 0 is not compared.
         """
         ...
 
-    async def live_generations(self, tenant: str, document_ids: Iterable[str]) -> dict[str, int]:
+    async def live_generations(self, document_ids: Iterable[str]) -> dict[str, int]:
         """Return the live generation of each of the documents that has one."""
         ...
 
-    async def max_query_chars_of(self, tenant: str, collection: str) -> int:
+    async def purged(self, document_ids: Iterable[str]) -> frozenset[str]:
+        """Return those of the documents that were deleted for good and are not there again."""
+        ...
+
+    async def max_query_chars_of(self, collection: str) -> int:
         """Return the longest query that a collection takes, in code points.
 
         Raises:
@@ -141,7 +166,7 @@ class Library(Protocol):
         """
         ...
 
-    async def profile_of(self, tenant: str, collection: str) -> ProfileName:
+    async def profile_of(self, collection: str) -> ProfileName:
         """Return the profile of a collection.
 
         Raises:

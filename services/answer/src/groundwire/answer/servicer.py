@@ -230,14 +230,12 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
     async def GroundText(self, request: pb.GroundTextRequest, _context: Any) -> pb.GroundTextResponse:  # noqa: N802 - the same
         """Compare a text with the sources."""
-        return messages.to_ground_response(
-            await self._text_grounder.ground(_tenant(), messages.parse_ground_request(request))
-        )
+        return messages.to_ground_response(await self._text_grounder.ground(messages.parse_ground_request(request)))
 
     async def VerifyCitations(self, request: pb.VerifyCitationsRequest, _context: Any) -> pb.VerifyCitationsResponse:  # noqa: N802 - the same
         """Compare citations with what is stored."""
         claimed = messages.parse_verify_request(request)
-        return messages.to_verify_response(await verify_citations(self._library, self._workers, _tenant(), claimed))
+        return messages.to_verify_response(await verify_citations(self._library, self._workers, claimed))
 
     async def FormatCitations(self, request: pb.FormatCitationsRequest, _context: Any) -> pb.FormatCitationsResponse:  # noqa: N802 - the same
         """Write citations as text."""
@@ -253,7 +251,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             return self._answerer.answer_on_topic(_tenant(), ask, expected_head, is_resumed=is_resumed)
         if ask.session_id:
             return self._answerer.answer_in_session(_tenant(), ask, expected_head, is_resumed=is_resumed)
-        return self._answerer.answer(_tenant(), ask)
+        return self._answerer.answer(ask)
 
 
 def _tenant() -> str:

@@ -250,6 +250,10 @@ def aged(session: Session, idle: timedelta) -> Session:
     return moved(session, SessionState.EXPIRED, session.expire_time)
 
 
+CATALOG = "catalog"
+"""The store that positions of answers name, where it is a database."""
+
+
 class SessionStore(Protocol):
     """Keeps sessions; promises are proven by tests/integration/answer/session_store_contract.py.
 
@@ -348,7 +352,7 @@ async def create_session(
         CollectionNotFoundError: there is no such collection.
         ConflictError: the same call was completed meanwhile.
     """
-    await library.profile_of(tenant, session.collection)
+    await library.profile_of(session.collection)
     return await sessions.create(tenant, session, receipt)
 
 
@@ -389,10 +393,10 @@ async def once(
 
 
 class SessionSweeper:
-    """A thread that calls `expire` at its start and on a timer; a failure is logged once and tried again."""
+    """A thread that calls `sweep` at its start and on a timer; a failure is logged once and tried again."""
 
-    def __init__(self, expire: Callable[[], int], every_s: float = 600.0) -> None:
-        self._expire = expire
+    def __init__(self, sweep: Callable[[], object], every_s: float = 600.0) -> None:
+        self._sweep = sweep
         self._every_s = every_s
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="session-sweeper", daemon=True)
@@ -411,10 +415,10 @@ class SessionSweeper:
         has_failed = False
         while not self._closing.is_set():
             try:
-                self._expire()
+                self._sweep()
                 has_failed = False
             except Exception as error:  # noqa: BLE001 - the thread must outlive any failure
                 if not has_failed:
-                    _log.warning("old sessions could not be removed and are tried again", exc_info=error)
+                    _log.warning("what sessions should lose could not be removed and is tried again", exc_info=error)
                 has_failed = True
             self._closing.wait(self._every_s)

@@ -28,7 +28,8 @@ class AnswerSettings(BaseSettings):
     support below which the extractive generator abstains (unset: its calibrated threshold), `max_sentences`
     the most sentences of its answers. Sessions expire after `session_idle_s` seconds without a question;
     the `memory` store forgets them with the process. `auto` keeps those about collections of the book profile in
-    memory, and the others in the catalog.
+    memory, and the others in the catalog. Where sessions are not in the catalog of the documents, they are looked
+    through every `purged_sources_every_s` seconds for texts of documents that were deleted for good.
 
     `generator_*` are about a chat model; times are in seconds. It has `generator_timeout_s` for an answer, and may be
     silent for `generator_idle_s`. `generator_context_tokens` is what prompt and reply may have together,
@@ -43,6 +44,7 @@ class AnswerSettings(BaseSettings):
     max_question_chars: int = Field(default=8192, ge=1, le=100_000)
     min_support: float | None = Field(default=None, ge=0, le=1)
     max_sentences: int = Field(default=3, ge=1, le=10)
+    purged_sources_every_s: float = Field(default=60.0, gt=0, le=86_400)
     heartbeat_s: float = Field(default=5.0, gt=0, le=3600)
     generator_api_key: SecretStr | None = None
     generator_connect_s: float = Field(default=3.0, gt=0, le=3600)

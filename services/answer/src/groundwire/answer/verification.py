@@ -173,7 +173,7 @@ MAX_TEXT_BYTES = 3 << 20
 
 
 async def verify_citations(
-    library: Library, workers: Workers, tenant: str, citations: Sequence[ClaimedCitation]
+    library: Library, workers: Workers, citations: Sequence[ClaimedCitation]
 ) -> list[Verification]:
     """Return one verification for each citation, in the order given; none of them is an error.
 
@@ -183,11 +183,11 @@ async def verify_citations(
     places: dict[DocumentGeneration, list[int]] = defaultdict(list)
     for index, claimed in enumerate(citations):
         places[DocumentGeneration(claimed.collection, claimed.document_id, claimed.generation)].append(index)
-    chunks = await library.chunk_places(tenant, [(each.chunk_id, each.chunk_number) for each in citations])
+    chunks = await library.chunk_places([(each.chunk_id, each.chunk_number) for each in citations])
     verifications: dict[int, Verification] = {}
     room, budget = MAX_TEXT_BYTES, current_budget()
     for named, indexes in places.items():
-        document = await library.document(tenant, named)
+        document = await library.document(named)
         claims = [(citations[index], chunks[index]) for index in indexes]
         # In a worker: a thousand quotes looked for in a long text take seconds.
         found, room = await workers.run(budget, _verify_all, claims, document, room, budget)

@@ -72,12 +72,23 @@ class SpanQuery:
 
 @dataclass(frozen=True, slots=True)
 class SpanText:
-    """What stands at a span of a text."""
+    """What stands at a span of a text, and on which pages."""
 
     text: str
     span: Span
     document_id: str
     generation: int
+    page_numbers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentLocation:
+    """Where a document stands now: live in a collection, else with an empty name and generation 0."""
+
+    document_id: str
+    collection: str
+    live_generation: int
+    purged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +227,19 @@ class Library:
             except (DocumentNotFoundError, InvalidRequestError, DataLossError) as error:
                 yield error
 
+    def locate_documents(self, tenant: str, document_ids: Sequence[str]) -> list[DocumentLocation]:
+        """Return where each of the documents stands, in the order given."""
+        live, purged = self.documents.locate(tenant, document_ids)
+        nowhere = "", 0
+        return [DocumentLocation(each, *live.get(each, nowhere), each in purged) for each in document_ids]
+
+    def locate_chunks(self, tenant: str, references: Sequence[str | int]) -> Iterator[StoredChunk | None]:
+        """Iterate over the live chunks with these ids or numbers, in the order given, None where there is none."""
+        for at in range(0, len(references), _CHUNKS_PER_SLICE):
+            part = references[at : at + _CHUNKS_PER_SLICE]
+            found = _by_reference(self.chunks.find(tenant, part))
+            yield from (found.get(reference) for reference in part)
+
     def list_documents(self, query: DocumentQuery, after: tuple[str, str] | None, limit: int) -> Page[Document]:
         """Return up to `limit` documents above `after` (source, id), by source, then id.
 
@@ -252,8 +276,7 @@ class Library:
                 chunks, vectors = self.chunks.find_with_vectors(tenant, collection, part)
             else:
                 chunks = [each for each in self.chunks.find(tenant, part) if each.document.collection == collection]
-            found: dict[str | int, StoredChunk] = {stored.chunk_id: stored for stored in chunks}
-            found.update((stored.chunk_number, stored) for stored in chunks)
+            found = _by_reference(chunks)
             for reference in part:
                 stored = found.get(reference)
                 if stored is None:
@@ -333,7 +356,12 @@ def _span_text(texts: SpanReader, document: Document, query: SpanQuery) -> SpanT
     span = Span(query.start, query.end, part.start_byte, part.start_byte + len(part.text.encode("utf-8")))
     if query.bytes_ not in {(0, 0), (span.start_byte, span.end_byte)}:
         raise InvalidRequestError.of("span", f"its bytes are {span.start_byte}..{span.end_byte}")
-    return SpanText(part.text, span, document.document_id, generation)
+    pages = texts.pages_at(document.document_id, generation, query.start, query.end)
+    return SpanText(part.text, span, document.document_id, generation, pages)
+
+
+def _by_reference(chunks: Iterable[StoredChunk]) -> dict[str | int, StoredChunk]:
+    return {reference: stored for stored in chunks for reference in (stored.chunk_id, stored.chunk_number)}
 
 
 def _with_vectors(found: Sequence[StoredChunk], vectors: Mapping[str, Vectors]) -> list[ChunkWithVector]:

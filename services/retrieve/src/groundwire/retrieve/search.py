@@ -139,7 +139,7 @@ class QueryVectors:
         """
         if context:
             own, both = self.of(query, budget), self.of(f"{context} {query}", budget)
-            mean = (1.0 - CONTEXT_SHARE) * _unit(own.vector) + CONTEXT_SHARE * _unit(both.vector)
+            mean = (1.0 - CONTEXT_SHARE) * unit_vector(own.vector) + CONTEXT_SHARE * unit_vector(both.vector)
             return PreparedVector(mean, own.elapsed_s + both.elapsed_s)
         started = time.perf_counter()
         key = (self.embedder.identity.digest, query)
@@ -152,7 +152,8 @@ class QueryVectors:
         return PreparedVector(vector, time.perf_counter() - started)
 
 
-def _unit(vector: Vectors) -> Vectors:
+def unit_vector(vector: Vectors) -> Vectors:
+    """Return a vector, float32 of shape (d,), at length 1; zeros stay."""
     return np.asarray(vector / (float(np.linalg.norm(vector)) or 1.0), dtype=np.float32)
 
 

@@ -26,17 +26,21 @@ from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.expansion import ExpandChunks
 from groundwire.retrieve.library import Library
 from groundwire.retrieve.query_log import Pipeline, QueryRecorder, ReceivedCall, RecordSearch, ServedSearch
-from groundwire.retrieve.search import Search
+from groundwire.retrieve.search import Search, unit_vector
 from groundwire.retrieve.search_types import PreparedVector, SearchRequest
 from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.wire.library import (
     parse_chunk_query,
     parse_chunk_references,
     parse_document_query,
+    parse_located,
     parse_log_query,
     parse_span_queries,
     parse_stats_request,
+    to_chunk_location,
     to_chunk_outcome,
+    to_description,
+    to_document_location,
     to_log_message,
     to_span_outcome,
     to_stats_message,
@@ -45,6 +49,7 @@ from groundwire.retrieve.wire.library import (
 )
 from groundwire.retrieve.wire.requests import (
     RequestLimits,
+    check_embedded_texts,
     check_parse_request,
     parse_expand_request,
     parse_retrieve_request,
@@ -62,7 +67,7 @@ from groundwire.retrieve.wire.result_cache import RememberedResponse, ResultCach
 from groundwire.rpc import request_context
 from groundwire.rpc.calls import ReadyResponse, as_groundwire_error
 from groundwire.rpc.error_status import to_status
-from groundwire.rpc.messages import parse_reference, to_chunk_message, to_document_message
+from groundwire.rpc.messages import parse_reference, to_chunk_message, to_document_message, to_identity_message
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, PageTokens, as_many_as_fit, page_size
 from groundwire.rpc.workers import Workers
 
@@ -71,6 +76,9 @@ ResponseT = TypeVar("ResponseT")
 
 MAX_REQUESTS = 100
 """Searches of one batch."""
+_FLOAT_BYTES = 4
+_VECTOR_BYTES = 16
+"""What frames a vector in a response."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +120,10 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     async def ParseQuery(self, request: pb.ParseQueryRequest, context: Any) -> pb.ParseQueryResponse:
         """Split a question into a query and a filter."""
         return await self._run(self._parse, request)
+
+    async def EmbedTexts(self, request: pb.EmbedTextsRequest, context: Any) -> pb.EmbedTextsResponse:
+        """Return vectors of texts."""
+        return await self._run(self.embed_texts, request)
 
     def repeat(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse | None:
         """Return what a search that was made before would return again, if that is certain; never waits."""
@@ -230,6 +242,27 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             started=started,
         )
 
+    def embed_texts(self, request: pb.EmbedTextsRequest) -> pb.EmbedTextsResponse:
+        """Return the vectors of queries and texts, of as many as fit into a response.
+
+        Raises:
+            InvalidRequestError: there are not 1 to 1,000 of them, or one is blank.
+        """
+        queries, texts = list(request.queries), list(request.texts)
+        check_embedded_texts(queries, texts)
+        # What would not fit into the response is not embedded either.
+        room = max(1, MAX_PAGE_BYTES // (self.embedder.identity.dimensions * _FLOAT_BYTES + _VECTOR_BYTES))
+        queries, texts = queries[:room], texts[: max(0, room - len(queries))]
+        budget = request_context.current().budget
+        # What asks was searched for a moment ago, as a rule, so that its vector is remembered.
+        rows = [self.search.query_vectors.of(query, budget).vector for query in queries]
+        # Urgent: somebody waits for the answer, and the queue of an ingest may be minutes long.
+        rows += list(self.embedder.embed_documents(texts, budget, urgent=True)) if texts else ()
+        return pb.EmbedTextsResponse(
+            vectors=[pb.TextVector(values=unit_vector(row)) for row in rows],
+            embedding=to_identity_message(self.embedder.identity),
+        )
+
     def _expand(self, request: pb.ExpandRequest) -> pb.ExpandResponse:
         current = request_context.current()
         references, rule = parse_expand_request(request)
@@ -300,6 +333,18 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
     async def ReadSpans(self, request: library_pb.ReadSpansRequest, context: Any) -> library_pb.ReadSpansResponse:
         """Return what stands at spans of texts."""
         return await self._run(self.read_spans, request)
+
+    async def LocateSources(
+        self, request: library_pb.LocateSourcesRequest, context: Any
+    ) -> library_pb.LocateSourcesResponse:
+        """Return where documents and chunks stand."""
+        return await self._run(self.locate_sources, request)
+
+    async def DescribeCollection(
+        self, request: library_pb.DescribeCollectionRequest, context: Any
+    ) -> library_pb.DescribeCollectionResponse:
+        """Return what a caller has to know of a collection."""
+        return await self._run(self.describe_collection, request)
 
     async def GetChunk(self, request: library_pb.GetChunkRequest, context: Any) -> library_pb.GetChunkResponse:
         """Return a chunk."""
@@ -399,6 +444,22 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
         tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
         read = self.library.read_spans(tenant, collection, parse_span_queries(request))
         return library_pb.ReadSpansResponse(outcomes=as_many_as_fit(map(to_span_outcome, read)))
+
+    def locate_sources(self, request: library_pb.LocateSourcesRequest) -> library_pb.LocateSourcesResponse:
+        """Return where documents and chunks stand; each is found or missing for itself."""
+        tenant = request_context.current().tenant
+        document_ids, references = parse_located(request)
+        return library_pb.LocateSourcesResponse(
+            documents=map(to_document_location, self.library.locate_documents(tenant, document_ids)),
+            chunks=map(to_chunk_location, self.library.locate_chunks(tenant, references)),
+        )
+
+    def describe_collection(
+        self, request: library_pb.DescribeCollectionRequest
+    ) -> library_pb.DescribeCollectionResponse:
+        """Return what a caller has to know of a collection."""
+        name = parse_collection_name(request.collection)
+        return to_description(self.library.collections.get(request_context.current().tenant, name))
 
     def list_chunks(self, request: library_pb.ListChunksRequest) -> library_pb.ListChunksResponse:
         """Return a page of chunks."""

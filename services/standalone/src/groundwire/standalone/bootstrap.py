@@ -84,9 +84,9 @@ def build_services(
         catalog=catalog, vectors=vectors, embedder=embedder, settings=settings.retrieve, workers=workers("query")
     )
     answer = answer_bootstrap.build(
-        catalog=catalog,
-        embedder=embedder,
-        retriever_stub=InProcessStub(retrieve.servicer),
+        retrieve=InProcessStub(retrieve.servicer),
+        library=InProcessStub(retrieve.library_servicer),
+        sessions=catalog,
         settings=settings.answer,
         workers=workers("answer"),
         chat_model=parse_generator(settings.server.generator),

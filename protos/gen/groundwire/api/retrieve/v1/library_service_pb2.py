@@ -28,15 +28,17 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 from groundwire.api.common.v1 import chunk_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_chunk__pb2
 from groundwire.api.common.v1 import document_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_document__pb2
+from groundwire.api.common.v1 import embedding_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_embedding__pb2
 from groundwire.api.common.v1 import filter_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_filter__pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_metadata__value__pb2
 from groundwire.api.common.v1 import span_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_span__pb2
+from groundwire.api.ingest.v1 import collection_pb2 as groundwire_dot_api_dot_ingest_dot_v1_dot_collection__pb2
 from groundwire.api.retrieve.v1 import query_log_pb2 as groundwire_dot_api_dot_retrieve_dot_v1_dot_query__log__pb2
 from groundwire.api.retrieve.v1 import schema_pb2 as groundwire_dot_api_dot_retrieve_dot_v1_dot_schema__pb2
 from groundwire.api.retrieve.v1 import stats_pb2 as groundwire_dot_api_dot_retrieve_dot_v1_dot_stats__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0groundwire/api/retrieve/v1/library_service.proto\x12\x1agroundwire.api.retrieve.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a$groundwire/api/common/v1/chunk.proto\x1a\'groundwire/api/common/v1/document.proto\x1a%groundwire/api/common/v1/filter.proto\x1a-groundwire/api/common/v1/metadata_value.proto\x1a#groundwire/api/common/v1/span.proto\x1a*groundwire/api/retrieve/v1/query_log.proto\x1a\'groundwire/api/retrieve/v1/schema.proto\x1a&groundwire/api/retrieve/v1/stats.proto\"\xb1\x01\n\x12GetDocumentRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x44\n\treference\x18\x02 \x01(\x0b\x32+.groundwire.api.common.v1.DocumentReferenceB\x04\xe2\x41\x01\x02\x12\x1f\n\x11include_chunk_ids\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1a\n\x0cinclude_text\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\"l\n\x13GetDocumentResponse\x12\x34\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\".groundwire.api.common.v1.Document\x12\x11\n\tchunk_ids\x18\x02 \x03(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\"\xd7\x01\n\x14ListDocumentsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x36\n\x06\x66ilter\x18\x02 \x01(\x0b\x32 .groundwire.api.common.v1.FilterB\x04\xe2\x41\x01\x01\x12\x1b\n\rsource_prefix\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1d\n\x0finclude_deleted\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\"g\n\x15ListDocumentsResponse\x12\x35\n\tdocuments\x18\x01 \x03(\x0b\x32\".groundwire.api.common.v1.Document\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xd6\x01\n\x16GetDocumentTextRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x44\n\treference\x18\x02 \x01(\x0b\x32+.groundwire.api.common.v1.DocumentReferenceB\x04\xe2\x41\x01\x02\x12\x18\n\ngeneration\x18\x03 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\x05start\x18\x04 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x16\n\x03\x65nd\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x42\x08\n\x06_startB\x06\n\x04_end\"~\n\x17GetDocumentTextResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12,\n\x04span\x18\x02 \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x12\n\ngeneration\x18\x03 \x01(\x05\x12\x13\n\x0btotal_chars\x18\x04 \x01(\x05\"l\n\x10ReadSpansRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12>\n\x05spans\x18\x02 \x03(\x0b\x32).groundwire.api.retrieve.v1.SpanReferenceB\x04\xe2\x41\x01\x02\"\xa3\x01\n\rSpanReference\x12\x44\n\treference\x18\x01 \x01(\x0b\x32+.groundwire.api.common.v1.DocumentReferenceB\x04\xe2\x41\x01\x02\x12\x18\n\ngeneration\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x32\n\x04span\x18\x03 \x01(\x0b\x32\x1e.groundwire.api.common.v1.SpanB\x04\xe2\x41\x01\x02\"S\n\x11ReadSpansResponse\x12>\n\x08outcomes\x18\x01 \x03(\x0b\x32,.groundwire.api.retrieve.v1.ReadSpansOutcome\"y\n\x10ReadSpansOutcome\x12\x35\n\x05\x66ound\x18\x01 \x01(\x0b\x32$.groundwire.api.retrieve.v1.SpanTextH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"o\n\x08SpanText\x12\x0c\n\x04text\x18\x01 \x01(\t\x12,\n\x04span\x18\x02 \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x13\n\x0b\x64ocument_id\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\"\x8f\x01\n\x0fGetChunkRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x41\n\treference\x18\x02 \x01(\x0b\x32(.groundwire.api.common.v1.ChunkReferenceB\x04\xe2\x41\x01\x02\x12\x1f\n\x11include_embedding\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\"x\n\x10GetChunkResponse\x12.\n\x05\x63hunk\x18\x01 \x01(\x0b\x32\x1f.groundwire.api.common.v1.Chunk\x12\x34\n\x08\x64ocument\x18\x02 \x01(\x0b\x32\".groundwire.api.common.v1.Document\"\x96\x01\n\x15\x42\x61tchGetChunksRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x42\n\nreferences\x18\x02 \x03(\x0b\x32(.groundwire.api.common.v1.ChunkReferenceB\x04\xe2\x41\x01\x02\x12\x1f\n\x11include_embedding\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\"]\n\x16\x42\x61tchGetChunksResponse\x12\x43\n\x08outcomes\x18\x01 \x03(\x0b\x32\x31.groundwire.api.retrieve.v1.BatchGetChunksOutcome\"y\n\x15\x42\x61tchGetChunksOutcome\x12\x30\n\x05\x63hunk\x18\x01 \x01(\x0b\x32\x1f.groundwire.api.common.v1.ChunkH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"\x9e\x02\n\x11ListChunksRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x44\n\treference\x18\x02 \x01(\x0b\x32+.groundwire.api.common.v1.DocumentReferenceB\x04\xe2\x41\x01\x01\x12\x1d\n\x0f\x63hunk_id_prefix\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x36\n\x06\x66ilter\x18\x04 \x01(\x0b\x32 .groundwire.api.common.v1.FilterB\x04\xe2\x41\x01\x01\x12\x1f\n\x11include_embedding\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x06 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x07 \x01(\tB\x04\xe2\x41\x01\x01\"^\n\x12ListChunksResponse\x12/\n\x06\x63hunks\x18\x01 \x03(\x0b\x32\x1f.groundwire.api.common.v1.Chunk\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"/\n\x10GetSchemaRequest\x12\x1b\n\rdocument_type\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\"M\n\x11GetSchemaResponse\x12\x38\n\x07schemas\x18\x01 \x03(\x0b\x32\'.groundwire.api.retrieve.v1.SchemaEntry\"\xeb\x01\n\x17ValidateMetadataRequest\x12\x1b\n\rdocument_type\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12Y\n\x08metadata\x18\x02 \x03(\x0b\x32\x41.groundwire.api.retrieve.v1.ValidateMetadataRequest.MetadataEntryB\x04\xe2\x41\x01\x02\x1aX\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\"\xca\x01\n\x18ValidateMetadataResponse\x12T\n\x08metadata\x18\x01 \x03(\x0b\x32\x42.groundwire.api.retrieve.v1.ValidateMetadataResponse.MetadataEntry\x1aX\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\"_\n\x10ListStatsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\"h\n\x11ListStatsResponse\x12:\n\x05stats\x18\x01 \x03(\x0b\x32+.groundwire.api.retrieve.v1.CollectionStats\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xcd\x01\n\x14ListQueryLogsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x34\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\x12\x32\n\x08\x65nd_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x04 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\"d\n\x15ListQueryLogsResponse\x12\x32\n\x04logs\x18\x01 \x03(\x0b\x32$.groundwire.api.retrieve.v1.QueryLog\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"d\n\x17GetPipelineStatsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12/\n\x06window\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\"\xe7\x03\n\x18GetPipelineStatsResponse\x12\x15\n\rrequest_count\x18\x01 \x01(\x03\x12\x13\n\x0b\x65rror_count\x18\x02 \x01(\x03\x12\x13\n\x0b\x65mpty_count\x18\x03 \x01(\x03\x12\x16\n\x0erejected_count\x18\x04 \x01(\x03\x12\x19\n\x11\x61verage_relevance\x18\x05 \x01(\x01\x12\x41\n\rtotal_latency\x18\x06 \x01(\x0b\x32*.groundwire.api.retrieve.v1.LatencySummary\x12\x45\n\x11\x65mbedding_latency\x18\x07 \x01(\x0b\x32*.groundwire.api.retrieve.v1.LatencySummary\x12\x42\n\x0esearch_latency\x18\x08 \x01(\x0b\x32*.groundwire.api.retrieve.v1.LatencySummary\x12\x42\n\x0e\x65ngine_latency\x18\t \x01(\x0b\x32*.groundwire.api.retrieve.v1.LatencySummary\x12.\n\nstart_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rvector_engine\x18\x0b \x01(\t2\xf3\n\n\x0eLibraryService\x12n\n\x0bGetDocument\x12..groundwire.api.retrieve.v1.GetDocumentRequest\x1a/.groundwire.api.retrieve.v1.GetDocumentResponse\x12t\n\rListDocuments\x12\x30.groundwire.api.retrieve.v1.ListDocumentsRequest\x1a\x31.groundwire.api.retrieve.v1.ListDocumentsResponse\x12|\n\x0fGetDocumentText\x12\x32.groundwire.api.retrieve.v1.GetDocumentTextRequest\x1a\x33.groundwire.api.retrieve.v1.GetDocumentTextResponse0\x01\x12h\n\tReadSpans\x12,.groundwire.api.retrieve.v1.ReadSpansRequest\x1a-.groundwire.api.retrieve.v1.ReadSpansResponse\x12\x65\n\x08GetChunk\x12+.groundwire.api.retrieve.v1.GetChunkRequest\x1a,.groundwire.api.retrieve.v1.GetChunkResponse\x12w\n\x0e\x42\x61tchGetChunks\x12\x31.groundwire.api.retrieve.v1.BatchGetChunksRequest\x1a\x32.groundwire.api.retrieve.v1.BatchGetChunksResponse\x12k\n\nListChunks\x12-.groundwire.api.retrieve.v1.ListChunksRequest\x1a..groundwire.api.retrieve.v1.ListChunksResponse\x12h\n\tGetSchema\x12,.groundwire.api.retrieve.v1.GetSchemaRequest\x1a-.groundwire.api.retrieve.v1.GetSchemaResponse\x12}\n\x10ValidateMetadata\x12\x33.groundwire.api.retrieve.v1.ValidateMetadataRequest\x1a\x34.groundwire.api.retrieve.v1.ValidateMetadataResponse\x12h\n\tListStats\x12,.groundwire.api.retrieve.v1.ListStatsRequest\x1a-.groundwire.api.retrieve.v1.ListStatsResponse\x12t\n\rListQueryLogs\x12\x30.groundwire.api.retrieve.v1.ListQueryLogsRequest\x1a\x31.groundwire.api.retrieve.v1.ListQueryLogsResponse\x12}\n\x10GetPipelineStats\x12\x33.groundwire.api.retrieve.v1.GetPipelineStatsRequest\x1a\x34.groundwire.api.retrieve.v1.GetPipelineStatsResponseBe\n\x1dio.groundwire.api.retrieve.v1P\x01Z%groundwire/api/retrieve/v1;retrievev1\xaa\x02\x1aGroundwire.Api.Retrieve.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0groundwire/api/retrieve/v1/library_service.proto\x12\x1agroundwire.api.retrieve.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a$groundwire/api/common/v1/chunk.proto\x1a\'groundwire/api/common/v1/document.proto\x1a(groundwire/api/common/v1/embedding.proto\x1a%groundwire/api/common/v1/filter.proto\x1a-groundwire/api/common/v1/metadata_value.proto\x1a#groundwire/api/common/v1/span.proto\x1a)groundwire/api/ingest/v1/collection.proto\x1a*groundwire/api/retrieve/v1/query_log.proto\x1a\'groundwire/api/retrieve/v1/schema.proto\x1a&groundwire/api/retrieve/v1/stats.proto\"\xb1\x01\n\x12GetDocumentRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x44\n\treference\x18\x02 \x01(\x0b\x32+.groundwire.api.common.v1.DocumentReferenceB\x04\xe2\x41\x01\x02\x12\x1f\n\x11include_chunk_ids\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1a\n\x0cinclude_text\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\"l\n\x13GetDocumentResponse\x12\x34\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\".groundwire.api.common.v1.Document\x12\x11\n\tchunk_ids\x18\x02 \x03(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\"\xd7\x01\n\x14ListDocumentsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x36\n\x06\x66ilter\x18\x02 \x01(\x0b\x32 .groundwire.api.common.v1.FilterB\x04\xe2\x41\x01\x01\x12\x1b\n\rsource_prefix\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1d\n\x0finclude_deleted\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\"g\n\x15ListDocumentsResponse\x12\x35\n\tdocuments\x18\x01 \x03(\x0b\x32\".groundwire.api.common.v1.Document\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xd6\x01\n\x16GetDocumentTextRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x44\n\treference\x18\x02 \x01(\x0b\x32+.groundwire.api.common.v1.DocumentReferenceB\x04\xe2\x41\x01\x02\x12\x18\n\ngeneration\x18\x03 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\x05start\x18\x04 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x16\n\x03\x65nd\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x42\x08\n\x06_startB\x06\n\x04_end\"~\n\x17GetDocumentTextResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12,\n\x04span\x18\x02 \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x12\n\ngeneration\x18\x03 \x01(\x05\x12\x13\n\x0btotal_chars\x18\x04 \x01(\x05\"l\n\x10ReadSpansRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12>\n\x05spans\x18\x02 \x03(\x0b\x32).groundwire.api.retrieve.v1.SpanReferenceB\x04\xe2\x41\x01\x02\"\xa3\x01\n\rSpanReference\x12\x44\n\treference\x18\x01 \x01(\x0b\x32+.groundwire.api.common.v1.DocumentReferenceB\x04\xe2\x41\x01\x02\x12\x18\n\ngeneration\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x32\n\x04span\x18\x03 \x01(\x0b\x32\x1e.groundwire.api.common.v1.SpanB\x04\xe2\x41\x01\x02\"S\n\x11ReadSpansResponse\x12>\n\x08outcomes\x18\x01 \x03(\x0b\x32,.groundwire.api.retrieve.v1.ReadSpansOutcome\"y\n\x10ReadSpansOutcome\x12\x35\n\x05\x66ound\x18\x01 \x01(\x0b\x32$.groundwire.api.retrieve.v1.SpanTextH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"\x85\x01\n\x08SpanText\x12\x0c\n\x04text\x18\x01 \x01(\t\x12,\n\x04span\x18\x02 \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x13\n\x0b\x64ocument_id\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12\x14\n\x0cpage_numbers\x18\x05 \x03(\x05\"r\n\x14LocateSourcesRequest\x12\x1a\n\x0c\x64ocument_ids\x18\x01 \x03(\tB\x04\xe2\x41\x01\x01\x12>\n\x06\x63hunks\x18\x02 \x03(\x0b\x32(.groundwire.api.common.v1.ChunkReferenceB\x04\xe2\x41\x01\x01\"\x93\x01\n\x15LocateSourcesResponse\x12?\n\tdocuments\x18\x01 \x03(\x0b\x32,.groundwire.api.retrieve.v1.DocumentLocation\x12\x39\n\x06\x63hunks\x18\x02 \x03(\x0b\x32).groundwire.api.retrieve.v1.ChunkLocation\"d\n\x10\x44ocumentLocation\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x17\n\x0flive_generation\x18\x03 \x01(\x05\x12\x0e\n\x06purged\x18\x04 \x01(\x08\"\xa2\x01\n\rChunkLocation\x12\x10\n\x08\x63hunk_id\x18\x01 \x01(\t\x12\x14\n\x0c\x63hunk_number\x18\x02 \x01(\x03\x12\x12\n\ncollection\x18\x03 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x04 \x01(\t\x12\x12\n\ngeneration\x18\x05 \x01(\x05\x12,\n\x04span\x18\x06 \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\"5\n\x19\x44\x65scribeCollectionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\"\xbd\x01\n\x1a\x44\x65scribeCollectionResponse\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x32\n\x07profile\x18\x02 \x01(\x0e\x32!.groundwire.api.ingest.v1.Profile\x12\x17\n\x0fmax_query_chars\x18\x03 \x01(\x05\x12>\n\tembedding\x18\x04 \x01(\x0b\x32+.groundwire.api.common.v1.EmbeddingIdentity\"\x8f\x01\n\x0fGetChunkRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x41\n\treference\x18\x02 \x01(\x0b\x32(.groundwire.api.common.v1.ChunkReferenceB\x04\xe2\x41\x01\x02\x12\x1f\n\x11include_embedding\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\"x\n\x10GetChunkResponse\x12.\n\x05\x63hunk\x18\x01 \x01(\x0b\x32\x1f.groundwire.api.common.v1.Chunk\x12\x34\n\x08\x64ocument\x18\x02 \x01(\x0b\x32\".groundwire.api.common.v1.Document\"\x96\x01\n\x15\x42\x61tchGetChunksRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x42\n\nreferences\x18\x02 \x03(\x0b\x32(.groundwire.api.common.v1.ChunkReferenceB\x04\xe2\x41\x01\x02\x12\x1f\n\x11include_embedding\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\"]\n\x16\x42\x61tchGetChunksResponse\x12\x43\n\x08outcomes\x18\x01 \x03(\x0b\x32\x31.groundwire.api.retrieve.v1.BatchGetChunksOutcome\"y\n\x15\x42\x61tchGetChunksOutcome\x12\x30\n\x05\x63hunk\x18\x01 \x01(\x0b\x32\x1f.groundwire.api.common.v1.ChunkH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"\x9e\x02\n\x11ListChunksRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x44\n\treference\x18\x02 \x01(\x0b\x32+.groundwire.api.common.v1.DocumentReferenceB\x04\xe2\x41\x01\x01\x12\x1d\n\x0f\x63hunk_id_prefix\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x36\n\x06\x66ilter\x18\x04 \x01(\x0b\x32 .groundwire.api.common.v1.FilterB\x04\xe2\x41\x01\x01\x12\x1f\n\x11include_embedding\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x06 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x07 \x01(\tB\x04\xe2\x41\x01\x01\"^\n\x12ListChunksResponse\x12/\n\x06\x63hunks\x18\x01 \x03(\x0b\x32\x1f.groundwire.api.common.v1.Chunk\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"/\n\x10GetSchemaRequest\x12\x1b\n\rdocument_type\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\"M\n\x11GetSchemaResponse\x12\x38\n\x07schemas\x18\x01 \x03(\x0b\x32\'.groundwire.api.retrieve.v1.SchemaEntry\"\xeb\x01\n\x17ValidateMetadataRequest\x12\x1b\n\rdocument_type\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12Y\n\x08metadata\x18\x02 \x03(\x0b\x32\x41.groundwire.api.retrieve.v1.ValidateMetadataRequest.MetadataEntryB\x04\xe2\x41\x01\x02\x1aX\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\"\xca\x01\n\x18ValidateMetadataResponse\x12T\n\x08metadata\x18\x01 \x03(\x0b\x32\x42.groundwire.api.retrieve.v1.ValidateMetadataResponse.MetadataEntry\x1aX\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\"_\n\x10ListStatsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\"h\n\x11ListStatsResponse\x12:\n\x05stats\x18\x01 \x03(\x0b\x32+.groundwire.api.retrieve.v1.CollectionStats\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xcd\x01\n\x14ListQueryLogsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x34\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\x12\x32\n\x08\x65nd_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x04 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\"d\n\x15ListQueryLogsResponse\x12\x32\n\x04logs\x18\x01 \x03(\x0b\x32$.groundwire.api.retrieve.v1.QueryLog\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"d\n\x17GetPipelineStatsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12/\n\x06window\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\"\xe7\x03\n\x18GetPipelineStatsResponse\x12\x15\n\rrequest_count\x18\x01 \x01(\x03\x12\x13\n\x0b\x65rror_count\x18\x02 \x01(\x03\x12\x13\n\x0b\x65mpty_count\x18\x03 \x01(\x03\x12\x16\n\x0erejected_count\x18\x04 \x01(\x03\x12\x19\n\x11\x61verage_relevance\x18\x05 \x01(\x01\x12\x41\n\rtotal_latency\x18\x06 \x01(\x0b\x32*.groundwire.api.retrieve.v1.LatencySummary\x12\x45\n\x11\x65mbedding_latency\x18\x07 \x01(\x0b\x32*.groundwire.api.retrieve.v1.LatencySummary\x12\x42\n\x0esearch_latency\x18\x08 \x01(\x0b\x32*.groundwire.api.retrieve.v1.LatencySummary\x12\x42\n\x0e\x65ngine_latency\x18\t \x01(\x0b\x32*.groundwire.api.retrieve.v1.LatencySummary\x12.\n\nstart_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rvector_engine\x18\x0b \x01(\t2\xef\x0c\n\x0eLibraryService\x12n\n\x0bGetDocument\x12..groundwire.api.retrieve.v1.GetDocumentRequest\x1a/.groundwire.api.retrieve.v1.GetDocumentResponse\x12t\n\rListDocuments\x12\x30.groundwire.api.retrieve.v1.ListDocumentsRequest\x1a\x31.groundwire.api.retrieve.v1.ListDocumentsResponse\x12|\n\x0fGetDocumentText\x12\x32.groundwire.api.retrieve.v1.GetDocumentTextRequest\x1a\x33.groundwire.api.retrieve.v1.GetDocumentTextResponse0\x01\x12h\n\tReadSpans\x12,.groundwire.api.retrieve.v1.ReadSpansRequest\x1a-.groundwire.api.retrieve.v1.ReadSpansResponse\x12t\n\rLocateSources\x12\x30.groundwire.api.retrieve.v1.LocateSourcesRequest\x1a\x31.groundwire.api.retrieve.v1.LocateSourcesResponse\x12\x83\x01\n\x12\x44\x65scribeCollection\x12\x35.groundwire.api.retrieve.v1.DescribeCollectionRequest\x1a\x36.groundwire.api.retrieve.v1.DescribeCollectionResponse\x12\x65\n\x08GetChunk\x12+.groundwire.api.retrieve.v1.GetChunkRequest\x1a,.groundwire.api.retrieve.v1.GetChunkResponse\x12w\n\x0e\x42\x61tchGetChunks\x12\x31.groundwire.api.retrieve.v1.BatchGetChunksRequest\x1a\x32.groundwire.api.retrieve.v1.BatchGetChunksResponse\x12k\n\nListChunks\x12-.groundwire.api.retrieve.v1.ListChunksRequest\x1a..groundwire.api.retrieve.v1.ListChunksResponse\x12h\n\tGetSchema\x12,.groundwire.api.retrieve.v1.GetSchemaRequest\x1a-.groundwire.api.retrieve.v1.GetSchemaResponse\x12}\n\x10ValidateMetadata\x12\x33.groundwire.api.retrieve.v1.ValidateMetadataRequest\x1a\x34.groundwire.api.retrieve.v1.ValidateMetadataResponse\x12h\n\tListStats\x12,.groundwire.api.retrieve.v1.ListStatsRequest\x1a-.groundwire.api.retrieve.v1.ListStatsResponse\x12t\n\rListQueryLogs\x12\x30.groundwire.api.retrieve.v1.ListQueryLogsRequest\x1a\x31.groundwire.api.retrieve.v1.ListQueryLogsResponse\x12}\n\x10GetPipelineStats\x12\x33.groundwire.api.retrieve.v1.GetPipelineStatsRequest\x1a\x34.groundwire.api.retrieve.v1.GetPipelineStatsResponseBe\n\x1dio.groundwire.api.retrieve.v1P\x01Z%groundwire/api/retrieve/v1;retrievev1\xaa\x02\x1aGroundwire.Api.Retrieve.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -84,6 +86,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SPANREFERENCE'].fields_by_name['generation']._serialized_options = b'\342A\001\001'
   _globals['_SPANREFERENCE'].fields_by_name['span']._loaded_options = None
   _globals['_SPANREFERENCE'].fields_by_name['span']._serialized_options = b'\342A\001\002'
+  _globals['_LOCATESOURCESREQUEST'].fields_by_name['document_ids']._loaded_options = None
+  _globals['_LOCATESOURCESREQUEST'].fields_by_name['document_ids']._serialized_options = b'\342A\001\001'
+  _globals['_LOCATESOURCESREQUEST'].fields_by_name['chunks']._loaded_options = None
+  _globals['_LOCATESOURCESREQUEST'].fields_by_name['chunks']._serialized_options = b'\342A\001\001'
+  _globals['_DESCRIBECOLLECTIONREQUEST'].fields_by_name['collection']._loaded_options = None
+  _globals['_DESCRIBECOLLECTIONREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\002'
   _globals['_GETCHUNKREQUEST'].fields_by_name['collection']._loaded_options = None
   _globals['_GETCHUNKREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\002'
   _globals['_GETCHUNKREQUEST'].fields_by_name['reference']._loaded_options = None
@@ -140,66 +148,78 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETPIPELINESTATSREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\001'
   _globals['_GETPIPELINESTATSREQUEST'].fields_by_name['window']._loaded_options = None
   _globals['_GETPIPELINESTATSREQUEST'].fields_by_name['window']._serialized_options = b'\342A\001\001'
-  _globals['_GETDOCUMENTREQUEST']._serialized_start=531
-  _globals['_GETDOCUMENTREQUEST']._serialized_end=708
-  _globals['_GETDOCUMENTRESPONSE']._serialized_start=710
-  _globals['_GETDOCUMENTRESPONSE']._serialized_end=818
-  _globals['_LISTDOCUMENTSREQUEST']._serialized_start=821
-  _globals['_LISTDOCUMENTSREQUEST']._serialized_end=1036
-  _globals['_LISTDOCUMENTSRESPONSE']._serialized_start=1038
-  _globals['_LISTDOCUMENTSRESPONSE']._serialized_end=1141
-  _globals['_GETDOCUMENTTEXTREQUEST']._serialized_start=1144
-  _globals['_GETDOCUMENTTEXTREQUEST']._serialized_end=1358
-  _globals['_GETDOCUMENTTEXTRESPONSE']._serialized_start=1360
-  _globals['_GETDOCUMENTTEXTRESPONSE']._serialized_end=1486
-  _globals['_READSPANSREQUEST']._serialized_start=1488
-  _globals['_READSPANSREQUEST']._serialized_end=1596
-  _globals['_SPANREFERENCE']._serialized_start=1599
-  _globals['_SPANREFERENCE']._serialized_end=1762
-  _globals['_READSPANSRESPONSE']._serialized_start=1764
-  _globals['_READSPANSRESPONSE']._serialized_end=1847
-  _globals['_READSPANSOUTCOME']._serialized_start=1849
-  _globals['_READSPANSOUTCOME']._serialized_end=1970
-  _globals['_SPANTEXT']._serialized_start=1972
-  _globals['_SPANTEXT']._serialized_end=2083
-  _globals['_GETCHUNKREQUEST']._serialized_start=2086
-  _globals['_GETCHUNKREQUEST']._serialized_end=2229
-  _globals['_GETCHUNKRESPONSE']._serialized_start=2231
-  _globals['_GETCHUNKRESPONSE']._serialized_end=2351
-  _globals['_BATCHGETCHUNKSREQUEST']._serialized_start=2354
-  _globals['_BATCHGETCHUNKSREQUEST']._serialized_end=2504
-  _globals['_BATCHGETCHUNKSRESPONSE']._serialized_start=2506
-  _globals['_BATCHGETCHUNKSRESPONSE']._serialized_end=2599
-  _globals['_BATCHGETCHUNKSOUTCOME']._serialized_start=2601
-  _globals['_BATCHGETCHUNKSOUTCOME']._serialized_end=2722
-  _globals['_LISTCHUNKSREQUEST']._serialized_start=2725
-  _globals['_LISTCHUNKSREQUEST']._serialized_end=3011
-  _globals['_LISTCHUNKSRESPONSE']._serialized_start=3013
-  _globals['_LISTCHUNKSRESPONSE']._serialized_end=3107
-  _globals['_GETSCHEMAREQUEST']._serialized_start=3109
-  _globals['_GETSCHEMAREQUEST']._serialized_end=3156
-  _globals['_GETSCHEMARESPONSE']._serialized_start=3158
-  _globals['_GETSCHEMARESPONSE']._serialized_end=3235
-  _globals['_VALIDATEMETADATAREQUEST']._serialized_start=3238
-  _globals['_VALIDATEMETADATAREQUEST']._serialized_end=3473
-  _globals['_VALIDATEMETADATAREQUEST_METADATAENTRY']._serialized_start=3385
-  _globals['_VALIDATEMETADATAREQUEST_METADATAENTRY']._serialized_end=3473
-  _globals['_VALIDATEMETADATARESPONSE']._serialized_start=3476
-  _globals['_VALIDATEMETADATARESPONSE']._serialized_end=3678
-  _globals['_VALIDATEMETADATARESPONSE_METADATAENTRY']._serialized_start=3385
-  _globals['_VALIDATEMETADATARESPONSE_METADATAENTRY']._serialized_end=3473
-  _globals['_LISTSTATSREQUEST']._serialized_start=3680
-  _globals['_LISTSTATSREQUEST']._serialized_end=3775
-  _globals['_LISTSTATSRESPONSE']._serialized_start=3777
-  _globals['_LISTSTATSRESPONSE']._serialized_end=3881
-  _globals['_LISTQUERYLOGSREQUEST']._serialized_start=3884
-  _globals['_LISTQUERYLOGSREQUEST']._serialized_end=4089
-  _globals['_LISTQUERYLOGSRESPONSE']._serialized_start=4091
-  _globals['_LISTQUERYLOGSRESPONSE']._serialized_end=4191
-  _globals['_GETPIPELINESTATSREQUEST']._serialized_start=4193
-  _globals['_GETPIPELINESTATSREQUEST']._serialized_end=4293
-  _globals['_GETPIPELINESTATSRESPONSE']._serialized_start=4296
-  _globals['_GETPIPELINESTATSRESPONSE']._serialized_end=4783
-  _globals['_LIBRARYSERVICE']._serialized_start=4786
-  _globals['_LIBRARYSERVICE']._serialized_end=6181
+  _globals['_GETDOCUMENTREQUEST']._serialized_start=616
+  _globals['_GETDOCUMENTREQUEST']._serialized_end=793
+  _globals['_GETDOCUMENTRESPONSE']._serialized_start=795
+  _globals['_GETDOCUMENTRESPONSE']._serialized_end=903
+  _globals['_LISTDOCUMENTSREQUEST']._serialized_start=906
+  _globals['_LISTDOCUMENTSREQUEST']._serialized_end=1121
+  _globals['_LISTDOCUMENTSRESPONSE']._serialized_start=1123
+  _globals['_LISTDOCUMENTSRESPONSE']._serialized_end=1226
+  _globals['_GETDOCUMENTTEXTREQUEST']._serialized_start=1229
+  _globals['_GETDOCUMENTTEXTREQUEST']._serialized_end=1443
+  _globals['_GETDOCUMENTTEXTRESPONSE']._serialized_start=1445
+  _globals['_GETDOCUMENTTEXTRESPONSE']._serialized_end=1571
+  _globals['_READSPANSREQUEST']._serialized_start=1573
+  _globals['_READSPANSREQUEST']._serialized_end=1681
+  _globals['_SPANREFERENCE']._serialized_start=1684
+  _globals['_SPANREFERENCE']._serialized_end=1847
+  _globals['_READSPANSRESPONSE']._serialized_start=1849
+  _globals['_READSPANSRESPONSE']._serialized_end=1932
+  _globals['_READSPANSOUTCOME']._serialized_start=1934
+  _globals['_READSPANSOUTCOME']._serialized_end=2055
+  _globals['_SPANTEXT']._serialized_start=2058
+  _globals['_SPANTEXT']._serialized_end=2191
+  _globals['_LOCATESOURCESREQUEST']._serialized_start=2193
+  _globals['_LOCATESOURCESREQUEST']._serialized_end=2307
+  _globals['_LOCATESOURCESRESPONSE']._serialized_start=2310
+  _globals['_LOCATESOURCESRESPONSE']._serialized_end=2457
+  _globals['_DOCUMENTLOCATION']._serialized_start=2459
+  _globals['_DOCUMENTLOCATION']._serialized_end=2559
+  _globals['_CHUNKLOCATION']._serialized_start=2562
+  _globals['_CHUNKLOCATION']._serialized_end=2724
+  _globals['_DESCRIBECOLLECTIONREQUEST']._serialized_start=2726
+  _globals['_DESCRIBECOLLECTIONREQUEST']._serialized_end=2779
+  _globals['_DESCRIBECOLLECTIONRESPONSE']._serialized_start=2782
+  _globals['_DESCRIBECOLLECTIONRESPONSE']._serialized_end=2971
+  _globals['_GETCHUNKREQUEST']._serialized_start=2974
+  _globals['_GETCHUNKREQUEST']._serialized_end=3117
+  _globals['_GETCHUNKRESPONSE']._serialized_start=3119
+  _globals['_GETCHUNKRESPONSE']._serialized_end=3239
+  _globals['_BATCHGETCHUNKSREQUEST']._serialized_start=3242
+  _globals['_BATCHGETCHUNKSREQUEST']._serialized_end=3392
+  _globals['_BATCHGETCHUNKSRESPONSE']._serialized_start=3394
+  _globals['_BATCHGETCHUNKSRESPONSE']._serialized_end=3487
+  _globals['_BATCHGETCHUNKSOUTCOME']._serialized_start=3489
+  _globals['_BATCHGETCHUNKSOUTCOME']._serialized_end=3610
+  _globals['_LISTCHUNKSREQUEST']._serialized_start=3613
+  _globals['_LISTCHUNKSREQUEST']._serialized_end=3899
+  _globals['_LISTCHUNKSRESPONSE']._serialized_start=3901
+  _globals['_LISTCHUNKSRESPONSE']._serialized_end=3995
+  _globals['_GETSCHEMAREQUEST']._serialized_start=3997
+  _globals['_GETSCHEMAREQUEST']._serialized_end=4044
+  _globals['_GETSCHEMARESPONSE']._serialized_start=4046
+  _globals['_GETSCHEMARESPONSE']._serialized_end=4123
+  _globals['_VALIDATEMETADATAREQUEST']._serialized_start=4126
+  _globals['_VALIDATEMETADATAREQUEST']._serialized_end=4361
+  _globals['_VALIDATEMETADATAREQUEST_METADATAENTRY']._serialized_start=4273
+  _globals['_VALIDATEMETADATAREQUEST_METADATAENTRY']._serialized_end=4361
+  _globals['_VALIDATEMETADATARESPONSE']._serialized_start=4364
+  _globals['_VALIDATEMETADATARESPONSE']._serialized_end=4566
+  _globals['_VALIDATEMETADATARESPONSE_METADATAENTRY']._serialized_start=4273
+  _globals['_VALIDATEMETADATARESPONSE_METADATAENTRY']._serialized_end=4361
+  _globals['_LISTSTATSREQUEST']._serialized_start=4568
+  _globals['_LISTSTATSREQUEST']._serialized_end=4663
+  _globals['_LISTSTATSRESPONSE']._serialized_start=4665
+  _globals['_LISTSTATSRESPONSE']._serialized_end=4769
+  _globals['_LISTQUERYLOGSREQUEST']._serialized_start=4772
+  _globals['_LISTQUERYLOGSREQUEST']._serialized_end=4977
+  _globals['_LISTQUERYLOGSRESPONSE']._serialized_start=4979
+  _globals['_LISTQUERYLOGSRESPONSE']._serialized_end=5079
+  _globals['_GETPIPELINESTATSREQUEST']._serialized_start=5081
+  _globals['_GETPIPELINESTATSREQUEST']._serialized_end=5181
+  _globals['_GETPIPELINESTATSRESPONSE']._serialized_start=5184
+  _globals['_GETPIPELINESTATSRESPONSE']._serialized_end=5671
+  _globals['_LIBRARYSERVICE']._serialized_start=5674
+  _globals['_LIBRARYSERVICE']._serialized_end=7321
 # @@protoc_insertion_point(module_scope)

@@ -12,9 +12,11 @@ from google.protobuf.internal import containers as _containers
 from google.rpc import status_pb2 as _status_pb2
 from groundwire.api.common.v1 import chunk_pb2 as _chunk_pb2
 from groundwire.api.common.v1 import document_pb2 as _document_pb2
+from groundwire.api.common.v1 import embedding_pb2 as _embedding_pb2
 from groundwire.api.common.v1 import filter_pb2 as _filter_pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as _metadata_value_pb2
 from groundwire.api.common.v1 import span_pb2 as _span_pb2
+from groundwire.api.ingest.v1 import collection_pb2 as _collection_pb2
 from groundwire.api.retrieve.v1 import query_log_pb2 as _query_log_pb2
 from groundwire.api.retrieve.v1 import schema_pb2 as _schema_pb2
 from groundwire.api.retrieve.v1 import stats_pb2 as _stats_pb2
@@ -392,6 +394,7 @@ class SpanText(_message.Message):
     SPAN_FIELD_NUMBER: _builtins.int
     DOCUMENT_ID_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
+    PAGE_NUMBERS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The characters, exactly."""
     document_id: _builtins.str
@@ -402,6 +405,10 @@ class SpanText(_message.Message):
     def span(self) -> _span_pb2.Span:
         """The span, in both units."""
 
+    @_builtins.property
+    def page_numbers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Pages that the span stands on, in rising order; empty for formats without pages."""
+
     def __init__(
         self,
         *,
@@ -409,14 +416,211 @@ class SpanText(_message.Message):
         span: _span_pb2.Span | None = ...,
         document_id: _builtins.str = ...,
         generation: _builtins.int = ...,
+        page_numbers: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["span", b"span"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "generation", b"generation", "span", b"span", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "generation", b"generation", "page_numbers", b"page_numbers", "span", b"span", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SpanText: _TypeAlias = SpanText  # noqa: Y015
+
+@_typing.final
+class LocateSourcesRequest(_message.Message):
+    """Request of `LibraryService.LocateSources`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
+    CHUNKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Ids of documents, at most 1,000."""
+
+    @_builtins.property
+    def chunks(self) -> _containers.RepeatedCompositeFieldContainer[_chunk_pb2.ChunkReference]:
+        """Optional. Chunks, at most 1,000."""
+
+    def __init__(
+        self,
+        *,
+        document_ids: _abc.Iterable[_builtins.str] | None = ...,
+        chunks: _abc.Iterable[_chunk_pb2.ChunkReference] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "document_ids", b"document_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LocateSourcesRequest: _TypeAlias = LocateSourcesRequest  # noqa: Y015
+
+@_typing.final
+class LocateSourcesResponse(_message.Message):
+    """Response of `LibraryService.LocateSources`, at most 1 MiB."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENTS_FIELD_NUMBER: _builtins.int
+    CHUNKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def documents(self) -> _containers.RepeatedCompositeFieldContainer[Global___DocumentLocation]:
+        """One for each of `document_ids`, in the order of the request."""
+
+    @_builtins.property
+    def chunks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChunkLocation]:
+        """One for each of `chunks`, in the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        documents: _abc.Iterable[Global___DocumentLocation] | None = ...,
+        chunks: _abc.Iterable[Global___ChunkLocation] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "documents", b"documents"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LocateSourcesResponse: _TypeAlias = LocateSourcesResponse  # noqa: Y015
+
+@_typing.final
+class DocumentLocation(_message.Message):
+    """Where a document stands."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    LIVE_GENERATION_FIELD_NUMBER: _builtins.int
+    PURGED_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """Id of the document."""
+    collection: _builtins.str
+    """Name of its collection; empty when no collection has it live."""
+    live_generation: _builtins.int
+    """Live generation; 0 when it was deleted or never there."""
+    purged: _builtins.bool
+    """It was deleted for good and was not ingested since: texts of it that are kept elsewhere are to go."""
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+        collection: _builtins.str = ...,
+        live_generation: _builtins.int = ...,
+        purged: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "document_id", b"document_id", "live_generation", b"live_generation", "purged", b"purged"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DocumentLocation: _TypeAlias = DocumentLocation  # noqa: Y015
+
+@_typing.final
+class ChunkLocation(_message.Message):
+    """Where a live chunk stands; every field is empty when there is none."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHUNK_ID_FIELD_NUMBER: _builtins.int
+    CHUNK_NUMBER_FIELD_NUMBER: _builtins.int
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    SPAN_FIELD_NUMBER: _builtins.int
+    chunk_id: _builtins.str
+    """Id of the chunk."""
+    chunk_number: _builtins.int
+    """Number of the chunk."""
+    collection: _builtins.str
+    """Name of the collection."""
+    document_id: _builtins.str
+    """Document it belongs to."""
+    generation: _builtins.int
+    """Generation it belongs to, the live one."""
+    @_builtins.property
+    def span(self) -> _span_pb2.Span:
+        """Place of the chunk in the canonical text."""
+
+    def __init__(
+        self,
+        *,
+        chunk_id: _builtins.str = ...,
+        chunk_number: _builtins.int = ...,
+        collection: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+        generation: _builtins.int = ...,
+        span: _span_pb2.Span | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["span", b"span"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "collection", b"collection", "document_id", b"document_id", "generation", b"generation", "span", b"span"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChunkLocation: _TypeAlias = ChunkLocation  # noqa: Y015
+
+@_typing.final
+class DescribeCollectionRequest(_message.Message):
+    """Request of `LibraryService.DescribeCollection`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """Required. Name of the collection."""
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeCollectionRequest: _TypeAlias = DescribeCollectionRequest  # noqa: Y015
+
+@_typing.final
+class DescribeCollectionResponse(_message.Message):
+    """Response of `LibraryService.DescribeCollection`, at most 64 KiB."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
+    MAX_QUERY_CHARS_FIELD_NUMBER: _builtins.int
+    EMBEDDING_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """Name of the collection."""
+    profile: _collection_pb2.Profile.ValueType
+    """Profile it started from."""
+    max_query_chars: _builtins.int
+    """Longest query, in code points."""
+    @_builtins.property
+    def embedding(self) -> _embedding_pb2.EmbeddingIdentity:
+        """Model of its vectors."""
+
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        profile: _collection_pb2.Profile.ValueType = ...,
+        max_query_chars: _builtins.int = ...,
+        embedding: _embedding_pb2.EmbeddingIdentity | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["embedding", b"embedding"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "embedding", b"embedding", "max_query_chars", b"max_query_chars", "profile", b"profile"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeCollectionResponse: _TypeAlias = DescribeCollectionResponse  # noqa: Y015
 
 @_typing.final
 class GetChunkRequest(_message.Message):

@@ -59,6 +59,16 @@ class LibraryServiceStub:
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ReadSpansRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ReadSpansResponse.FromString,
                 _registered_method=True)
+        self.LocateSources = channel.unary_unary(
+                '/groundwire.api.retrieve.v1.LibraryService/LocateSources',
+                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.LocateSourcesRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.LocateSourcesResponse.FromString,
+                _registered_method=True)
+        self.DescribeCollection = channel.unary_unary(
+                '/groundwire.api.retrieve.v1.LibraryService/DescribeCollection',
+                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.DescribeCollectionRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.DescribeCollectionResponse.FromString,
+                _registered_method=True)
         self.GetChunk = channel.unary_unary(
                 '/groundwire.api.retrieve.v1.LibraryService/GetChunk',
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetChunkRequest.SerializeToString,
@@ -139,6 +149,21 @@ class LibraryServiceServicer:
 
         Errors of a span: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation that the document does not have or no
         longer has; INVALID_ARGUMENT for a span outside the text, or whose bytes are not those of its code points.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LocateSources(self, request, context):
+        """Tells where documents and chunks stand now, in whatever collection, as whoever keeps citations or texts of them has
+        to know. Each is found or missing for itself. Safe to retry.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeCollection(self, request, context):
+        """Returns what a caller has to know of a collection to ask about it. Safe to retry.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -229,6 +254,16 @@ def add_LibraryServiceServicer_to_server(servicer, server):
                     servicer.ReadSpans,
                     request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ReadSpansRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ReadSpansResponse.SerializeToString,
+            ),
+            'LocateSources': grpc.unary_unary_rpc_method_handler(
+                    servicer.LocateSources,
+                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.LocateSourcesRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.LocateSourcesResponse.SerializeToString,
+            ),
+            'DescribeCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeCollection,
+                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.DescribeCollectionRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.DescribeCollectionResponse.SerializeToString,
             ),
             'GetChunk': grpc.unary_unary_rpc_method_handler(
                     servicer.GetChunk,
@@ -384,6 +419,60 @@ class LibraryService:
             '/groundwire.api.retrieve.v1.LibraryService/ReadSpans',
             groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ReadSpansRequest.SerializeToString,
             groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ReadSpansResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LocateSources(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.retrieve.v1.LibraryService/LocateSources',
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.LocateSourcesRequest.SerializeToString,
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.LocateSourcesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.retrieve.v1.LibraryService/DescribeCollection',
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.DescribeCollectionRequest.SerializeToString,
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.DescribeCollectionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -55,6 +55,12 @@ class LibraryServiceStub:
     Errors of a span: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation that the document does not have or no
     longer has; INVALID_ARGUMENT for a span outside the text, or whose bytes are not those of its code points.
     """
+    LocateSources: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.LocateSourcesRequest, _library_service_pb2.LocateSourcesResponse]
+    """Tells where documents and chunks stand now, in whatever collection, as whoever keeps citations or texts of them has
+    to know. Each is found or missing for itself. Safe to retry.
+    """
+    DescribeCollection: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.DescribeCollectionRequest, _library_service_pb2.DescribeCollectionResponse]
+    """Returns what a caller has to know of a collection to ask about it. Safe to retry."""
     GetChunk: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.GetChunkRequest, _library_service_pb2.GetChunkResponse]
     """Returns a live chunk and its document. Safe to retry. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
     BatchGetChunks: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.BatchGetChunksRequest, _library_service_pb2.BatchGetChunksResponse]
@@ -111,6 +117,12 @@ class LibraryServiceAsyncStub(LibraryServiceStub):
     Errors of a span: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation that the document does not have or no
     longer has; INVALID_ARGUMENT for a span outside the text, or whose bytes are not those of its code points.
     """
+    LocateSources: _aio.UnaryUnaryMultiCallable[_library_service_pb2.LocateSourcesRequest, _library_service_pb2.LocateSourcesResponse]  # type: ignore[assignment]
+    """Tells where documents and chunks stand now, in whatever collection, as whoever keeps citations or texts of them has
+    to know. Each is found or missing for itself. Safe to retry.
+    """
+    DescribeCollection: _aio.UnaryUnaryMultiCallable[_library_service_pb2.DescribeCollectionRequest, _library_service_pb2.DescribeCollectionResponse]  # type: ignore[assignment]
+    """Returns what a caller has to know of a collection to ask about it. Safe to retry."""
     GetChunk: _aio.UnaryUnaryMultiCallable[_library_service_pb2.GetChunkRequest, _library_service_pb2.GetChunkResponse]  # type: ignore[assignment]
     """Returns a live chunk and its document. Safe to retry. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
     BatchGetChunks: _aio.UnaryUnaryMultiCallable[_library_service_pb2.BatchGetChunksRequest, _library_service_pb2.BatchGetChunksResponse]  # type: ignore[assignment]
@@ -188,6 +200,24 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
         Errors of a span: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation that the document does not have or no
         longer has; INVALID_ARGUMENT for a span outside the text, or whose bytes are not those of its code points.
         """
+
+    @_abc_1.abstractmethod
+    def LocateSources(
+        self,
+        request: _library_service_pb2.LocateSourcesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_library_service_pb2.LocateSourcesResponse, _abc.Awaitable[_library_service_pb2.LocateSourcesResponse]]:
+        """Tells where documents and chunks stand now, in whatever collection, as whoever keeps citations or texts of them has
+        to know. Each is found or missing for itself. Safe to retry.
+        """
+
+    @_abc_1.abstractmethod
+    def DescribeCollection(
+        self,
+        request: _library_service_pb2.DescribeCollectionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_library_service_pb2.DescribeCollectionResponse, _abc.Awaitable[_library_service_pb2.DescribeCollectionResponse]]:
+        """Returns what a caller has to know of a collection to ask about it. Safe to retry."""
 
     @_abc_1.abstractmethod
     def GetChunk(

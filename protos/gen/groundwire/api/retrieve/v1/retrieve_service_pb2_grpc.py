@@ -64,6 +64,11 @@ class RetrieveServiceStub:
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ParseQueryRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ParseQueryResponse.FromString,
                 _registered_method=True)
+        self.EmbedTexts = channel.unary_unary(
+                '/groundwire.api.retrieve.v1.RetrieveService/EmbedTexts',
+                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.EmbedTextsRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.EmbedTextsResponse.FromString,
+                _registered_method=True)
 
 
 class RetrieveServiceServicer:
@@ -113,6 +118,15 @@ class RetrieveServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def EmbedTexts(self, request, context):
+        """Returns vectors of texts, for comparing them by meaning; stores nothing. Safe to retry.
+
+        All come from the default model of the server, and so compare with one another.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RetrieveServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -135,6 +149,11 @@ def add_RetrieveServiceServicer_to_server(servicer, server):
                     servicer.ParseQuery,
                     request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ParseQueryRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ParseQueryResponse.SerializeToString,
+            ),
+            'EmbedTexts': grpc.unary_unary_rpc_method_handler(
+                    servicer.EmbedTexts,
+                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.EmbedTextsRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.EmbedTextsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -255,6 +274,33 @@ class RetrieveService:
             '/groundwire.api.retrieve.v1.RetrieveService/ParseQuery',
             groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ParseQueryRequest.SerializeToString,
             groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ParseQueryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EmbedTexts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.retrieve.v1.RetrieveService/EmbedTexts',
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.EmbedTextsRequest.SerializeToString,
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.EmbedTextsResponse.FromString,
             options,
             channel_credentials,
             insecure,

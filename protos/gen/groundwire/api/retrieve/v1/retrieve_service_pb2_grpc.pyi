@@ -59,6 +59,11 @@ class RetrieveServiceStub:
     A question without a usable filter gives none; fields and values that were not described are never
     produced.
     """
+    EmbedTexts: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.EmbedTextsRequest, _retrieve_service_pb2.EmbedTextsResponse]
+    """Returns vectors of texts, for comparing them by meaning; stores nothing. Safe to retry.
+
+    All come from the default model of the server, and so compare with one another.
+    """
 
 @_typing.type_check_only
 class RetrieveServiceAsyncStub(RetrieveServiceStub):
@@ -90,6 +95,11 @@ class RetrieveServiceAsyncStub(RetrieveServiceStub):
 
     A question without a usable filter gives none; fields and values that were not described are never
     produced.
+    """
+    EmbedTexts: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.EmbedTextsRequest, _retrieve_service_pb2.EmbedTextsResponse]  # type: ignore[assignment]
+    """Returns vectors of texts, for comparing them by meaning; stores nothing. Safe to retry.
+
+    All come from the default model of the server, and so compare with one another.
     """
 
 class RetrieveServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -143,6 +153,17 @@ class RetrieveServiceServicer(metaclass=_abc_1.ABCMeta):
 
         A question without a usable filter gives none; fields and values that were not described are never
         produced.
+        """
+
+    @_abc_1.abstractmethod
+    def EmbedTexts(
+        self,
+        request: _retrieve_service_pb2.EmbedTextsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retrieve_service_pb2.EmbedTextsResponse, _abc.Awaitable[_retrieve_service_pb2.EmbedTextsResponse]]:
+        """Returns vectors of texts, for comparing them by meaning; stores nothing. Safe to retry.
+
+        All come from the default model of the server, and so compare with one another.
         """
 
 def add_RetrieveServiceServicer_to_server(servicer: RetrieveServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

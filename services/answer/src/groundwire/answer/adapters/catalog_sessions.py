@@ -1,12 +1,21 @@
 """The SessionStore in the catalog: sessions survive restarts and are shared by replicas."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import ParamSpec, TypeVar
 
 from groundwire.answer.messages import parse_answer, to_answer
-from groundwire.answer.sessions import AnswerFilter, Exchange, KeptAnswer, Message, Placed, Session, SessionFilter
+from groundwire.answer.sessions import (
+    CATALOG,
+    AnswerFilter,
+    Exchange,
+    KeptAnswer,
+    Message,
+    Placed,
+    Session,
+    SessionFilter,
+)
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.catalog import sessions as session_rows
 from groundwire.catalog.database import Database
@@ -21,18 +30,31 @@ from groundwire.rpc.workers import Workers
 Params = ParamSpec("Params")
 ResultT = TypeVar("ResultT")
 
-
-CATALOG = "catalog"
-"""The store that positions of answers name."""
+_DOCUMENTS_AT_A_TIME = 1000
 
 
 class CatalogSessions:
-    """Sessions of the catalog and what is remembered of calls, read and written in worker threads."""
+    """Sessions of the catalog and what is remembered of calls, read and written in worker threads.
 
-    def __init__(self, catalog: Database, workers: Workers, clock: Clock) -> None:
+    Args:
+        catalog: where they are.
+        workers: read and write them.
+        clock: for ages.
+        purged: returns those of some documents, by id, that the tenant of the current call has deleted for good. None
+            where the documents are in the same catalog: their deletion takes their texts out of sessions itself.
+    """
+
+    def __init__(
+        self,
+        catalog: Database,
+        workers: Workers,
+        clock: Clock,
+        purged: Callable[[Sequence[str]], Awaitable[frozenset[str]]] | None = None,
+    ) -> None:
         self._sessions = Sessions(catalog, clock)
         self._ledger = Ledger(catalog)
         self._workers = workers
+        self._purged = purged
 
     async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
         """Return an earlier answer; see `groundwire.answer.sessions.SessionStore`."""
@@ -54,7 +76,8 @@ class CatalogSessions:
 
     async def get(self, tenant: str, session_id: str) -> Session:
         """Return a session; see `groundwire.answer.sessions.SessionStore`."""
-        return await self._run(self._get, tenant, session_id)
+        session = await self._run(self._get, tenant, session_id)
+        return replace(session, messages=tuple(await self._readable(tenant, session.messages)))
 
     async def page(
         self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
@@ -75,11 +98,13 @@ class CatalogSessions:
     async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
         """Return messages; see `groundwire.answer.sessions.SessionStore`."""
         rows = await self._run(self._sessions.history, tenant, session_id, after, limit)
-        return [Placed(row.sequence, _to_message(row)) for row in rows]
+        messages = await self._readable(tenant, [_to_message(row) for row in rows])
+        return [Placed(row.sequence, message) for row, message in zip(rows, messages, strict=True)]
 
     async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
         """Return a message with its answer; see `groundwire.answer.sessions.SessionStore`."""
-        found = [_to_message(row) for row in await self._run(self._sessions.exchange, tenant, session_id, message_id)]
+        rows = await self._run(self._sessions.exchange, tenant, session_id, message_id)
+        found = await self._readable(tenant, [_to_message(row) for row in rows])
         if not found:
             return None
         answers = len(found) > 1 and found[1].related_message_id == message_id
@@ -106,15 +131,10 @@ class CatalogSessions:
             user_id=wanted.user_id,
             session_id=wanted.session_id,
         )
+        answers = await self._readable(tenant, [_to_message(row.answer) for row in rows])
         return [
-            KeptAnswer(
-                (CATALOG, row.number),
-                row.session_id,
-                row.collection,
-                _to_message(row.question),
-                _to_message(row.answer),
-            )
-            for row in rows
+            KeptAnswer((CATALOG, row.number), row.session_id, row.collection, _to_message(row.question), answer)
+            for row, answer in zip(rows, answers, strict=True)
         ]
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
@@ -129,15 +149,46 @@ class CatalogSessions:
         """Delete sessions; see `groundwire.answer.sessions.SessionStore`."""
         return await self._run(self._sessions.delete_of_user, tenant, user_id, receipt)
 
-    async def gone(self, tenant: str, document_ids: Sequence[str]) -> list[str]:
-        """Return those of the documents that were deleted for good."""
-        return await self._run(self._sessions.gone, tenant, document_ids)
+    async def _readable(self, tenant: str, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return messages without what documents say that were deleted for good, which leaves the store as well."""
+        documents = sorted({each for message in messages for each in message.cited | message.shown})
+        if self._purged is None or not documents:
+            return messages
+        purged = await self._purged(documents)
+        if purged:
+            await self._run(self._sessions.redact, tenant, sorted(purged))
+        return [message.without(purged) for message in messages]
 
     async def _run(self, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
         return await self._workers.run(current_budget(), fn, *args, **kwargs)
 
     def _get(self, tenant: str, session_id: str) -> Session:
         return _to_session(self._sessions.get(tenant, session_id), self._sessions.messages(tenant, session_id))
+
+
+class PurgedSources:
+    """Takes texts out of sessions whose documents were deleted for good in a catalog that is not that of the sessions.
+
+    Called, it goes through all documents that messages hold text of, a thousand at a time. Readers are shown none of
+    it anyway; this takes it off the disk.
+    """
+
+    def __init__(self, sessions: Sessions, purged: Callable[[Sequence[str]], frozenset[str]]) -> None:
+        self._sessions = sessions
+        self._purged = purged
+
+    def __call__(self) -> None:
+        """Go through the documents once."""
+        after = ("", "")
+        while held := self._sessions.documents(after, _DOCUMENTS_AT_A_TIME):
+            after = held[-1]
+            by_tenant: dict[str, list[str]] = {}
+            purged = self._purged([document_id for _, document_id in held])
+            for tenant, document_id in held:
+                if document_id in purged:
+                    by_tenant.setdefault(tenant, []).append(document_id)
+            for tenant, document_ids in by_tenant.items():
+                self._sessions.redact(tenant, document_ids)
 
 
 def _of_rows(receipt: Receipt[Session] | None) -> Receipt[session_rows.Session] | None:

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from groundwire.answer.adapters.catalog_sessions import CATALOG, CatalogSessions
 from groundwire.answer.ports import Library
 from groundwire.answer.sessions import (
+    CATALOG,
     AnswerFilter,
     Exchange,
     KeptAnswer,
@@ -84,12 +84,12 @@ class MemorySessions:
 
     Args:
         clock: for ages.
-        gone: returns those of some documents, by id, that a tenant has deleted for good.
+        purged: returns those of some documents, by id, that the tenant of the current call has deleted for good.
     """
 
-    def __init__(self, clock: Clock, gone: Callable[[str, Sequence[str]], Awaitable[Sequence[str]]]) -> None:
+    def __init__(self, clock: Clock, purged: Callable[[Sequence[str]], Awaitable[frozenset[str]]]) -> None:
         self._clock = clock
-        self._gone = gone
+        self._purged = purged
         self._sessions: dict[tuple[str, str], _Held] = {}
         self._answers: dict[tuple[str, str], _Answered] = {}
         self._stored_answers = 0
@@ -208,7 +208,7 @@ class MemorySessions:
             held = self._require(tenant, session_id)
             parts.append((held, slice(held.places[message_id] - 1, held.places[message_id] + 1)))
         # In one step: a session that is deleted while this waits is no error of the listing.
-        pairs = await self._without_gone(tenant, parts)
+        pairs = await self._without_gone(parts)
         return [
             KeptAnswer((_MEMORY, number), session_id, held.session.collection, question, reply)
             for (number, session_id, _), (held, _), (question, reply) in zip(listed, parts, pairs, strict=True)
@@ -246,14 +246,14 @@ class MemorySessions:
 
     async def _readable(self, tenant: str, session_id: str, part: slice) -> list[Message]:
         """Return messages of a session without what documents say that were deleted for good."""
-        (messages,) = await self._without_gone(tenant, [(self._require(tenant, session_id), part)])
+        (messages,) = await self._without_gone([(self._require(tenant, session_id), part)])
         return messages
 
-    async def _without_gone(self, tenant: str, parts: Sequence[tuple[_Held, slice]]) -> list[list[Message]]:
+    async def _without_gone(self, parts: Sequence[tuple[_Held, slice]]) -> list[list[Message]]:
         """Return messages of sessions as `_readable`, and take what is gone from the sessions too."""
         read = [held.messages[part] for held, part in parts]
         documents = sorted({each for part in read for message in part for each in message.cited | message.shown})
-        gone = frozenset(await self._gone(tenant, documents)) if documents else frozenset()
+        gone = await self._purged(documents) if documents else frozenset()
         if not gone:
             return read
         for (held, _), messages in zip(parts, read, strict=True):
@@ -297,7 +297,7 @@ class MemorySessions:
 class SessionsByProfile:
     """Nothing that is asked about a collection of the book profile, and nothing that is answered, reaches the disk."""
 
-    def __init__(self, catalog: CatalogSessions, memory: MemorySessions, collections: Library) -> None:
+    def __init__(self, catalog: SessionStore, memory: MemorySessions, collections: Library) -> None:
         self._catalog = catalog
         self._memory = memory
         self._collections = collections
@@ -309,7 +309,7 @@ class SessionsByProfile:
 
     async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
         """Store a new session; see `groundwire.answer.sessions.SessionStore`."""
-        is_book = await self._collections.profile_of(tenant, session.collection) is ProfileName.BOOK
+        is_book = await self._collections.profile_of(session.collection) is ProfileName.BOOK
         store: SessionStore = self._memory if is_book else self._catalog
         return await store.create(tenant, session, receipt)
 

@@ -1,6 +1,7 @@
 """The Retriever port over the retrieve service: a gRPC stub, or the servicer of the same process."""
 
 import re
+from array import array
 from collections.abc import Iterable, Sequence
 from datetime import UTC
 from itertools import compress
@@ -10,7 +11,7 @@ import grpc
 
 from groundwire.answer.answers import SearchReport
 from groundwire.answer.evidence import Markup, Passage
-from groundwire.answer.ports import Retrieval, Search
+from groundwire.answer.ports import Retrieval, Search, Vector
 from groundwire.api.common.v1 import (
     chunk_pb2,
     document_format_pb2,
@@ -36,6 +37,8 @@ from groundwire.rpc.messages import only_ids
 _SELECTION_HITS = 10
 # A batch has one worker and one response of 4 MiB for all of its searches.
 _SEARCHES_PER_CALL = 20
+_TEXTS_PER_CALL = 1000
+_TEXT_BYTES_PER_CALL = 3 << 20
 _SPACE = re.compile(r"\s+")
 _MARKUPS = {
     document_format_pb2.DOCUMENT_FORMAT_MARKDOWN: Markup.MARKDOWN,
@@ -50,13 +53,17 @@ class RetrieveStub(Protocol):
         """Return an awaitable of the response."""
         ...
 
+    def EmbedTexts(self, request: pb.EmbedTextsRequest, /) -> Any:  # noqa: N802 - the same
+        """Return an awaitable of the response."""
+        ...
+
     def BatchRetrieve(self, request: pb.BatchRetrieveRequest, /) -> Any:  # noqa: N802 - the same
         """Return an awaitable of the response."""
         ...
 
 
 class RetrieveClient:
-    """Searches through the retrieve service.
+    """Searches, and embeds what is compared with one another, through the retrieve service.
 
     Deadline, request id and cancellation are passed on by the channel (`groundwire.rpc.channels`) or the
     in-process stub.
@@ -87,12 +94,32 @@ class RetrieveClient:
                     pb.BatchRetrieveRequest(requests=requests)
                 )
             except grpc.RpcError as error:
-                raise _translated(from_rpc_error(error)) from error
+                raise translated(from_rpc_error(error)) from error
             for search, outcome in zip(batch, response.outcomes, strict=True):
                 if outcome.HasField("error"):
-                    raise _translated(from_status(outcome.error))
+                    raise translated(from_status(outcome.error))
                 retrievals.append(_retrieval(search, outcome.response))
         return retrievals
+
+    async def embed(self, queries: Sequence[str], texts: Sequence[str]) -> list[Vector]:
+        """Return vectors; see `groundwire.answer.ports.Embeddings`."""
+        vectors: list[Vector] = []
+        wanted = [*((text, True) for text in queries), *((text, False) for text in texts)]
+        # A response holds as many as fit, at least one.
+        while len(vectors) < len(wanted):
+            request = pb.EmbedTextsRequest()
+            size = 0
+            for text, is_query in wanted[len(vectors) : len(vectors) + _TEXTS_PER_CALL]:
+                size += len(text.encode())
+                if size > _TEXT_BYTES_PER_CALL and (request.queries or request.texts):
+                    break
+                (request.queries if is_query else request.texts).append(text)
+            try:
+                response: pb.EmbedTextsResponse = await self._stub.EmbedTexts(request)
+            except grpc.RpcError as error:
+                raise translated(from_rpc_error(error)) from error
+            vectors += (array("f", vector.values) for vector in response.vectors)
+        return vectors
 
     async def places_of(self, collection: str, selected_text: str, max_query_chars: int) -> tuple[tuple[str, str], ...]:
         """Return where a text was selected from; see `groundwire.answer.ports.Retriever`."""
@@ -115,7 +142,7 @@ class RetrieveClient:
         try:
             response: pb.RetrieveResponse = await self._stub.Retrieve(request)
         except grpc.RpcError as error:
-            raise _translated(from_rpc_error(error)) from error
+            raise translated(from_rpc_error(error)) from error
         return response
 
 
@@ -141,7 +168,7 @@ def _retrieval(search: Search, response: pb.RetrieveResponse) -> Retrieval:
     return Retrieval(passages, _report(search, response))
 
 
-def _translated(error: GroundwireError) -> GroundwireError:
+def translated(error: GroundwireError) -> GroundwireError:
     """Return the error with its reason; a broken connection, which has none, is the retriever's."""
     if type(error) is UnavailableError:
         return RetrieverUnavailableError("the retrieve service does not answer")

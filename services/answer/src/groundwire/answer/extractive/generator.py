@@ -3,14 +3,13 @@
 from collections.abc import AsyncGenerator, Sequence
 
 from groundwire.answer.evidence import Passage, Source, Statement
-from groundwire.answer.extractive.excerpts import find_excerpts
-from groundwire.answer.extractive.question import read_question
+from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
+from groundwire.answer.extractive.question import Question, read_question
 from groundwire.answer.extractive.scoring import Support, rarities, score_excerpts, scored_text, shortlist
 from groundwire.answer.extractive.selection import corroborations, select_excerpts
 from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
-from groundwire.answer.grounding.sentence_vectors import SentenceVectors
-from groundwire.kernel.budget import Budget
-from groundwire.kernel.embedder import Embedder
+from groundwire.answer.grounding.sentence_vectors import SentenceVectors, cosine
+from groundwire.answer.ports import Vector
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.stems import content_stems
 from groundwire.rpc import request_context
@@ -28,12 +27,12 @@ class ExtractiveGenerator:
     def __init__(
         self,
         *,
-        embedder: Embedder,
+        vectors: SentenceVectors,
         workers: Workers,
         min_support: float | None = None,
         max_excerpts: int = MAX_EXCERPTS,
     ) -> None:
-        self._vectors = SentenceVectors(embedder)
+        self._vectors = vectors
         self._workers = workers
         self._min_support = MIN_SUPPORT if min_support is None else min_support
         self._max_excerpts = max_excerpts
@@ -43,23 +42,25 @@ class ExtractiveGenerator:
     ) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield one batch, or nothing when the support is weak; see `groundwire.answer.ports.Generator`."""
         budget = request_context.current().budget
+        asked, excerpts = await self._workers.run(budget, _candidates, question, passages)
+        if not excerpts:
+            return
+        # Between two pieces of work, so that no worker waits for the model.
+        vectors, (of_question,) = await self._vectors.of([scored_text(each) for each in excerpts], [question])
         least = self._min_support if strictness is None else strictness
-        statements = await self._workers.run(budget, self._write, question, passages, least, budget)
+        statements = await self._workers.run(budget, self._write, asked, excerpts, of_question, vectors, least)
         if statements:
             yield statements
 
     def _write(
-        self, question_text: str, passages: Sequence[Passage], strictness: float, budget: Budget
+        self,
+        question: Question,
+        excerpts: Sequence[Excerpt],
+        of_question: Vector,
+        vectors: Sequence[Vector],
+        strictness: float,
     ) -> list[Statement]:
-        quotable = find_excerpts(passages)
-        vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
-        question = read_question(question_text, vocabulary)
-        excerpts = shortlist(question, quotable, MAX_CANDIDATES)
-        if not excerpts:
-            return []
-        query_vector = self._vectors.of_query(question_text, budget)
-        vectors = self._vectors.of([scored_text(each) for each in excerpts], budget)
-        scored = score_excerpts(question, excerpts, query_vector, vectors)
+        scored = score_excerpts(question, excerpts, [cosine(of_question, vector) for vector in vectors])
         support = Support(question, scored)
         lead, confidence = support.lead()
         if confidence < strictness:
@@ -79,6 +80,13 @@ class ExtractiveGenerator:
             statements.append(Statement(excerpt.text, tuple(sources), " " if is_inline else "\n"))
             previous = excerpt.kind
         return statements
+
+
+def _candidates(question_text: str, passages: Sequence[Passage]) -> tuple[Question, list[Excerpt]]:
+    quotable = find_excerpts(passages)
+    vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
+    question = read_question(question_text, vocabulary)
+    return question, shortlist(question, quotable, MAX_CANDIDATES)
 
 
 def _source(passage: Passage, start: int, end: int, support: float) -> Source:

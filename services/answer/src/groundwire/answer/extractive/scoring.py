@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-import numpy as np
-
 from groundwire.answer.evidence import Markup
 from groundwire.answer.extractive.cues import definition_match, is_announcement, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt, ends_sentence
@@ -22,7 +20,6 @@ from groundwire.answer.extractive.weights import (
     SUPPORT,
     TESTED_PASSAGES,
 )
-from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.facts import FactKind, lacking, read
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.stems import NEGATION, content_stems, words
@@ -108,21 +105,17 @@ def _score_without_similarity(question: Question, excerpt: Excerpt, coverage: fl
     )
 
 
-def score_excerpts(
-    question: Question, excerpts: Sequence[Excerpt], query_vector: Vectors, vectors: Vectors
-) -> list[Scored]:
+def score_excerpts(question: Question, excerpts: Sequence[Excerpt], similarities: Sequence[float]) -> list[Scored]:
     """Return the excerpts with their scores, in the order given.
 
     Args:
         question: the question.
         excerpts: what could be quoted.
-        query_vector: float32, shape (d,), L2-normalised.
-        vectors: float32, shape (len(excerpts), d), rows L2-normalised, of the `scored_text` of each excerpt.
+        similarities: for each excerpt, the cosine of its `scored_text` to the question, in [0, 1].
     """
     weights = rarities(question, excerpts)
-    similarities = np.clip(vectors @ query_vector, 0.0, 1.0)
     scored = []
-    for excerpt, similarity in zip(excerpts, similarities.tolist(), strict=True):
+    for excerpt, similarity in zip(excerpts, similarities, strict=True):
         coverage = _coverage(weights, excerpt)
         score = RANKING.similarity * similarity + _score_without_similarity(question, excerpt, coverage)
         scored.append(Scored(excerpt, similarity, coverage, score))

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-
 from groundwire.answer.evidence import Passage, Source
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, split_claims
-from groundwire.answer.grounding.sentence_vectors import SentenceVectors
+from groundwire.answer.grounding.sentence_vectors import SentenceVectors, cosine
 from groundwire.answer.plain_text import plain_text
+from groundwire.answer.ports import Vector
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.facts import Discrepancy, FactKind, Reading, discrepancies, read
 from groundwire.kernel.sentences import BlockKind, Sentence, split_sentences
@@ -167,29 +166,37 @@ class Grounder:
     ) -> list[GroundedClaim]:
         """Return the claims, each compared with its own passages; errors as `ground`."""
         budget = request_context.current().budget
-        return await self._workers.run(budget, ground_claims, claims, passages, self._vectors, budget)
+        comparison = await self._workers.run(budget, TextComparison, claims, passages, budget)
+        # Between two pieces of work, so that no worker waits for the model.
+        vectors, _ = await self._vectors.of(comparison.texts)
+        rows = dict(zip(comparison.texts, vectors, strict=True))
+        return await self._workers.run(budget, comparison.grounded, rows, budget)
 
 
-def ground_claims(
-    claims: Sequence[WrittenClaim], passages: Sequence[Sequence[Passage]], vectors: SentenceVectors, budget: Budget
-) -> list[GroundedClaim]:
-    """Return the claims in order, each with what its own passages say to it; all sentences are embedded together."""
-    library = _Library()
-    comparisons: list[_Comparison | None] = []
-    for claim, own in zip(claims, passages, strict=True):
-        budget.check()
-        needs_source = claim.kind is ClaimKind.STATEMENT
-        comparisons.append(_Comparison(claim, library.sentences(own)) if needs_source else None)
-    texts = {text: None for each in comparisons if each is not None for text in each.texts()}
-    rows = dict(zip(texts, vectors.of(list(texts), budget), strict=True)) if texts else {}
-    grounded = []
-    for claim, comparison in zip(claims, comparisons, strict=True):
-        budget.check()
-        if comparison is None:
-            grounded.append(GroundedClaim(claim, Verdict.NOT_NEEDED))
-        else:
-            grounded.append(comparison.result(rows))
-    return grounded
+class TextComparison:
+    """Claims, each to be compared with its own passages; `texts` are those whose vectors that takes, each once."""
+
+    def __init__(self, claims: Sequence[WrittenClaim], passages: Sequence[Sequence[Passage]], budget: Budget) -> None:
+        self._claims = claims
+        library = _Library()
+        self._comparisons: list[_Comparison | None] = []
+        for claim, own in zip(claims, passages, strict=True):
+            budget.check()
+            needs_source = claim.kind is ClaimKind.STATEMENT
+            self._comparisons.append(_Comparison(claim, library.sentences(own)) if needs_source else None)
+        compared = (each for each in self._comparisons if each is not None)
+        self.texts = list(dict.fromkeys(text for each in compared for text in each.texts()))
+
+    def grounded(self, rows: Mapping[str, Vector], budget: Budget) -> list[GroundedClaim]:
+        """Return the claims in order, each with what its own passages say to it, given the vector of each text."""
+        grounded = []
+        for claim, comparison in zip(self._claims, self._comparisons, strict=True):
+            budget.check()
+            if comparison is None:
+                grounded.append(GroundedClaim(claim, Verdict.NOT_NEEDED))
+            else:
+                grounded.append(comparison.result(rows))
+        return grounded
 
 
 class _Library:
@@ -269,12 +276,12 @@ class _Comparison:
         """Return what has to be embedded."""
         return [self._claim.text, *(each.text for each in self._candidates)] if self._candidates else []
 
-    def result(self, rows: Mapping[str, np.ndarray]) -> GroundedClaim:
+    def result(self, rows: Mapping[str, Vector]) -> GroundedClaim:
         """Return what the sources say, given the vector of each text of `texts`."""
         if not self._candidates:
             return GroundedClaim(self._claim, Verdict.UNSUPPORTED)
         own = rows[self._claim.text]
-        similarity = {id(each): float(np.clip(rows[each.text] @ own, 0.0, 1.0)) for each in self._candidates}
+        similarity = {id(each): cosine(rows[each.text], own) for each in self._candidates}
         documents: dict[tuple[str, int], list[_SourceSentence]] = defaultdict(list)
         for each in self._candidates:
             documents[each.passage.document_id, each.passage.generation].append(each)

@@ -4,15 +4,19 @@ from collections.abc import Mapping, Sequence, Sized
 from datetime import datetime
 
 from groundwire.api.common.v1 import chunk_pb2, search_mode_pb2
+from groundwire.api.ingest.v1.collection_pb2 import Profile
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.api.retrieve.v1 import query_log_pb2, stats_pb2
+from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import ChunkNotFoundError, FieldViolation, GroundwireError, InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.latencies import Latencies
 from groundwire.kernel.query_log import LoggedQuery
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.library import (
     ChunkQuery,
     ChunkWithVector,
+    DocumentLocation,
     DocumentQuery,
     SpanQuery,
     SpanText,
@@ -39,6 +43,24 @@ def parse_chunk_references(references: Sequence[chunk_pb2.ChunkReference], field
         InvalidRequestError: there are not 1 to 1,000, or one has neither id nor number.
     """
     _check_count(references, field)
+    return _parse_references(references, field)
+
+
+def parse_located(request: pb.LocateSourcesRequest) -> tuple[list[str], list[str | int]]:
+    """Return the ids of documents and the ids or numbers of chunks that are looked for.
+
+    Raises:
+        InvalidRequestError: there are none or more than 1,000 of either, or one is empty.
+    """
+    if not request.document_ids and not request.chunks:
+        raise InvalidRequestError.of("document_ids", "must not be empty, unless chunks are given")
+    for entries, field in ((request.document_ids, "document_ids"), (request.chunks, "chunks")):
+        if entries:
+            _check_count(entries, field)
+    return list(request.document_ids), _parse_references(request.chunks, "chunks")
+
+
+def _parse_references(references: Sequence[chunk_pb2.ChunkReference], field: str) -> list[str | int]:
     kinds = [reference.WhichOneof("reference") for reference in references]
     missing = [number for number, kind in enumerate(kinds) if kind is None]
     if missing:
@@ -92,9 +114,47 @@ def to_span_outcome(read: SpanText | GroundwireError) -> pb.ReadSpansOutcome:
     if isinstance(read, GroundwireError):
         return pb.ReadSpansOutcome(error=to_status(read))
     found = pb.SpanText(
-        text=read.text, span=to_span(read.span), document_id=read.document_id, generation=read.generation
+        text=read.text,
+        span=to_span(read.span),
+        document_id=read.document_id,
+        generation=read.generation,
+        page_numbers=read.page_numbers,
     )
     return pb.ReadSpansOutcome(found=found)
+
+
+def to_chunk_location(stored: StoredChunk | None) -> pb.ChunkLocation:
+    """Return the message of where a chunk stands, an empty one for None."""
+    if stored is None:
+        return pb.ChunkLocation()
+    return pb.ChunkLocation(
+        chunk_id=stored.chunk_id,
+        chunk_number=stored.chunk_number,
+        collection=stored.document.collection,
+        document_id=stored.document.document_id,
+        generation=stored.generation,
+        span=to_span(stored.chunk.span),
+    )
+
+
+def to_document_location(found: DocumentLocation) -> pb.DocumentLocation:
+    """Return the message of where a document stands."""
+    return pb.DocumentLocation(
+        document_id=found.document_id,
+        collection=found.collection,
+        live_generation=found.live_generation,
+        purged=found.purged,
+    )
+
+
+def to_description(collection: Collection) -> pb.DescribeCollectionResponse:
+    """Return what a caller has to know of a collection."""
+    return pb.DescribeCollectionResponse(
+        collection=collection.name,
+        profile=Profile.Value(f"PROFILE_{collection.profile.name}"),
+        max_query_chars=collection.settings.limits.max_query_chars,
+        embedding=to_identity_message(collection.identity),
+    )
 
 
 def parse_chunk_query(request: pb.ListChunksRequest, tenant: str) -> ChunkQuery:

@@ -1,7 +1,7 @@
 """Messages of searches, questions and expansions that come in: checked, all violations told at once, and parsed."""
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -20,6 +20,7 @@ from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.expansion import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
 from groundwire.retrieve.search_types import Ranking, ResultOrder, SearchRequest
 from groundwire.rpc.filter_messages import parse_filter_message
+from groundwire.rpc.pagination import MAX_PAGE_SIZE
 from groundwire.rpc.value_messages import parse_timestamp
 
 MODES = {
@@ -217,6 +218,24 @@ def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:
     except InvalidRequestError as error:
         violations += error.violations
     violations += check_query(request.question, max_chars, "question")
+    if violations:
+        raise InvalidRequestError(violations)
+
+
+def check_embedded_texts(queries: Sequence[str], texts: Sequence[str]) -> None:
+    """Return if there are 1 to 1,000 queries and texts, none of them blank.
+
+    Raises:
+        InvalidRequestError: with every violation found.
+    """
+    if not 1 <= len(queries) + len(texts) <= MAX_PAGE_SIZE:
+        raise InvalidRequestError.of("texts", f"must be 1 to {MAX_PAGE_SIZE}, together with the queries")
+    violations = [
+        FieldViolation(f"{field}[{number}]", "must not be blank")
+        for field, given in (("queries", queries), ("texts", texts))
+        for number, text in enumerate(given)
+        if not text.strip()
+    ]
     if violations:
         raise InvalidRequestError(violations)
 
