@@ -34,10 +34,10 @@ CALLS = {
         UpdateChunk PutChunks PurgeDocuments""",
     "CollectionService": "CreateCollection GetCollection ListCollections UpdateCollection DeleteCollection",
     "MaintenanceService": "Reindex Reembed CheckStore GetHousekeeping",
-    "RetrieveService": "Retrieve BatchRetrieve Expand ParseQuery",
+    "RetrieveService": "Retrieve BatchRetrieve Expand ParseQuery EmbedTexts",
     "LibraryService": """
-        GetDocument ListDocuments GetDocumentText ReadSpans GetChunk BatchGetChunks ListChunks GetSchema
-        ValidateMetadata ListStats ListQueryLogs GetPipelineStats""",
+        GetDocument ListDocuments GetDocumentText ReadSpans LocateSources DescribeCollection GetChunk BatchGetChunks
+        ListChunks GetSchema ValidateMetadata ListStats ListQueryLogs GetPipelineStats""",
     "ServerService": "GetServerInfo",
     "AnswerService": """
         CreateSession GetSession ListSessions ListMessages EndSession DeleteSession DeleteSessions Ask AskStream
@@ -48,7 +48,7 @@ STREAMED_RESPONSES = {"UploadDocument", "GetDocumentText", "AskStream", "Convers
 LONG = {"PurgeDocuments", "Reindex", "Reembed", "CheckStore"}
 READS = re.compile(
     r"Get|BatchGet|Read|List|Plan|Validate|Retrieve|BatchRetrieve|Expand|Parse|VerifyCitations|FormatCitations|Ask"
-    r"|Converse|GroundText"
+    r"|Converse|GroundText|Locate|Describe|Embed"
 )
 UNUSUAL_NAMES = re.compile(r"(?:^|_)(?:avg|num)_|(?:[st]ed|ified)_time$|_at$|_date$")
 OF_RECORDS = ("timestamp", "last_accessed_time")

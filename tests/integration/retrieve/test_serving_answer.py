@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groundwire.api.common.v1 import chunk_pb2
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
+from groundwire.api.common.v1.document_pb2 import DocumentReference
+from groundwire.api.common.v1.span_pb2 import Span
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
@@ -35,13 +37,15 @@ async def test_documents_and_chunks_of_any_collection_are_located_together(room:
     room.create("two")
     first, second = room.put("one", "a.txt", "Foxes eat mice."), room.put("two", "b.txt", "Owls eat mice.")
     purged = room.put("two", "c.txt", "Cats eat mice.")
-    delete = ingest_pb.DeleteDocumentRequest(collection="two", reference={"document_id": purged}, purge=True)
+    delete = ingest_pb.DeleteDocumentRequest(
+        collection="two", reference=DocumentReference(document_id=purged), purge=True
+    )
     room.ingest.calls.delete_document(delete)
     stub = _library(room)
     (chunk,) = (await stub.ListChunks(library_pb.ListChunksRequest(collection="two"))).chunks
-    by_id, by_number = {"chunk_id": chunk.chunk_id}, {"chunk_number": chunk.chunk_number}
+    by_id, by_number = ChunkReference(chunk_id=chunk.chunk_id), ChunkReference(chunk_number=chunk.chunk_number)
     request = library_pb.LocateSourcesRequest(
-        document_ids=[second, "doc_no", purged, first], chunks=[by_number, {"chunk_id": "no"}, by_id]
+        document_ids=[second, "doc_no", purged, first], chunks=[by_number, ChunkReference(chunk_id="no"), by_id]
     )
     found = await stub.LocateSources(request)
     assert [(each.collection, each.live_generation, each.purged) for each in found.documents] == [
@@ -62,8 +66,8 @@ async def test_documents_and_chunks_of_any_collection_are_located_together(room:
     [
         library_pb.LocateSourcesRequest(),
         library_pb.LocateSourcesRequest(document_ids=["doc"] * 1001),
-        library_pb.LocateSourcesRequest(chunks=[chunk_pb2.ChunkReference(chunk_number=1)] * 1001),
-        library_pb.LocateSourcesRequest(chunks=[chunk_pb2.ChunkReference()]),
+        library_pb.LocateSourcesRequest(chunks=[ChunkReference(chunk_number=1)] * 1001),
+        library_pb.LocateSourcesRequest(chunks=[ChunkReference()]),
     ],
 )
 async def test_what_cannot_be_located_is_refused(room: ReadingRoom, request_: library_pb.LocateSourcesRequest) -> None:
@@ -76,7 +80,7 @@ async def test_a_collection_is_described(room: ReadingRoom) -> None:
     room.create("rules", collection_pb2.CollectionSettings(limits=limits), profile=collection_pb2.PROFILE_BOOK)
     stub = _library(room)
     found = await stub.DescribeCollection(library_pb.DescribeCollectionRequest(collection="rules"))
-    assert (found.collection, found.profile, found.max_query_chars) == ("rules", collection_pb2.PROFILE_BOOK, 77)
+    assert (found.collection, found.profile, found.max_query_chars) == ("rules", "book", 77)
     assert found.embedding.dimensions == room.ingest.embedder.identity.dimensions
     with pytest.raises(CollectionNotFoundError):
         await stub.DescribeCollection(library_pb.DescribeCollectionRequest(collection="missing"))
@@ -132,7 +136,9 @@ async def test_spans_come_with_the_pages_that_they_stand_on(room: ReadingRoom) -
     middle = documents[1].total_chars // 2
     wanted = [(documents[0], 0, 2), (documents[1], 0, 8), (documents[1], middle, documents[1].total_chars)]
     spans = [
-        library_pb.SpanReference(reference={"document_id": each.document_id}, span={"start": start, "end": end})
+        library_pb.SpanReference(
+            reference=DocumentReference(document_id=each.document_id), span=Span(start=start, end=end)
+        )
         for each, start, end in wanted
     ]
     read = await _library(room).ReadSpans(library_pb.ReadSpansRequest(collection="pages", spans=spans))

@@ -16,7 +16,6 @@ from groundwire.api.common.v1 import embedding_pb2 as _embedding_pb2
 from groundwire.api.common.v1 import filter_pb2 as _filter_pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as _metadata_value_pb2
 from groundwire.api.common.v1 import span_pb2 as _span_pb2
-from groundwire.api.ingest.v1 import collection_pb2 as _collection_pb2
 from groundwire.api.retrieve.v1 import query_log_pb2 as _query_log_pb2
 from groundwire.api.retrieve.v1 import schema_pb2 as _schema_pb2
 from groundwire.api.retrieve.v1 import stats_pb2 as _stats_pb2
@@ -598,8 +597,8 @@ class DescribeCollectionResponse(_message.Message):
     EMBEDDING_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Name of the collection."""
-    profile: _collection_pb2.Profile.ValueType
-    """Profile it started from."""
+    profile: _builtins.str
+    """Profile it started from: `documents`, `conversations`, `memory`, `web`, `book` or `general`."""
     max_query_chars: _builtins.int
     """Longest query, in code points."""
     @_builtins.property
@@ -610,7 +609,7 @@ class DescribeCollectionResponse(_message.Message):
         self,
         *,
         collection: _builtins.str = ...,
-        profile: _collection_pb2.Profile.ValueType = ...,
+        profile: _builtins.str = ...,
         max_query_chars: _builtins.int = ...,
         embedding: _embedding_pb2.EmbeddingIdentity | None = ...,
     ) -> None: ...

@@ -12,7 +12,6 @@ from groundwire.answer.adapters.retrieve_client import translated
 from groundwire.answer.evidence import Source, StoredSpan
 from groundwire.answer.ports import ChunkPlace, DocumentGeneration, StoredDocument
 from groundwire.api.common.v1 import chunk_pb2, document_pb2, span_pb2
-from groundwire.api.ingest.v1.collection_pb2 import Profile
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
@@ -105,7 +104,7 @@ class RetrieveLibrary:
 
     async def profile_of(self, collection: str) -> ProfileName:
         """Return the profile of a collection; see `groundwire.answer.ports.Library`."""
-        return ProfileName[Profile.Name((await self._description(collection)).profile).removeprefix("PROFILE_")]
+        return ProfileName((await self._description(collection)).profile)
 
     async def max_query_chars_of(self, collection: str) -> int:
         """Return the longest query of a collection; see `groundwire.answer.ports.Library`."""

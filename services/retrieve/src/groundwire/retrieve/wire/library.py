@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence, Sized
 from datetime import datetime
 
 from groundwire.api.common.v1 import chunk_pb2, search_mode_pb2
-from groundwire.api.ingest.v1.collection_pb2 import Profile
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.api.retrieve.v1 import query_log_pb2, stats_pb2
 from groundwire.kernel.collection import Collection
@@ -151,7 +150,7 @@ def to_description(collection: Collection) -> pb.DescribeCollectionResponse:
     """Return what a caller has to know of a collection."""
     return pb.DescribeCollectionResponse(
         collection=collection.name,
-        profile=Profile.Value(f"PROFILE_{collection.profile.name}"),
+        profile=collection.profile.value,
         max_query_chars=collection.settings.limits.max_query_chars,
         embedding=to_identity_message(collection.identity),
     )
