@@ -31,6 +31,7 @@ _SUMMARIES = {
     ),
     "keys": ("keys.app", "Make, list and revoke the API keys of a server, in its file."),
     "logs": ("monitoring.logs", "Show the queries that were asked, newest first."),
+    "memory": ("memory.app", "Keep memories and other records: add, list, show, link, search, change and delete them."),
     "operations": ("operations.app", "List, show and cancel long work."),
     "pipeline": (
         "monitoring.pipeline",
@@ -54,6 +55,7 @@ _SUMMARIES = {
     "sessions": ("sessions.app", "List, show, end and delete sessions."),
     "stats": ("monitoring.stats", "Show the figures of what is live, counted in the catalog."),
     "validate": ("schema.validate", "Check metadata and show it with defaults filled in; nothing is stored."),
+    "vault": ("vault.app", "Keep records as a folder of files: export, import, mirror and check it."),
     "verify": ("search.verify", "Compare each quote of an answer with the stored text, character for character."),
 }
 """Where each command is, as `module.function`, and the first sentence of its help."""

@@ -3,6 +3,15 @@
 from groundwire.client.clients import AsyncGroundwireClient, GroundwireClient
 from groundwire.client.collection import AsyncCollection, Collection
 from groundwire.client.credentials import tls_from_files, token_from_file
+from groundwire.client.records import (
+    CommonFields,
+    NewRecord,
+    Record,
+    RecordChanges,
+    RecordFields,
+    RecordLinks,
+    RecordResult,
+)
 from groundwire.client.results import (
     Answer,
     AnswerEvent,
@@ -34,6 +43,7 @@ __all__ = [
     "Citation",
     "Collection",
     "CollectionInfo",
+    "CommonFields",
     "Deletion",
     "Document",
     "FailedQuestion",
@@ -41,8 +51,14 @@ __all__ = [
     "Hit",
     "IngestOperation",
     "IngestResult",
+    "NewRecord",
     "Progress",
     "Purge",
+    "Record",
+    "RecordChanges",
+    "RecordFields",
+    "RecordLinks",
+    "RecordResult",
     "SearchResults",
     "Session",
     "Sources",

@@ -22,6 +22,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.client.contract import Contract
 from groundwire.client.long_running import end_of
+from groundwire.client.records import RecordOperations
 from groundwire.client.results import (
     Answer,
     AnswerEvent,
@@ -50,7 +51,7 @@ from groundwire.client.transport import (
     Transport,
 )
 from groundwire.client.uploads import UNARY_BYTES, ingest_files, put_chunks, upload
-from groundwire.client.values import Fields, FilterJson, enum_value, fields_message, filter_message, purge_filter
+from groundwire.client.values import Fields, FilterJson, fields_message, filter_message, named_value, purge_filter
 from groundwire.kernel.errors import (
     DataLossError,
     DocumentNotFoundError,
@@ -115,7 +116,7 @@ class Operations(Caller):
         await self._transport.send(Contract.cancel_operation, operations_pb2.CancelOperationRequest(name=name))
 
 
-class CollectionOperations(Operations):
+class CollectionOperations(Operations, RecordOperations):
     """The methods of a collection."""
 
     def __init__(self, transport: Transport, name: str) -> None:
@@ -142,7 +143,7 @@ class CollectionOperations(Operations):
         """
         request = collections_pb.CreateCollectionRequest(collection=self.name)
         if profile is not None:
-            request.profile = _enum("profile", collection_pb2.Profile, profile)
+            request.profile = named_value("profile", collection_pb2.Profile, profile)
         return CollectionInfo.of((await self._transport.send(Contract.create_collection, request)).collection)
 
     @Operation
@@ -661,7 +662,7 @@ class CollectionOperations(Operations):
             session_id=session_id,
             message_id=str(uuid.uuid4()),
             options=options,
-            grounding=_enum("grounding", answer_pb2.GroundingPolicy, grounding),
+            grounding=named_value("grounding", answer_pb2.GroundingPolicy, grounding),
             strictness=strictness,
         )
 
@@ -770,18 +771,6 @@ def _options(
     return retrieval_options_pb2.RetrievalOptions(
         top_k=k,
         filter=filter_message(condition),
-        mode=_enum("mode", search_mode_pb2.SearchMode, mode) if mode else search_mode_pb2.SEARCH_MODE_UNSPECIFIED,
+        mode=named_value("mode", search_mode_pb2.SearchMode, mode) if mode else search_mode_pb2.SEARCH_MODE_UNSPECIFIED,
         min_relevance=min_relevance,
     )
-
-
-def _enum(place: str, kind: Any, name: str) -> Any:
-    """Return the value of an enum that people call `name`.
-
-    Raises:
-        InvalidRequestError: naming `place`, there is none.
-    """
-    try:
-        return enum_value(kind.DESCRIPTOR, name)
-    except ValueError as error:
-        raise InvalidRequestError.of(place, str(error)) from error

@@ -326,8 +326,8 @@ class Document:
             generation=message.generation,
             chunk_count=message.chunk_count,
             char_count=message.total_chars,
-            update_time=_time(message, "update_time"),
-            delete_time=_time(message, "delete_time"),
+            update_time=time_of(message, "update_time"),
+            delete_time=time_of(message, "delete_time"),
             message=message,
         )
 
@@ -455,6 +455,7 @@ class Session:
         return cls(message.session_id, message.collection, message)
 
 
-def _time(message: Message, name: str) -> datetime | None:
+def time_of(message: Message, name: str) -> datetime | None:
+    """Return the time in UTC that a field holds, None if it holds none."""
     held: Timestamp = getattr(message, name)
     return held.ToDatetime(UTC) if message.HasField(name) else None

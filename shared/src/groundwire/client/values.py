@@ -54,7 +54,7 @@ def fields_message(fields: Fields) -> DocumentFields | None:
     for key, value in said.pop("metadata", {}).items():
         message.metadata[key].CopyFrom(value_message(value, f"metadata[{key!r}]"))
     if (created := said.pop("date_created", None)) is not None:
-        message.date_created.CopyFrom(_timestamp(created, "date_created"))
+        message.date_created.CopyFrom(timestamp_message(created, "date_created"))
     for name, value in said.items():
         try:
             # One at a time, so that the error names the field.
@@ -100,7 +100,7 @@ def value_message(value: Any, place: str) -> pb.MetadataValue:
             case str() | int() | float():
                 return to_value(value)
             case datetime():
-                return pb.MetadataValue(timestamp_value=_timestamp(value, place))
+                return pb.MetadataValue(timestamp_value=timestamp_message(value, place))
             case [*items]:
                 kinds = {type(item) for item in items}
                 if kinds not in _KINDS_OF_LISTS:
@@ -124,6 +124,18 @@ def enum_value(kind: EnumDescriptor, name: str) -> Any:
         names = [each.name.removeprefix(prefix).lower().replace("_", "-") for each in kind.values[1:]]
         raise ValueError(f"must be one of {', '.join(names)}, not {name!r}")
     return value.number
+
+
+def named_value(place: str, kind: Any, name: str) -> Any:
+    """Return the value of an enum that people call `name`; `kind` is its wrapper.
+
+    Raises:
+        InvalidRequestError: naming `place`, there is none.
+    """
+    try:
+        return enum_value(kind.DESCRIPTOR, name)
+    except ValueError as error:
+        raise InvalidRequestError.of(place, str(error)) from error
 
 
 def enum_name(kind: EnumDescriptor, value: int) -> str:
@@ -154,7 +166,12 @@ def plain_value(message: pb.MetadataValue) -> Any:
     return list(held.values) if kind.endswith("_list") else held
 
 
-def _timestamp(moment: date, place: str) -> Timestamp:
+def timestamp_message(moment: date, place: str) -> Timestamp:
+    """Return the message of a time, or of the first moment of a day in UTC.
+
+    Raises:
+        InvalidRequestError: naming `place`, it has no time zone.
+    """
     if not isinstance(moment, datetime):
         moment = datetime.combine(moment, time(), UTC)
     if moment.tzinfo is None:

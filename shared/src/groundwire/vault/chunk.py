@@ -45,8 +45,13 @@ def new_chunk_id(created: datetime) -> str:
     return f"chunk-{created:%Y-%m-%d}-{secrets.token_hex(4)}"
 
 
+def is_chunk_id(value: str) -> bool:
+    """Tell whether an id has the form of those that are made here."""
+    return _ID.fullmatch(value) is not None
+
+
 def _chunk_id(value: str) -> str:
-    if _ID.fullmatch(value) is None:
+    if not is_chunk_id(value):
         raise ValueError("must be 'chunk-', a date like 2026-02-10, '-' and 8 hexadecimal digits")
     return value
 

@@ -272,13 +272,17 @@ class ChunkStore:
             return self._replace_targets(chunk_id, link_type, target_id, [])
 
     def put_chunks(self, chunks: Iterable[Chunk], *, archived: bool = False) -> None:
-        """Write chunks as they are, over those of the same ids wherever they are; the indexes are written once."""
-        with self._audited("put"):
+        """Write chunks as they are, over those of the same ids wherever they are; the indexes are written once.
+
+        Each leaves an audit record of its own.
+        """
+        with self._locked():
             for chunk in chunks:
                 month = self._month(chunk.id)
                 folder, other = (self._archive, month) if archived else (month, self._archive)
                 self._write(chunk, folder)
                 self._remove(self._path(chunk.id, other))
+                _audit("archive" if archived else "put", chunk.id, "ok")
             self._write_indexes()
 
     def check(self, *, repair: bool = False) -> VaultReport:
@@ -379,9 +383,7 @@ class ChunkStore:
             audit.outcome = getattr(error, "reason", type(error).__name__)
             raise
         finally:
-            facts = {"operation": operation, "chunk_id": audit.chunk_id, "outcome": audit.outcome}
-            # As Python writes it: an id that was refused may hold line ends.
-            _log.info("vault %s %r: %s", operation, audit.chunk_id, audit.outcome, extra=facts)
+            _audit(operation, audit.chunk_id, audit.outcome)
 
     # Links
 
@@ -481,6 +483,12 @@ class _Audit:
 
     chunk_id: str
     outcome: str = "ok"
+
+
+def _audit(operation: str, chunk_id: str, outcome: str) -> None:
+    facts = {"operation": operation, "chunk_id": chunk_id, "outcome": outcome}
+    # As Python writes it: an id that was refused may hold line ends.
+    _log.info("vault %s %r: %s", operation, chunk_id, outcome, extra=facts)
 
 
 def _may_follow(other: Chunk, chunk: Chunk | None) -> bool:

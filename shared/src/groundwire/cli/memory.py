@@ -1,0 +1,329 @@
+"""`groundwire memory`: keep, look at and change what an assistant remembers, and its other records."""
+
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from google.protobuf.message import Message
+
+from groundwire.api.common.v1.record_pb2 import Record as RecordMessage
+from groundwire.api.common.v1.record_pb2 import RecordType
+from groundwire.api.ingest.v1 import record_service_pb2 as pb
+from groundwire.cli.connection import connect
+from groundwire.cli.docs import show_receipt
+from groundwire.cli.fields import assign
+from groundwire.cli.messages import message_json
+from groundwire.cli.options import (
+    check_consent,
+    collection_option,
+    etag_option,
+    filter_option,
+    server_options,
+    set_option,
+    unset_option,
+    yes_option,
+)
+from groundwire.cli.output import (
+    confirm,
+    counted,
+    excerpt,
+    print_fields,
+    print_json,
+    print_line,
+    print_table,
+    print_text,
+)
+from groundwire.client import GroundwireClient, Record, RecordLinks
+from groundwire.client.values import enum_name, named_value
+from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
+
+app = click.Group(
+    "memory", help="Keep memories and other records: add, list, show, link, search, change and delete them."
+)
+_TYPES = ("memory", "persona", "faq", "turn", "summary")
+_ORDERS = ("timestamp-desc", "timestamp-asc", "importance-desc", "turn-asc")
+_COLUMNS = ("record", "importance", "scope", "when", "text")
+_EXCERPT_CHARS = 80
+
+id_argument = click.argument("record_id", metavar="ID", help="Id of the record.")
+ids_argument = click.argument("record_ids", metavar="ID...", nargs=-1, required=True, help="Ids of the records.")
+type_option = click.option(
+    "--type", "record_type", type=click.Choice(_TYPES), default="memory", help="What the record is."
+)
+entity_option = click.option("--entity", help="Whom it is for; without it everybody.")
+supports_option = click.option("--supports", multiple=True, metavar="ID", help="Record that it supports.")
+contradicts_option = click.option("--contradicts", multiple=True, metavar="ID", help="Record that it contradicts.")
+
+
+@app.command("add")
+@click.argument("text", help="What to remember.")
+@collection_option
+@type_option
+@click.option("--id", "record_id", default="", help="Id; one that exists is replaced. Made by the server if not given.")
+@entity_option
+@click.option("--importance", help="From 1 (low) to 5 (critical); 3 if not given.")
+@click.option("--kind", help="fact, preference, pattern, note or decision; note if not given.")
+@click.option("--tag", "tags", multiple=True, help="Tag; may be given several times.")
+@click.option("--conversation", help="Conversation it was made in, such as conv-1.")
+@set_option
+@server_options
+def add_record(
+    text: str,
+    collection: str,
+    record_type: str,
+    record_id: str,
+    entity: str | None,
+    importance: str | None,
+    kind: str | None,
+    tags: tuple[str, ...],
+    conversation: str | None,
+    assignments: tuple[str, ...],
+    address: str,
+    as_json: bool,
+) -> None:
+    """Store a memory or another record; a collection that is not there is made, with the profile `memory`."""
+    record = RecordMessage(record_id=record_id, text=text, record_type=named_value("--type", RecordType, record_type))
+    record.timestamp.FromDatetime(datetime.now(UTC))
+    getattr(record, record_type).SetInParent()
+    options = {"importance": importance, "kind": kind, "conversation_id": conversation}
+    given = [f"{name}={value}" for name, value in options.items() if value is not None]
+    given += [f"tags={json.dumps([tag])}" for tag in tags]
+    given += [f"scope=entity:{entity}"] if entity is not None else []
+    if given or assignments:
+        assign(record, [*given, *assignments], (), _details(record_type))
+    with connect(address) as client:
+        ensure_collection(client, collection)
+        (outcome,) = client.batch_upsert_records(collection=collection, records=[record]).outcomes
+    _show_result(outcome.result, as_json=as_json)
+
+
+def ensure_collection(client: GroundwireClient, name: str) -> None:
+    """Make a collection for memories if there is none of this name."""
+    try:
+        client.get_collection(collection=name)
+    except CollectionNotFoundError:
+        client.collection(name).create(profile="memory")
+
+
+def _details(record_type: str) -> dict[str, str]:
+    """Return the paths of the fields that only this type has, by the names that filters take."""
+    details: Message = getattr(RecordMessage(), record_type)
+    return {name: f"{record_type}.{name}" for name in details.DESCRIPTOR.fields_by_name}
+
+
+def _show_result(result: pb.RecordResult, *, as_json: bool) -> None:
+    if as_json:
+        print_json(message_json(result))
+    else:
+        print_line(f"{enum_name(pb.RecordOutcome.DESCRIPTOR, result.outcome)} {result.record_id}")
+
+
+@app.command("list")
+@collection_option
+@click.option("--type", "record_type", type=click.Choice([*_TYPES, "any"]), default="memory", help="What to list.")
+@click.option("--entity", help="Only what is kept of this one.")
+@filter_option
+@click.option("--order", type=click.Choice(_ORDERS), default="timestamp-desc", help="Order.")
+@click.option("--deleted", is_flag=True, help="Also records that were deleted and can be restored.")
+@server_options
+def list_records(
+    collection: str,
+    record_type: str,
+    entity: str | None,
+    filter_json: str | None,
+    order: str,
+    deleted: bool,
+    address: str,
+    as_json: bool,
+) -> None:
+    """List memories, the newest first, or other records."""
+    conditions: list[Any] = [] if record_type == "any" else [{"record_type": record_type}]
+    conditions += [{"entity": entity}] if entity is not None else []
+    conditions += [_parsed(filter_json)] if filter_json is not None else []
+    condition = {"$and": conditions} if len(conditions) > 1 else conditions[0] if conditions else None
+    with connect(address) as client:
+        records = list(client.collection(collection).records(filter=condition, order_by=order, include_deleted=deleted))
+    if as_json:
+        print_json([message_json(record.message) for record in records])
+        return
+    columns = ("state", *_COLUMNS) if deleted else _COLUMNS
+    print_table(columns, [_row(record)[-len(columns) :] for record in records], "no records", is_excerpt=True)
+
+
+def _parsed(filter_json: str) -> Any:
+    try:
+        return json.loads(filter_json)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequestError.of("--filter", f"is not JSON: {error}") from error
+
+
+def _row(record: Record) -> tuple[str | int, ...]:
+    state = "live" if record.delete_time is None else "deleted"
+    importance = "" if record.importance is None else record.importance
+    when = record.timestamp.isoformat(timespec="minutes").removesuffix("+00:00") + "Z"
+    return state, record.record_id, importance, record.scope, when, excerpt(record.text, _EXCERPT_CHARS)
+
+
+@app.command("get")
+@id_argument
+@collection_option
+@click.option("--count", is_flag=True, help="Count this as an access.")
+@click.option("--deleted", is_flag=True, help="Also a record that was deleted and can be restored.")
+@server_options
+def get_record(record_id: str, collection: str, count: bool, deleted: bool, address: str, as_json: bool) -> None:
+    """Show a record with its links and its text."""
+    with connect(address) as client:
+        found = client.collection(collection).record(record_id, count_access=count, include_deleted=deleted)
+    if as_json:
+        print_json(message_json(found.message))
+        return
+    fields = message_json(found.message, short_names=True)
+    text = fields.pop("text")
+    print_fields(fields)
+    print_line()
+    print_text(text)
+
+
+@app.command("update")
+@id_argument
+@collection_option
+@click.option("--text", help="New text; its vector is made anew.")
+@set_option
+@unset_option
+@etag_option
+@server_options
+def update_record(
+    record_id: str,
+    collection: str,
+    text: str | None,
+    assignments: tuple[str, ...],
+    cleared: tuple[str, ...],
+    etag: str,
+    address: str,
+    as_json: bool,
+) -> None:
+    """Change a record; what is not named stays as it is."""
+    record = RecordMessage()
+    with connect(address) as client:
+        stored = client.get_record(collection=collection, record_id=record_id).record
+        names = _details(enum_name(RecordType.DESCRIPTOR, stored.record_type))
+        request = pb.UpdateRecordRequest(collection=collection)
+        if assignments or cleared or text is None:
+            request.update_mask.CopyFrom(assign(record, assignments, cleared, names))
+        if text is not None:
+            record.text = text
+            request.update_mask.paths.append("text")
+        record.record_id, record.etag = record_id, etag
+        request.record.CopyFrom(record)
+        result = client.update_record.send(request).result
+    _show_result(result, as_json=as_json)
+
+
+@app.command("link")
+@id_argument
+@collection_option
+@supports_option
+@contradicts_option
+@server_options
+def link_records(
+    record_id: str,
+    collection: str,
+    supports: tuple[str, ...],
+    contradicts: tuple[str, ...],
+    address: str,
+    as_json: bool,
+) -> None:
+    """Say that a record supports or contradicts others."""
+    _check_targets(supports, contradicts)
+    with connect(address) as client:
+        links = client.collection(collection).add_links(record_id, supports=supports, contradicts=contradicts)
+    _show_links(record_id, links, as_json=as_json)
+
+
+@app.command("unlink")
+@id_argument
+@collection_option
+@supports_option
+@contradicts_option
+@server_options
+def unlink_records(
+    record_id: str,
+    collection: str,
+    supports: tuple[str, ...],
+    contradicts: tuple[str, ...],
+    address: str,
+    as_json: bool,
+) -> None:
+    """Take back that a record supports or contradicts others."""
+    _check_targets(supports, contradicts)
+    with connect(address) as client:
+        links = client.collection(collection).remove_links(record_id, supports=supports, contradicts=contradicts)
+    _show_links(record_id, links, as_json=as_json)
+
+
+def _check_targets(supports: tuple[str, ...], contradicts: tuple[str, ...]) -> None:
+    if not supports and not contradicts:
+        raise InvalidRequestError.of("--supports", "or --contradicts must name a record")
+
+
+def _show_links(record_id: str, links: RecordLinks, *, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(links))
+    else:
+        print_fields({"record_id": record_id, **{kind: list(ids) for kind, ids in asdict(links).items()}})
+
+
+@app.command("delete")
+@click.argument("record_ids", metavar="[ID]...", nargs=-1, help="Ids of the records.")
+@collection_option
+@click.option("--entity", help="Everything that is kept of this one.")
+@filter_option
+@click.option("--permanent", is_flag=True, help="For good: they cannot be restored.")
+@yes_option
+@server_options
+def delete_records(
+    record_ids: tuple[str, ...],
+    collection: str,
+    entity: str | None,
+    filter_json: str | None,
+    permanent: bool,
+    yes: bool,
+    address: str,
+    as_json: bool,
+) -> None:
+    """Delete records by id, by entity or by filter, so that they can be restored; with --permanent for good."""
+    if sum((bool(record_ids), entity is not None, filter_json is not None)) != 1:
+        raise InvalidRequestError.of("ID", "one of ids, --entity and --filter must say which records")
+    condition = {"entity": entity} if entity is not None else filter_json
+    what = f"what is kept of {entity}" if entity is not None else "these records"
+    if permanent and not yes:
+        check_consent("memory delete", given=False)
+        if not confirm(f"Delete {what} for good?"):
+            raise click.Abort
+    with connect(address) as client:
+        receipt = (
+            client.collection(collection).delete_records(record_ids, filter=condition, permanent=permanent).message
+        )
+    if as_json:
+        print_json(message_json(receipt))
+    elif receipt.purged:
+        show_receipt(what, receipt)
+    else:
+        print_line(f"deleted {counted(receipt.document_count, 'record')}; `groundwire memory restore` brings them back")
+
+
+@app.command("restore")
+@ids_argument
+@collection_option
+@server_options
+def restore_records(record_ids: tuple[str, ...], collection: str, address: str, as_json: bool) -> None:
+    """Bring back records that were deleted; `memory list --deleted` shows which were."""
+    with connect(address) as client:
+        results = client.collection(collection).restore_records(record_ids)
+    if as_json:
+        print_json([message_json(result.message) for result in results])
+        return
+    for result in results:
+        print_line(f"{'restored' if result.outcome == 'created' else 'unchanged'} {result.record_id}")

@@ -1,0 +1,532 @@
+"""What an assistant keeps: personas, FAQs, memories, turns and summaries as plain values, and the methods for them.
+
+Every method is written once and is blocking in `Collection`, awaited in `AsyncCollection`.
+"""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, TypedDict, Unpack
+
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from groundwire.api.common.v1 import record_pb2, role_pb2
+from groundwire.api.ingest.v1 import record_service_pb2 as pb
+from groundwire.client.contract import Contract
+from groundwire.client.results import Deletion, time_of
+from groundwire.client.transport import Caller, Operation, StreamOperation
+from groundwire.client.values import (
+    FilterJson,
+    MetadataValue,
+    enum_name,
+    filter_message,
+    named_value,
+    plain_metadata,
+    timestamp_message,
+    value_message,
+)
+from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError
+from groundwire.kernel.identifiers import GLOBAL_SCOPE
+from groundwire.rpc.error_status import from_status
+
+_PAGE_SIZE: Final = 100
+_BATCH_RECORDS: Final = 100
+_BATCH_BYTES: Final = 2 * 1024 * 1024
+"""A batch that has so much is sent; with the last record it stays below the 4 MiB that servers take."""
+_ENTITY: Final = "entity:"
+_OF_ALL_TYPES: Final = ("record_id", "text", "origin", "scope", "etag")
+_ENUMS: Final = {"kind": record_pb2.MemoryKind, "role": role_pb2.Role, "origin": record_pb2.RecordOrigin}
+
+
+class CommonFields(TypedDict, total=False):
+    """What a caller says about a record of any type.
+
+    `entity` alone makes the scope `entity:<name>`. A `timestamp` has a time zone; it is now unless it is given.
+    """
+
+    timestamp: datetime
+    origin: str
+    scope: str
+    entity: str
+    metadata: Mapping[str, MetadataValue]
+
+
+class RecordChanges(CommonFields, total=False):
+    """What can be changed beside the text; a field that the type of the record does not have is refused.
+
+    With an `etag` of the record a write is refused if somebody else has changed it since.
+    """
+
+    importance: int
+    kind: str
+    confidence: float
+    tags: Sequence[str]
+    conversation_id: str
+    role: str
+    turn_index: int
+    turn_range: str
+    summary_index: int
+    topic: str
+    version: str
+    specialist_name: str
+    etag: str
+
+
+class RecordFields(RecordChanges, total=False):
+    """What a caller says about a new record; its id is made by the server unless it is given."""
+
+    record_id: str
+
+
+class NewRecord(RecordFields):
+    """A record for `put_records`: `record_type` is persona, faq, memory, turn or summary."""
+
+    record_type: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLinks:
+    """Ids of the records that a record is linked to; `context_of` holds its conversation."""
+
+    context_of: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
+    related_to: tuple[str, ...] = ()
+    supports: tuple[str, ...] = ()
+    contradicts: tuple[str, ...] = ()
+    suggested_contradicts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, message: record_pb2.RecordLinks) -> "RecordLinks":
+        """Return the links of a message."""
+        return cls(**{each.name: tuple(getattr(message, each.name)) for each in message.DESCRIPTOR.fields})
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A stored record; what its type does not have is None, or empty. Times are in UTC."""
+
+    record_id: str
+    record_type: str
+    text: str
+    timestamp: datetime
+    origin: str
+    scope: str
+    entity: str | None
+    importance: int | None
+    kind: str
+    confidence: float | None
+    tags: tuple[str, ...]
+    conversation_id: str
+    role: str
+    turn_index: int | None
+    turn_range: str
+    summary_index: int | None
+    topic: str
+    version: str
+    specialist_name: str
+    metadata: Mapping[str, MetadataValue]
+    links: RecordLinks
+    access_count: int
+    last_accessed_time: datetime | None
+    create_time: datetime | None
+    update_time: datetime | None
+    delete_time: datetime | None
+    etag: str
+    message: record_pb2.Record = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: record_pb2.Record) -> "Record":
+        """Return the record of a message."""
+        details: Any = getattr(message, message.WhichOneof("details") or "memory")
+
+        def held(name: str, absent: Any = "") -> Any:
+            is_there = name in details.DESCRIPTOR.fields_by_name
+            if is_there and details.DESCRIPTOR.fields_by_name[name].has_presence:
+                is_there = details.HasField(name)
+            return getattr(details, name) if is_there else absent
+
+        return cls(
+            record_id=message.record_id,
+            record_type=enum_name(record_pb2.RecordType.DESCRIPTOR, message.record_type),
+            text=message.text,
+            timestamp=message.timestamp.ToDatetime(UTC),
+            origin=enum_name(record_pb2.RecordOrigin.DESCRIPTOR, message.origin),
+            scope=message.scope,
+            entity=held("entity") or (message.scope.removeprefix(_ENTITY) if message.scope != GLOBAL_SCOPE else None),
+            importance=held("importance", None),
+            kind=enum_name(record_pb2.MemoryKind.DESCRIPTOR, held("kind", 0)),
+            confidence=held("confidence", None),
+            tags=tuple(held("tags", ())),
+            conversation_id=held("conversation_id"),
+            role=enum_name(role_pb2.Role.DESCRIPTOR, held("role", 0)),
+            turn_index=held("turn_index", None),
+            turn_range=held("turn_range"),
+            summary_index=held("summary_index", None),
+            topic=held("topic"),
+            version=held("version"),
+            specialist_name=held("specialist_name"),
+            metadata=plain_metadata(message.metadata),
+            links=RecordLinks.of(message.links),
+            access_count=message.access_count,
+            last_accessed_time=time_of(message, "last_accessed_time"),
+            create_time=time_of(message, "create_time"),
+            update_time=time_of(message, "update_time"),
+            delete_time=time_of(message, "delete_time"),
+            etag=message.etag,
+            message=message,
+        )
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class RecordResult:
+    """What a write did: `outcome` is created, replaced or unchanged; `turn_index` is 0 but for turns."""
+
+    record_id: str
+    outcome: str
+    etag: str
+    turn_index: int
+    token_count: int
+    message: pb.RecordResult = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: pb.RecordResult) -> "RecordResult":
+        """Return the result of a message."""
+        return cls(
+            record_id=message.record_id,
+            outcome=enum_name(pb.RecordOutcome.DESCRIPTOR, message.outcome),
+            etag=message.etag,
+            turn_index=message.turn_index,
+            token_count=message.token_count,
+            message=message,
+        )
+
+
+class RecordOperations(Caller):
+    """The methods of a collection that concern records."""
+
+    name: str
+
+    @Operation
+    async def remember(self, text: str, **fields: Unpack[RecordFields]) -> RecordResult:
+        """Store a memory: a fact, preference, pattern, note or decision that outlives a conversation.
+
+        Args:
+            text: what to remember, 1 to 800 tokens.
+            fields: what is said about it: `importance` from 1 to 5, `entity` whom alone it is for, `kind`, `tags` and
+                so on; see `RecordFields`.
+
+        Raises:
+            InvalidRequestError: naming every field that breaks a rule.
+
+        Example:
+            client.collection("ada").create(profile="memory")
+            ada = client.collection("ada")
+            remembered = ada.remember("Alice prefers Python.", importance=4, entity="alice", tags=["languages"])
+            print(ada.record(remembered.record_id).importance)
+        """
+        (outcome,) = await self._upsert([new_record("memory", text, fields)], allow_partial=False)
+        return RecordResult.of(outcome.result)
+
+    @Operation
+    async def add_exchange(
+        self, conversation_id: str, user: str, assistant: str, **fields: Unpack[CommonFields]
+    ) -> tuple[RecordResult, RecordResult]:
+        """Store both sides of an exchange as turns of a conversation, all or nothing; they get the next number.
+
+        Args:
+            conversation_id: `conv-` and 1 to 64 letters, digits or `._-`.
+            user: what the person said.
+            assistant: what the assistant replied.
+            fields: what is said about both, such as `entity`; see `CommonFields`.
+
+        Example:
+            ada = client.collection("ada")
+            ada.create(profile="memory")
+            question, reply = ada.add_exchange("conv-1", "Where is the key?", "Under the mat.")
+            assert question.turn_index == reply.turn_index
+        """
+        said: dict[str, Any] = {"timestamp": datetime.now(UTC), **fields, "conversation_id": conversation_id}
+        sides = (("user", user), ("assistant", assistant))
+        turns = [new_record("turn", text, {**said, "role": role}) for role, text in sides]
+        question, reply = await self._upsert(turns, allow_partial=False)
+        return RecordResult.of(question.result), RecordResult.of(reply.result)
+
+    @Operation
+    async def put_records(
+        self, records: Iterable[NewRecord], *, allow_partial: bool = False
+    ) -> list[RecordResult | GroundwireError]:
+        r"""Store records of any type, in batches of 100; one with the id of another replaces it.
+
+        Args:
+            records: each with `record_type`, `text`, and what its type has; see `RecordFields`.
+            allow_partial: store those that can be stored and return for each other one why it cannot be; otherwise the
+                batches are stored up to the first that has such a record, and that raises the error.
+
+        Example:
+            ada = client.collection("ada")
+            ada.create(profile="memory")
+            entry = {"record_type": "faq", "text": "Q: Where is the key?\nA: Under the mat.", "topic": "house"}
+            for result in ada.put_records([entry]):
+                print(result)
+        """
+        messages: list[record_pb2.Record] = []
+        for index, given in enumerate(records):
+            said: dict[str, Any] = dict(given)
+            record_type, text = said.pop("record_type", ""), said.pop("text", "")
+            messages.append(new_record(record_type, text, said, f"records[{index}]."))
+        outcomes: list[pb.BatchUpsertRecordsOutcome] = []
+        while len(outcomes) < len(messages):
+            batch = _next_batch(messages[len(outcomes) :][:_BATCH_RECORDS])
+            outcomes += await self._upsert(batch, allow_partial=allow_partial)
+        return [
+            RecordResult.of(each.result) if each.HasField("result") else from_status(each.error) for each in outcomes
+        ]
+
+    @Operation
+    async def record(self, record_id: str, *, count_access: bool = False, include_deleted: bool = False) -> Record:
+        """Return a record; `count_access` counts it as read, `include_deleted` finds one that can be restored, too.
+
+        Raises:
+            RecordNotFoundError: the collection has none of this id that the caller may see.
+
+        Example:
+            ada = client.collection("ada")
+            ada.create(profile="memory")
+            print(ada.record(ada.remember("The key is under the mat.").record_id).text)
+        """
+        request = pb.GetRecordRequest(
+            collection=self.name, record_id=record_id, count_access=count_access, include_deleted=include_deleted
+        )
+        return Record.of((await self._transport.send(Contract.get_record, request)).record)
+
+    @StreamOperation
+    async def records(
+        self,
+        *,
+        filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
+        order_by: str = "",
+        include_deleted: bool = False,
+    ) -> AsyncGenerator[Record, None]:
+        """Yield records, the newest first.
+
+        Args:
+            filter: which ones, in the JSON form of filters, such as `{"type": "memory", "importance": {"$gte": 4}}`.
+            order_by: timestamp-desc, timestamp-asc, importance-desc or turn-asc.
+            include_deleted: also those that were deleted and can be restored.
+
+        Example:
+            ada = client.collection("ada")
+            ada.create(profile="memory")
+            for record in ada.records(filter={"type": "memory", "tags": "deadline"}, order_by="importance-desc"):
+                print(record.timestamp, record.text)
+        """
+        request = pb.ListRecordsRequest(
+            collection=self.name,
+            filter=filter_message(filter),
+            include_deleted=include_deleted,
+            page_size=_PAGE_SIZE,
+        )
+        if order_by:
+            request.order_by = named_value("order_by", pb.RecordOrder, order_by)
+        while True:
+            page = await self._transport.send(Contract.list_records, request)
+            for message in page.records:
+                yield Record.of(message)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    @Operation
+    async def update_record(
+        self, record_id: str, *, text: str | None = None, clear: Sequence[str] = (), **fields: Unpack[RecordChanges]
+    ) -> RecordResult:
+        """Change a record; what is left out stays as it is.
+
+        Args:
+            record_id: its id.
+            text: the new text, if it changes.
+            clear: names of fields to empty, or to set back to their defaults.
+            fields: what changes; see `RecordChanges`.
+
+        Raises:
+            RecordNotFoundError: there is no such record.
+            InvalidRequestError: naming every field that breaks a rule.
+
+        Example:
+            ada = client.collection("ada")
+            ada.create(profile="memory")
+            remembered = ada.remember("The key is under the mat.")
+            ada.update_record(remembered.record_id, text="The key is in the shed.", importance=5)
+        """
+        request = pb.GetRecordRequest(collection=self.name, record_id=record_id)
+        stored = (await self._transport.send(Contract.get_record, request)).record
+        record_type = enum_name(record_pb2.RecordType.DESCRIPTOR, stored.record_type)
+        said = _scoped(record_type, {**fields, **({} if text is None else {"text": text})})
+        of_all = (*_OF_ALL_TYPES, "timestamp", "metadata")
+        paths = [name if name in of_all else f"{record_type}.{name}" for name in (*said, *clear) if name != "etag"]
+        record, mask = _record(record_type, {**said, "record_id": record_id}), FieldMask(paths=paths)
+        change = pb.UpdateRecordRequest(collection=self.name, record=record, update_mask=mask)
+        return RecordResult.of((await self._transport.send(Contract.update_record, change)).result)
+
+    @Operation
+    async def delete_records(
+        self,
+        ids: str | Sequence[str] = (),
+        *,
+        filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
+        permanent: bool = False,
+    ) -> Deletion:
+        """Delete records by their ids, or those that a filter matches; they can be restored unless `permanent` is set.
+
+        Raises:
+            RecordNotFoundError: there is none of an id; a filter may match nothing.
+
+        Example:
+            ada = client.collection("ada")
+            ada.create(profile="memory")
+            ada.remember("Alice has moved.", entity="alice")
+            print(ada.delete_records(filter={"entity": "alice"}, permanent=True).document_count)
+        """
+        if (filter is None) == (not ids):
+            raise InvalidRequestError.of("ids", "either ids or a filter must be given")
+        request = pb.DeleteRecordsRequest(collection=self.name, filter=filter_message(filter), permanent=permanent)
+        if filter is None:
+            request.ids.record_ids.extend(_ids(ids))
+        return Deletion.of((await self._transport.send(Contract.delete_records, request)).receipt)
+
+    @Operation
+    async def restore_records(self, ids: str | Sequence[str]) -> list[RecordResult]:
+        """Bring records back that were deleted and not for good.
+
+        Raises:
+            RecordNotFoundError: there is none of an id, or not any more.
+
+        Example:
+            ada = client.collection("ada")
+            ada.create(profile="memory")
+            remembered = ada.remember("The key is under the mat.")
+            ada.delete_records(remembered.record_id)
+            ada.restore_records(remembered.record_id)
+        """
+        request = pb.RestoreRecordsRequest(collection=self.name, record_ids=_ids(ids))
+        return list(map(RecordResult.of, (await self._transport.send(Contract.restore_records, request)).results))
+
+    @Operation
+    async def add_links(
+        self, record_id: str, *, supports: str | Sequence[str] = (), contradicts: str | Sequence[str] = ()
+    ) -> RecordLinks:
+        """Say that a record supports or contradicts others, and return all of its links.
+
+        Raises:
+            RecordNotFoundError: one of them is not there.
+
+        Example:
+            ada = client.collection("ada")
+            ada.create(profile="memory")
+            old = ada.remember("The key is under the mat.").record_id
+            new = ada.remember("The key is in the shed.").record_id
+            print(ada.add_links(new, contradicts=old).contradicts)
+        """
+        request = pb.AddLinksRequest(collection=self.name, record_id=record_id, links=_links(supports, contradicts))
+        return RecordLinks.of((await self._transport.send(Contract.add_links, request)).links)
+
+    @Operation
+    async def remove_links(
+        self, record_id: str, *, supports: str | Sequence[str] = (), contradicts: str | Sequence[str] = ()
+    ) -> RecordLinks:
+        """Take back what `add_links` said, and return the links that are left.
+
+        Raises:
+            RecordNotFoundError: the record is not there.
+
+        Example:
+            ada = client.collection("ada")
+            ada.create(profile="memory")
+            old = ada.remember("The key is under the mat.").record_id
+            new = ada.remember("The key is in the shed.").record_id
+            ada.add_links(new, contradicts=old)
+            assert ada.remove_links(new, contradicts=old).contradicts == ()
+        """
+        request = pb.RemoveLinksRequest(collection=self.name, record_id=record_id, links=_links(supports, contradicts))
+        return RecordLinks.of((await self._transport.send(Contract.remove_links, request)).links)
+
+    async def _upsert(
+        self, records: Sequence[record_pb2.Record], *, allow_partial: bool
+    ) -> Sequence[pb.BatchUpsertRecordsOutcome]:
+        request = pb.BatchUpsertRecordsRequest(collection=self.name, records=records, allow_partial=allow_partial)
+        return (await self._transport.send(Contract.batch_upsert_records, request)).outcomes
+
+
+def new_record(record_type: str, text: str, fields: Mapping[str, Any], place: str = "") -> record_pb2.Record:
+    """Return the message of a new record, made now unless `fields` has a `timestamp`; `place` begins names in errors.
+
+    Raises:
+        InvalidRequestError: naming each field that the type does not have, or whose value no message can hold.
+    """
+    said = _scoped(record_type, {"timestamp": datetime.now(UTC), **fields, "text": text})
+    return _record(record_type, said, place)
+
+
+def _scoped(record_type: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields with the scope of an entity that is given alone; only memories have a field for it besides."""
+    said = dict(fields)
+    if said.get("entity") and "scope" not in said:
+        said["scope"] = f"{_ENTITY}{said['entity']}"
+        if record_type != "memory":
+            del said["entity"]
+    return said
+
+
+def _record(record_type: str, fields: Mapping[str, Any], place: str = "") -> record_pb2.Record:
+    message = record_pb2.Record(record_type=named_value(f"{place}record_type", record_pb2.RecordType, record_type))
+    details: Any = getattr(message, enum_name(record_pb2.RecordType.DESCRIPTOR, message.record_type))
+    details.SetInParent()
+    violations: list[FieldViolation] = []
+    for name, value in fields.items():
+        try:
+            _set(message, message if name in _OF_ALL_TYPES else details, name, value, place)
+        except InvalidRequestError as error:
+            violations += error.violations
+        except (TypeError, ValueError) as error:
+            violations.append(FieldViolation(place + name, f"is not a value of this field: {error}"))
+    if violations:
+        raise InvalidRequestError(violations)
+    return message
+
+
+def _set(message: record_pb2.Record, holder: Any, name: str, value: Any, place: str) -> None:
+    match name:
+        case "timestamp":
+            message.timestamp.CopyFrom(timestamp_message(value, place + name))
+        case "metadata":
+            for key, each in value.items():
+                message.metadata[key].CopyFrom(value_message(each, f"{place}metadata[{key!r}]"))
+        case _ if name not in holder.DESCRIPTOR.fields_by_name:
+            kind = enum_name(record_pb2.RecordType.DESCRIPTOR, message.record_type)
+            raise InvalidRequestError.of(place + name, f"is not a field of records of type {kind}")
+        case _:
+            if name in _ENUMS:
+                value = named_value(place + name, _ENUMS[name], value)
+            holder.MergeFrom(type(holder)(**{name: value}))
+
+
+def _next_batch(records: Sequence[record_pb2.Record]) -> Sequence[record_pb2.Record]:
+    size = 0
+    for count, record in enumerate(records, 1):
+        size += record.ByteSize()
+        if size >= _BATCH_BYTES:
+            return records[:count]
+    return records
+
+
+def _ids(given: str | Sequence[str]) -> Sequence[str]:
+    return [given] if isinstance(given, str) else given
+
+
+def _links(supports: str | Sequence[str], contradicts: str | Sequence[str]) -> list[pb.RecordLink]:
+    targets = ((pb.LINK_KIND_SUPPORTS, supports), (pb.LINK_KIND_CONTRADICTS, contradicts))
+    return [pb.RecordLink(kind=kind, target_record_id=each) for kind, given in targets for each in _ids(given)]

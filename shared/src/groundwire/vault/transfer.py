@@ -1,0 +1,305 @@
+"""Records of a server as the files of a vault, and back, over the public calls.
+
+What the schema of a chunk has no field for goes to `extra`:
+
+    "extra": {"collection": "ada", "record": {"record_id": "…", "record_type": "RECORD_TYPE_MEMORY", "scope": "…", …}}
+
+`record` is the message `groundwire.api.common.v1.Record` in JSON, without what the chunk says itself and without what
+only the server that holds it can say. Where both say something the chunk is right, so that a file may be changed by
+hand. A file without `extra` is a memory that `ChunkStore` made.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC
+from typing import Any, Final
+
+from google.protobuf import json_format
+
+from groundwire.api.common.v1.record_pb2 import MemoryKind, Record, RecordOrigin, RecordType
+from groundwire.api.ingest.v1 import record_service_pb2 as pb
+from groundwire.client import GroundwireClient
+from groundwire.client.values import enum_name, named_value
+from groundwire.kernel.errors import GroundwireError, InvalidRequestError, UnavailableError
+from groundwire.rpc.error_status import from_status
+from groundwire.vault.chunk import Chunk, checked_chunk, is_chunk_id
+from groundwire.vault.store import ChunkStore
+
+_PAGE = 100
+_BATCH_BYTES = 2 * 1024 * 1024
+_LINK_KINDS = {"supports": pb.LINK_KIND_SUPPORTS, "contradicts": pb.LINK_KIND_CONTRADICTS}
+_SOURCES = {
+    RecordOrigin.RECORD_ORIGIN_CHAT: "interaction",
+    RecordOrigin.RECORD_ORIGIN_INTERACTION: "interaction",
+    RecordOrigin.RECORD_ORIGIN_KB: "import",
+    RecordOrigin.RECORD_ORIGIN_IMPORT: "import",
+    RecordOrigin.RECORD_ORIGIN_SYSTEM: "derived",
+    RecordOrigin.RECORD_ORIGIN_DERIVED: "derived",
+}
+"""What the three sources of a chunk stand for (C08); the first of each is what a chunk of that source becomes."""
+_NOT_IN_EXTRA: Final = (
+    "text",
+    "links",
+    "access_count",
+    "last_accessed_time",
+    "create_time",
+    "delete_time",
+    "update_time",
+    "etag",
+    "document_id",
+    "generation",
+    "token_count",
+)
+_DETAILS_SAID_BY_CHUNK = ("kind", "confidence", "tags", "conversation_id")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What an export did to the files of a vault: how many are new or changed, are as they were, and were removed."""
+
+    written: int
+    unchanged: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import did: how many records were stored or unchanged, how many links added, and what failed and why.
+
+    `failed` has the ids of chunks; files that cannot be read are in the report of `ChunkStore.check`.
+    """
+
+    stored: int
+    unchanged: int
+    archived: int
+    linked: int
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def export_records(client: GroundwireClient, collection: str, store: ChunkStore) -> ExportReport:
+    """Make the vault hold what the caller may see of a collection, deleted records in the archive.
+
+    Files that hold the same already are not touched, so an export that was interrupted is simply repeated. Files of
+    records that the collection has no more are removed for good; those of other collections, and those that
+    `ChunkStore` made, stay.
+    """
+    stored = {chunk.id: (chunk, False) for chunk in store.list_chunks()}
+    stored |= {chunk.id: (chunk, True) for chunk in store.list_chunks(archived=True)}
+    records = [
+        each.message for each in client.collection(collection).records(include_deleted=True, order_by="timestamp-asc")
+    ]
+    chunk_ids = _chunk_ids(records, (chunk for chunk, _ in stored.values()))
+    chunks = {
+        chunk_ids[each.record_id]: (_chunk_of(each, collection, chunk_ids), each.HasField("delete_time"))
+        for each in records
+    }
+    changed = [
+        (chunk, archived) for chunk_id, (chunk, archived) in chunks.items() if stored.get(chunk_id) != (chunk, archived)
+    ]
+    for archived in (False, True):
+        store.put_chunks((chunk for chunk, is_archived in changed if is_archived == archived), archived=archived)
+    gone = [
+        chunk_id
+        for chunk_id, (chunk, _) in stored.items()
+        if chunk_id not in chunks and (chunk.extra or {}).get("collection") == collection
+    ]
+    for chunk_id in gone:
+        store.delete_chunk(chunk_id, permanent=True)
+    return ExportReport(len(changed), len(chunks) - len(changed), len(gone))
+
+
+def mirror_records(
+    client: GroundwireClient,
+    collection: str,
+    store: ChunkStore,
+    *,
+    interval_s: float,
+    on_round: Callable[[ExportReport | UnavailableError], bool],
+) -> None:
+    """Export again and again, with a pause between, until `on_round` returns False.
+
+    Rounds depend on nothing but the files, so that a mirror may be stopped at any moment and started again. While the
+    server does not answer, rounds fail and the files stay as they are.
+    """
+    while True:
+        try:
+            report: ExportReport | UnavailableError = export_records(client, collection, store)
+        except UnavailableError as error:
+            report = error
+        if not on_round(report):
+            return
+        time.sleep(interval_s)
+
+
+def import_records(client: GroundwireClient, collection: str, store: ChunkStore) -> ImportReport:
+    """Store the chunks of a vault as records: over those of the same ids, links between them, and the archive deleted.
+
+    What cannot be stored is reported and stops nothing else. An import that was interrupted is simply repeated.
+    """
+    archived = {chunk.id for chunk in store.list_chunks(archived=True)}
+    chunks = {chunk.id: chunk for chunk in (*store.list_chunks(archived=True), *store.list_chunks())}
+    failed: dict[str, str] = {}
+    records: dict[str, Record] = {}
+    for chunk in chunks.values():
+        try:
+            records[chunk.id] = _record_of(chunk)
+        except InvalidRequestError as error:
+            failed[chunk.id] = error.message
+    outcomes: dict[str, int] = {}
+    for batch in _batches(records):
+        request = pb.BatchUpsertRecordsRequest(
+            collection=collection, records=[records[chunk_id] for chunk_id in batch], allow_partial=True
+        )
+        response = client.batch_upsert_records.send(request)
+        for chunk_id, outcome in zip(batch, response.outcomes, strict=True):
+            if outcome.HasField("error"):
+                failed[chunk_id] = from_status(outcome.error).message
+            else:
+                outcomes[chunk_id] = outcome.result.outcome
+    record_ids = {chunk_id: records[chunk_id].record_id for chunk_id in outcomes}
+    linked = _add_links(client, collection, [chunks[chunk_id] for chunk_id in outcomes], record_ids, failed)
+    deleted = [record_ids[chunk_id] for chunk_id in outcomes if chunk_id in archived]
+    for start in range(0, len(deleted), _PAGE):
+        client.collection(collection).delete_records(deleted[start : start + _PAGE])
+    unchanged = sum(outcome == pb.RECORD_OUTCOME_UNCHANGED for outcome in outcomes.values())
+    return ImportReport(len(outcomes) - unchanged, unchanged, len(deleted), linked, failed)
+
+
+def _chunk_ids(records: Iterable[Record], stored: Iterable[Chunk]) -> dict[str, str]:
+    """Return the id of the chunk of each record: its own if that has the form, else one that the vault has, or new."""
+    chunk_ids = {
+        chunk.extra["record"]["record_id"]: chunk.id for chunk in stored if chunk.extra and "record" in chunk.extra
+    }
+    taken = set(chunk_ids.values())
+    for record in records:
+        record_id = record.record_id
+        if record_id in chunk_ids:
+            continue
+        chunk_id, attempt = record_id, 0
+        while not is_chunk_id(chunk_id) or chunk_id in taken:
+            digest = hashlib.sha256(f"{record_id}\x00{attempt}".encode()).hexdigest()
+            chunk_id, attempt = f"chunk-{record.create_time.ToDatetime():%Y-%m-%d}-{digest[:8]}", attempt + 1
+        chunk_ids[record_id] = chunk_id
+        taken.add(chunk_id)
+    return chunk_ids
+
+
+def _chunk_of(record: Record, collection: str, chunk_ids: dict[str, str]) -> Chunk:
+    details: Any = getattr(record, record.WhichOneof("details") or "memory")
+    said: dict[str, Any] = {
+        name: getattr(details, name) for name in _DETAILS_SAID_BY_CHUNK if name in details.DESCRIPTOR.fields_by_name
+    }
+    rest = Record()
+    rest.CopyFrom(record)
+    for name in _NOT_IN_EXTRA:
+        rest.ClearField(name)
+    for name in said:
+        getattr(rest, record.WhichOneof("details") or "memory").ClearField(name)
+    rest.links.suggested_contradicts.extend(record.links.suggested_contradicts)
+    accessed = record.last_accessed_time.ToDatetime(UTC) if record.HasField("last_accessed_time") else None
+    links = {kind: list(getattr(record.links, kind)) for kind in ("follows", "related_to", "supports", "contradicts")}
+    return checked_chunk(
+        {
+            "id": chunk_ids[record.record_id],
+            "content": record.text,
+            "tokens": max(1, record.token_count),
+            "type": enum_name(MemoryKind.DESCRIPTOR, said.get("kind", 0)) or "note",
+            "metadata": {
+                "created": record.create_time.ToDatetime(UTC),
+                "conversation_id": said.get("conversation_id") or None,
+                "source": _SOURCES.get(record.origin, "derived"),
+                "confidence": said.get("confidence", 1.0),
+                "access_count": record.access_count,
+                "last_accessed": accessed,
+            },
+            "links": {
+                "context_of": list(record.links.context_of),
+                **{kind: [chunk_ids[each] for each in ids if each in chunk_ids] for kind, ids in links.items()},
+            },
+            "tags": list(said.get("tags", ())),
+            "extra": {
+                "collection": collection,
+                "record": json_format.MessageToDict(rest, preserving_proto_field_name=True),
+            },
+        }
+    )
+
+
+def _record_of(chunk: Chunk) -> Record:
+    """Return the record of a chunk.
+
+    Raises:
+        InvalidRequestError: `extra` is not what an export wrote.
+    """
+    record = Record(record_id=chunk.id, record_type=RecordType.RECORD_TYPE_MEMORY)
+    record.timestamp.FromDatetime(chunk.metadata.created)
+    if chunk.extra is not None:
+        try:
+            record = json_format.ParseDict(chunk.extra["record"], Record())
+        except (json_format.ParseError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidRequestError.of("extra", f"holds no record: {error}") from error
+    record.ClearField("links")
+    kind = enum_name(RecordType.DESCRIPTOR, record.record_type)
+    if not kind:
+        raise InvalidRequestError.of("extra", "holds a record without a type")
+    details: Any = getattr(record, kind)
+    details.SetInParent()
+    record.text, record.access_count = chunk.content, chunk.metadata.access_count
+    record.create_time.FromDatetime(chunk.metadata.created)
+    if chunk.metadata.last_accessed is not None:
+        record.last_accessed_time.FromDatetime(chunk.metadata.last_accessed)
+    if _SOURCES.get(record.origin) != chunk.metadata.source:
+        record.origin = named_value("source", RecordOrigin, chunk.metadata.source)
+    if chunk.metadata.conversation_id and "conversation_id" in details.DESCRIPTOR.fields_by_name:
+        details.conversation_id = chunk.metadata.conversation_id
+    if kind == "memory":
+        details.kind = named_value("type", MemoryKind, chunk.type)
+        details.confidence = chunk.metadata.confidence
+        details.tags.extend(chunk.tags)
+    return record
+
+
+def _add_links(
+    client: GroundwireClient,
+    collection: str,
+    chunks: Sequence[Chunk],
+    record_ids: dict[str, str],
+    failed: dict[str, str],
+) -> int:
+    """Add the links that people made; return how many there are. What cannot be added is noted in `failed`."""
+    linked = 0
+    for chunk in chunks:
+        links = list(_links_of(chunk, record_ids))
+        try:
+            for start in range(0, len(links), _PAGE):
+                batch = links[start : start + _PAGE]
+                client.add_links(collection=collection, record_id=record_ids[chunk.id], links=batch)
+                linked += len(batch)
+        except GroundwireError as error:
+            failed[chunk.id] = f"links: {error.message}"
+    return linked
+
+
+def _links_of(chunk: Chunk, record_ids: dict[str, str]) -> Iterator[pb.RecordLink]:
+    for name, kind in _LINK_KINDS.items():
+        for target in getattr(chunk.links, name):
+            if target in record_ids:
+                yield pb.RecordLink(kind=kind, target_record_id=record_ids[target])
+    record = (chunk.extra or {}).get("record", {})
+    for target_id in record.get("links", {}).get("suggested_contradicts", ()):
+        yield pb.RecordLink(kind=pb.LINK_KIND_SUGGESTED_CONTRADICTS, target_record_id=target_id)
+
+
+def _batches(records: dict[str, Record]) -> Iterator[Sequence[str]]:
+    batch: list[str] = []
+    size = 0
+    for chunk_id, record in records.items():
+        batch.append(chunk_id)
+        size += record.ByteSize()
+        if len(batch) == _PAGE or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
