@@ -13,12 +13,13 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from google.protobuf import json_format
 
 from groundwire.api.common.v1.record_pb2 import MemoryKind, Record, RecordOrigin, RecordType
+from groundwire.api.common.v1.role_pb2 import Role
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.client.values import enum_name, named_value
@@ -148,7 +149,9 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
         except InvalidRequestError as error:
             failed[chunk.id] = error.message
     outcomes: dict[str, int] = {}
-    for batch in _batches(records):
+    # In the order in which they were made, the two sides of an exchange too: links to the one before follow from it.
+    ordered = sorted(records.items(), key=lambda item: (*_moment(item[1]), chunks[item[0]].metadata.created, item[0]))
+    for batch in _batches(dict(ordered)):
         request = pb.BatchUpsertRecordsRequest(
             collection=collection, records=[records[chunk_id] for chunk_id in batch], allow_partial=True
         )
@@ -197,7 +200,8 @@ def _chunk_of(record: Record, collection: str, chunk_ids: dict[str, str]) -> Chu
         rest.ClearField(name)
     for name in said:
         getattr(rest, record.WhichOneof("details") or "memory").ClearField(name)
-    rest.links.suggested_contradicts.extend(record.links.suggested_contradicts)
+    if record.links.suggested_contradicts:
+        rest.links.suggested_contradicts.extend(record.links.suggested_contradicts)
     accessed = record.last_accessed_time.ToDatetime(UTC) if record.HasField("last_accessed_time") else None
     links = {kind: list(getattr(record.links, kind)) for kind in ("follows", "related_to", "supports", "contradicts")}
     return checked_chunk(
@@ -290,6 +294,10 @@ def _links_of(chunk: Chunk, record_ids: dict[str, str]) -> Iterator[pb.RecordLin
     record = (chunk.extra or {}).get("record", {})
     for target_id in record.get("links", {}).get("suggested_contradicts", ()):
         yield pb.RecordLink(kind=pb.LINK_KIND_SUGGESTED_CONTRADICTS, target_record_id=target_id)
+
+
+def _moment(record: Record) -> tuple[datetime, bool]:
+    return record.timestamp.ToDatetime(UTC), record.turn.role == Role.ROLE_ASSISTANT
 
 
 def _batches(records: dict[str, Record]) -> Iterator[Sequence[str]]:

@@ -1,0 +1,234 @@
+"""What an assistant keeps, through the command line and the Python client, against a real server."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from groundwire.client import AsyncGroundwireClient, Collection, GroundwireClient, NewRecord, Record, RecordResult
+from groundwire.kernel.errors import InvalidRequestError, RecordNotFoundError
+from tests.e2e.server import ServerProcess, groundwire
+
+WHEN = datetime(2026, 2, 10, 21, 37, 0, 123456, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def client(server: ServerProcess) -> Iterator[GroundwireClient]:
+    with GroundwireClient(server.address) as made:
+        yield made
+
+
+@pytest.fixture
+def ada(client: GroundwireClient, request: pytest.FixtureRequest) -> Collection:
+    ada = client.collection(f"ada-{abs(hash(request.node.name))}")
+    ada.create(profile="memory")
+    return ada
+
+
+def run(server: ServerProcess, *arguments: str, code: int = 0) -> Any:
+    done = groundwire(*arguments, "--json", address=server.address)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stderr if code else done.stdout)
+
+
+def test_a_memory_from_the_shell(server: ServerProcess) -> None:
+    """Added, listed, shown, changed, linked, deleted and restored."""
+    shell = ("-c", "shell")
+    added = groundwire(
+        *("memory", "add", "Alice prefers Python.", *shell, "--entity", "alice", "--importance", "4"),
+        *("--kind", "preference", "--tag", "languages", "--tag", "work", "--conversation", "conv-1"),
+        *("--set", "confidence=0.5", "--set", "metadata.room=12", "--set", "timestamp=2026-02-10T12:00:00Z"),
+        address=server.address,
+    )
+    assert added.returncode == 0, added.stderr
+    outcome, python = added.stdout.split()
+    assert outcome == "created"
+    rust = run(server, "memory", "add", "Alice prefers Rust.", *shell, "--entity", "alice")["record_id"]
+    sky = run(server, "memory", "add", "The sky is blue.", *shell)["record_id"]
+    faq = ("--type", "faq", "--id", "faq-1", "--set", "topic=api", "--set", "specialist_name=ocr")
+    assert run(server, "memory", "add", "Q: Why? A: Because.", *shell, *faq)["record_id"] == "faq-1"
+
+    shown = run(server, "memory", "get", python, *shell, "--count")
+    assert (shown["text"], shown["scope"], shown["access_count"]) == ("Alice prefers Python.", "entity:alice", 1)
+    assert shown["memory"] == {
+        "importance": 4,
+        "kind": "MEMORY_KIND_PREFERENCE",
+        "confidence": 0.5,
+        "tags": ["languages", "work"],
+        "entity": "alice",
+        "conversation_id": "conv-1",
+    }
+    assert (shown["metadata"], shown["timestamp"]) == ({"room": 12}, "2026-02-10T12:00:00Z")
+    assert run(server, "memory", "get", "faq-1", *shell)["faq"]["specialist_name"] == "ocr"
+
+    def listed(*options: str) -> list[str]:
+        return [each["record_id"] for each in run(server, "memory", "list", *shell, *options)]
+
+    assert listed() == [sky, rust, python]
+    assert listed("--order", "importance-desc", "--entity", "alice") == [python, rust]
+    assert listed("--filter", '{"tags": "work"}') == [python]
+    assert listed("--type", "faq") == ["faq-1"]
+    assert set(listed("--type", "any")) == {sky, rust, python, "faq-1"}
+    table = groundwire("memory", "list", *shell, address=server.address).stdout.splitlines()
+    assert table[0].split() == ["record", "importance", "scope", "when", "text"]
+    assert table[3].split()[:4] == [python, "4", "entity:alice", "2026-02-10T12:00Z"]
+
+    assert run(server, "memory", "update", python, *shell, "--set", "importance=5", "--unset", "tags", "--text", "No.")
+    changed = run(server, "memory", "get", python, *shell)
+    assert (changed["text"], changed["memory"]["importance"], changed["memory"]["tags"]) == ("No.", 5, [])
+    assert changed["memory"]["kind"] == "MEMORY_KIND_PREFERENCE"
+
+    assert run(server, "memory", "link", rust, *shell, "--contradicts", python, "--supports", sky) == {
+        "context_of": [],
+        "follows": [],
+        "related_to": [],
+        "suggested_contradicts": [],
+        "supports": [sky],
+        "contradicts": [python],
+    }
+    assert run(server, "memory", "unlink", rust, *shell, "--contradicts", python)["contradicts"] == []
+
+    assert run(server, "memory", "delete", python, sky, *shell)["document_count"] == 2
+    assert listed() == [rust]
+    assert listed("--deleted") == [sky, rust, python]
+    refused = run(server, "memory", "get", python, *shell, code=1)["error"]
+    assert refused["reason"] == "RECORD_NOT_FOUND"
+    assert [each["outcome"] for each in run(server, "memory", "restore", sky, rust, *shell)] == [
+        "RECORD_OUTCOME_CREATED",
+        "RECORD_OUTCOME_UNCHANGED",
+    ]
+    assert run(server, "memory", "delete", *shell, "--entity", "alice", "--permanent", "--yes")["document_count"] == 2
+    assert listed("--deleted") == [sky]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (["add", "x", "--importance", "9"], "records[0].memory.importance"),
+        (["add", "x", "--importance", "many"], "memory.importance"),
+        (["add", "x", "--kind", "dream"], "memory.kind"),
+        (["add", " "], "records[0].text"),
+        (["add", "x", "--set", "topic=api"], "topic"),
+        (["add", "x", "--type", "turn", "--set", "role=user"], "records[0].turn.conversation_id"),
+        (["link", "chunk-2026-02-10-a1b2c3d4"], "--supports"),
+        (["delete"], "ID"),
+        (["delete", "chunk-2026-02-10-a1b2c3d4", "--entity", "alice"], "ID"),
+        (["delete", "chunk-2026-02-10-a1b2c3d4", "--permanent"], "memory delete"),
+        (["list", "--filter", "{"], "--filter"),
+        (["get", "../../x"], "record_id"),
+    ],
+)
+def test_a_wrong_command_names_the_field(server: ServerProcess, arguments: list[str], field: str) -> None:
+    violations = run(server, "memory", *arguments, "-c", "wrong", code=2)["error"]["violations"]
+    assert [each["field"] for each in violations] == [field]
+
+
+def test_a_memory_from_python(ada: Collection) -> None:
+    remembered = ada.remember(
+        "Alice prefers Python.",
+        importance=4,
+        entity="alice",
+        kind="preference",
+        confidence=0.5,
+        tags=["languages"],
+        conversation_id="conv-1",
+        origin="interaction",
+        timestamp=WHEN,
+        metadata={"room": 12},
+    )
+    assert (remembered.outcome, remembered.turn_index) == ("created", 0)
+    record = ada.record(remembered.record_id, count_access=True)
+    assert str(record) == "Alice prefers Python."
+    assert (record.record_type, record.origin, record.scope, record.entity) == (
+        *("memory", "interaction", "entity:alice", "alice"),
+    )
+    assert (record.importance, record.kind, record.confidence) == (4, "preference", 0.5)
+    assert (record.tags, record.conversation_id, record.metadata) == (("languages",), "conv-1", {"room": 12})
+    assert (record.timestamp, record.access_count) == (WHEN, 1)
+    assert (record.role, record.turn_index, record.topic) == ("", None, "")
+    assert record.links.context_of == ("conv-1",)
+
+    changed = ada.update_record(record.record_id, text="Alice prefers Rust.", importance=5, clear=["tags", "metadata"])
+    assert changed.outcome == "replaced"
+    record = ada.record(record.record_id)
+    assert (record.text, record.importance, record.tags, record.metadata) == ("Alice prefers Rust.", 5, (), {})
+    assert (record.kind, record.confidence, record.timestamp) == ("preference", 0.5, WHEN)
+    ada.update_record(record.record_id, entity="bob")
+    assert (ada.record(record.record_id).scope, ada.record(record.record_id).entity) == ("entity:bob", "bob")
+
+
+def test_records_of_every_type_from_python(ada: Collection) -> None:
+    given: list[NewRecord] = [
+        {"record_type": "persona", "text": "You are Ada.", "version": "1", "topic": "tone"},
+        {"record_type": "faq", "text": "Q: Why?\nA: Because.", "topic": "api", "specialist_name": "ocr"},
+        {"record_type": "memory", "text": "The sky is blue."},
+        {"record_type": "turn", "text": "Hello.", "conversation_id": "conv-1", "role": "user", "entity": "alice"},
+        {
+            "record_type": "summary",
+            "text": "Greetings.",
+            "conversation_id": "conv-1",
+            "turn_range": "1-8",
+            "summary_index": 1,
+        },
+    ]
+    results = [each for each in ada.put_records(given) if isinstance(each, RecordResult)]
+    records = {each.record_type: each for each in ada.records(order_by="timestamp-asc")}
+    assert [records[each["record_type"]].record_id for each in given] == [each.record_id for each in results]
+    assert [records[each["record_type"]].text for each in given] == [each["text"] for each in given]
+    assert (records["persona"].version, records["persona"].topic) == ("1", "tone")
+    assert (records["faq"].version, records["faq"].specialist_name) == ("auto", "ocr")
+    assert (records["memory"].importance, records["memory"].kind) == (3, "note")
+    assert (records["turn"].role, records["turn"].turn_index, records["turn"].entity) == ("user", 1, "alice")
+    assert (records["summary"].turn_range, records["summary"].summary_index) == ("1-8", 1)
+    assert [each.record_type for each in ada.records(filter={"type": "faq", "topic": "api"})] == ["faq"]
+
+    question, reply = ada.add_exchange("conv-1", "How are you?", "Well.", entity="alice")
+    turns = [ada.record(each.record_id) for each in (question, reply)]
+    assert [(each.text, each.role, each.turn_index) for each in turns] == [
+        ("How are you?", "user", 2),
+        ("Well.", "assistant", 2),
+    ]
+
+
+def test_batches_from_python(ada: Collection) -> None:
+    many: list[NewRecord] = [{"record_type": "memory", "text": f"Memory {number}."} for number in range(120)]
+    many[110]["text"] = " "
+    results = ada.put_records(many, allow_partial=True)
+    assert [index for index, each in enumerate(results) if not isinstance(each, RecordResult)] == [110]
+    assert isinstance(results[110], InvalidRequestError)
+    assert len(list(ada.records())) == 119
+    with pytest.raises(InvalidRequestError, match=r"records\[0\].colour"):
+        ada.put_records([{"record_type": "memory", "text": "x", "colour": "red"}])  # type: ignore[typeddict-unknown-key]
+    with pytest.raises(InvalidRequestError, match="record_type"):
+        ada.put_records([{"record_type": "dream", "text": "x"}])
+
+
+def test_deleting_and_linking_from_python(ada: Collection) -> None:
+    old, new = ada.remember("The key is under the mat."), ada.remember("The key is in the shed.")
+    assert ada.add_links(new.record_id, contradicts=old.record_id, supports=[old.record_id]).contradicts == (
+        old.record_id,
+    )
+    assert ada.remove_links(new.record_id, supports=old.record_id).supports == ()
+    assert not ada.delete_records(old.record_id).purged
+    with pytest.raises(RecordNotFoundError):
+        ada.record(old.record_id)
+    assert ada.record(old.record_id, include_deleted=True).delete_time is not None
+    assert [each.outcome for each in ada.restore_records([old.record_id, new.record_id])] == ["created", "unchanged"]
+    assert ada.record(new.record_id).links.contradicts == (old.record_id,)
+    assert ada.delete_records(filter={"type": "memory"}, permanent=True).document_count == 2
+    assert list(ada.records(include_deleted=True)) == []
+    with pytest.raises(InvalidRequestError, match="ids"):
+        ada.delete_records()
+
+
+async def test_the_asynchronous_client_does_the_same(server: ServerProcess) -> None:
+    async with AsyncGroundwireClient(server.address) as client:
+        ada = client.collection("asynchronous")
+        await ada.create(profile="memory")
+        remembered = await ada.remember("Alice prefers Python.", entity="alice")
+        await ada.update_record(remembered.record_id, importance=5)
+        assert (await ada.record(remembered.record_id)).importance == 5
+        assert [each.record_id async for each in ada.records()] == [remembered.record_id]
+        assert isinstance(await ada.record(remembered.record_id), Record)

@@ -1,0 +1,314 @@
+"""A catalog as a folder of files, and back: `groundwire vault` against a real server."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from groundwire.client import Collection, GroundwireClient, NewRecord
+from groundwire.kernel.errors import UnavailableError
+from groundwire.vault import ChunkStore
+from groundwire.vault.transfer import ExportReport, export_records, import_records, mirror_records
+from tests.e2e.server import ServerProcess, groundwire
+
+
+@pytest.fixture(scope="module")
+def client(server: ServerProcess) -> Iterator[GroundwireClient]:
+    with GroundwireClient(server.address) as made:
+        yield made
+
+
+def collection(client: GroundwireClient, name: str) -> Collection:
+    made = client.collection(name)
+    made.create(profile="memory")
+    return made
+
+
+def content(made: Collection) -> list[dict[str, Any]]:
+    """Return all records with what outlives a move to another server, in order of their ids."""
+    own = ("create_time", "update_time", "delete_time", "etag", "document_id", "generation")
+    shown = []
+    for record in made.records(include_deleted=True):
+        message = json_format.MessageToDict(record.message, preserving_proto_field_name=True)
+        shown.append({name: value for name, value in message.items() if name not in own})
+        shown[-1]["deleted"] = record.delete_time is not None
+    return sorted(shown, key=lambda each: str(each["record_id"]))
+
+
+EVERYTHING: list[NewRecord] = [
+    {"record_type": "persona", "text": "You are Ada.", "version": "1", "topic": "tone"},
+    {
+        "record_type": "faq",
+        "text": 'Q: Why?\nA: SPECIALIST_REQUEST[web_search:{"query":"…"}]',
+        "topic": "api",
+        "specialist_name": "ocr",
+        "version": "7",
+        "origin": "kb",
+    },
+    {
+        "record_type": "memory",
+        "text": "Alice prefers Python. 🐍\r\n\tTruly.",
+        "importance": 5,
+        "entity": "alice",
+        "kind": "preference",
+        "confidence": 0.25,
+        "tags": ["languages", "Büro"],
+        "conversation_id": "conv-1",
+        "origin": "interaction",
+        "metadata": {"room": 12, "open": True, "share": 0.5, "rooms": [1, 2], "name": "x"},
+    },
+    {
+        "record_type": "memory",
+        "text": "Alice prefers Rust.",
+        "entity": "alice",
+        "tags": ["languages"],
+        "origin": "chat",
+    },
+    {"record_type": "memory", "text": "The sky is blue.", "origin": "derived"},
+    {"record_type": "turn", "text": "Hello.", "conversation_id": "conv-1", "role": "user", "turn_index": 7},
+    {"record_type": "turn", "text": "Good day.", "conversation_id": "conv-1", "role": "assistant", "turn_index": 7},
+    {
+        "record_type": "summary",
+        "text": "Greetings.",
+        "conversation_id": "conv-1",
+        "turn_range": "1-8",
+        "summary_index": 1,
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def everything(client: GroundwireClient) -> Collection:
+    """A collection with every field of every type, links, an access and a deleted record."""
+    made = collection(client, "everything")
+    ids = [result.message.record_id for result in made.put_records(EVERYTHING) if not isinstance(result, Exception)]
+    python, rust, sky = ids[2:5]
+    made.add_links(rust, contradicts=python)
+    made.add_links(python, supports=sky)
+    made.delete_records(made.remember("Forget this.", tags=["old"]).record_id)
+    return made
+
+
+def test_what_a_catalog_holds_comes_back_from_its_files(
+    client: GroundwireClient, everything: Collection, tmp_path: Path
+) -> None:
+    store = ChunkStore(tmp_path)
+    report = export_records(client, everything.name, store)
+    assert (report.written, report.unchanged, report.removed) == (9, 0, 0)
+    assert (len(store.list_chunks()), len(store.list_chunks(archived=True))) == (8, 1)
+    empty = collection(client, "empty")
+    imported = import_records(client, empty.name, ChunkStore(tmp_path))
+    assert (imported.stored, imported.unchanged, imported.archived, imported.linked) == (9, 0, 1, 2)
+    assert imported.failed == {}
+    assert content(empty) == content(everything)
+    assert len(content(empty)) == 9
+
+    again = import_records(client, empty.name, ChunkStore(tmp_path))
+    assert again.failed == {}
+    assert content(empty) == content(everything)
+    assert export_records(client, everything.name, store) == ExportReport(written=0, unchanged=9, removed=0)
+
+
+def test_an_exported_memory_is_a_chunk_of_the_source_design(
+    client: GroundwireClient, everything: Collection, tmp_path: Path
+) -> None:
+    store = ChunkStore(tmp_path)
+    export_records(client, everything.name, store)
+    (chunk,) = store.list_chunks(tags=["Büro"])
+    (record,) = everything.records(filter={"tags": "Büro"})
+    assert (chunk.id, chunk.content, chunk.type) == (record.record_id, record.text, "preference")
+    assert (chunk.metadata.source, chunk.metadata.confidence) == ("interaction", 0.25)
+    assert chunk.metadata.conversation_id == "conv-1"
+    assert chunk.metadata.created == record.create_time
+    assert chunk.links.context_of == ["conv-1"]
+    assert list(record.links.supports) == chunk.links.supports != []
+    assert chunk.tokens == record.message.token_count
+    ids = {each.id for each in store.list_chunks()}
+    assert {target for each in store.list_chunks() for target in each.links.follows + each.links.related_to} <= ids
+
+
+def test_a_file_that_was_changed_by_hand_changes_the_record(client: GroundwireClient, tmp_path: Path) -> None:
+    made = collection(client, "edited")
+    record_id = made.remember("Alice prefers Python.", importance=4, tags=["languages"], entity="alice").record_id
+    store = ChunkStore(tmp_path)
+    export_records(client, made.name, store)
+    store.update_chunk(record_id, content="Alice prefers Rust.", chunk_type="fact", confidence=0.5, tags=["rust"])
+    store.update_chunk(record_id, source="import", conversation_id="conv-9")
+    assert import_records(client, made.name, store).stored == 1
+    record = made.record(record_id)
+    assert (record.text, record.kind, record.confidence, record.tags) == ("Alice prefers Rust.", "fact", 0.5, ("rust",))
+    assert (record.origin, record.conversation_id, record.importance, record.entity) == ("import", "conv-9", 4, "alice")
+
+
+def test_a_folder_that_was_never_exported_is_imported(
+    server: ServerProcess, client: GroundwireClient, tmp_path: Path
+) -> None:
+    """Damaged files are named, the others are stored, and the links between them too."""
+    store = ChunkStore(tmp_path / "vault")
+    one = store.create_chunk("Luna likes tea.", "preference", "conv-1", 4, ["drinks"], 0.75)
+    other = store.create_chunk("Luna likes coffee.", "fact", None, 4, ["drinks"])
+    damaged = store.create_chunk("Luna likes milk.", "fact", None, 4)
+    store.add_link(other.id, "contradicts", one.id)
+    store.delete_chunk(store.create_chunk("Luna likes wine.", "note", None, 4).id)
+    path = tmp_path / "vault" / "chunks" / damaged.id[6:13] / f"{damaged.id}.json"
+    path.write_text("{", encoding="utf-8")
+    done = groundwire("vault", "import", str(tmp_path / "vault"), "-c", "folder", address=server.address)
+    assert done.returncode == 1
+    assert "3 records stored, 0 unchanged, 1 of them deleted; 1 link" in done.stdout
+    assert f"failed chunks/{damaged.id[6:13]}/{damaged.id}.json" in done.stderr
+    folder = client.collection("folder")
+    assert {each.record_id for each in folder.records()} == {one.id, other.id}
+    record = folder.record(one.id)
+    assert (record.text, record.kind, record.confidence, record.origin) == (
+        one.content,
+        "preference",
+        0.75,
+        "interaction",
+    )
+    assert (record.tags, record.conversation_id, record.timestamp) == (("drinks",), "conv-1", one.metadata.created)
+    assert folder.record(other.id).links.contradicts == (one.id,)
+    report = json.loads(
+        groundwire("vault", "import", str(tmp_path / "vault"), "-c", "folder", "--json", address=server.address).stdout
+    )
+    assert (report["unchanged"], list(report["failed"])) == (2, [f"chunks/{damaged.id[6:13]}/{damaged.id}.json"])
+
+
+def test_a_record_that_the_server_refuses_is_reported_and_the_others_are_stored(
+    client: GroundwireClient, tmp_path: Path
+) -> None:
+    made = collection(client, "refused")
+    made.put_records([{"record_type": "memory", "text": f"Memory {number}."} for number in range(3)])
+    store = ChunkStore(tmp_path)
+    export_records(client, made.name, store)
+    first, second, third = store.list_chunks()
+    assert first.extra is not None
+    record = {**first.extra["record"], "memory": {"importance": 9}}
+    store.put_chunks([first.changed(extra={**first.extra, "record": record}), second.changed(extra={"record": 1})])
+    report = import_records(client, collection(client, "refusing").name, store)
+    assert report.failed.keys() == {first.id, second.id}
+    assert "importance must be between 1 and 5" in report.failed[first.id]
+    assert [each.record_id for each in client.collection("refusing").records()] == [third.id]
+
+
+def test_a_mirror_follows_what_changes(client: GroundwireClient, tmp_path: Path) -> None:
+    made = collection(client, "mirrored")
+    store = ChunkStore(tmp_path)
+    local = store.create_chunk("Made here.", "note", None, 2)
+    stays, goes, archived = (made.remember(text).record_id for text in ("Stays.", "Goes.", "Is archived."))
+    rounds: list[ExportReport | UnavailableError] = []
+
+    def change(report: ExportReport | UnavailableError) -> bool:
+        rounds.append(report)
+        if len(rounds) == 1:
+            made.update_record(stays, text="Stays, changed.")
+            made.delete_records(archived)
+            made.delete_records(goes, permanent=True)
+        return len(rounds) < 3
+
+    mirror_records(client, made.name, store, interval_s=0.01, on_round=change)
+    assert rounds == [
+        ExportReport(written=3, unchanged=0, removed=0),
+        ExportReport(written=2, unchanged=0, removed=1),
+        ExportReport(written=0, unchanged=2, removed=0),
+    ]
+    assert {each.id: each.content for each in store.list_chunks()} == {stays: "Stays, changed.", local.id: "Made here."}
+    assert [each.id for each in store.list_chunks(archived=True)] == [archived]
+    assert store.check().consistent
+    made.restore_records(archived)
+    mirror_records(client, made.name, ChunkStore(tmp_path), interval_s=0, on_round=lambda _: False)
+    assert {each.id for each in store.list_chunks()} == {stays, archived, local.id}
+    assert store.list_chunks(archived=True) == []
+
+
+def test_a_mirror_waits_for_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    with GroundwireClient("127.0.0.1:1", timeout_s=1) as client:
+        store = ChunkStore(tmp_path)
+        stored = store.create_chunk("Stays.", "note", None, 1)
+        seen: list[ExportReport | UnavailableError] = []
+
+        def note(report: ExportReport | UnavailableError) -> bool:
+            seen.append(report)
+            return len(seen) < 2
+
+        mirror_records(client, "ada", store, interval_s=0, on_round=note)
+    assert [isinstance(each, UnavailableError) for each in seen] == [True, True]
+    assert store.list_chunks() == [stored]
+
+
+def test_ids_that_are_no_file_names_stay_out_of_paths(client: GroundwireClient, tmp_path: Path) -> None:
+    made = collection(client, "names")
+    odd = ["a:b#c", "chunk-2026-02-10-xyz", ".hidden", "doc-1"]
+    made.put_records([{"record_type": "faq", "text": "Q", "record_id": each} for each in odd])
+    store = ChunkStore(tmp_path)
+    export_records(client, made.name, store)
+    assert len(store.list_chunks()) == 4
+    assert {path.name for path in tmp_path.iterdir()} == {"chunks", "index", "archive", ".lock"}
+    other = collection(client, "names-again")
+    assert import_records(client, other.name, store).stored == 4
+    assert {each.record_id for each in other.records()} == set(odd)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40).filter(
+    lambda text: bool(text.strip())
+)
+memories = st.fixed_dictionaries(
+    {"record_type": st.just("memory"), "text": texts},
+    optional={
+        "importance": st.integers(1, 5),
+        "kind": st.sampled_from(["fact", "preference", "pattern", "note", "decision"]),
+        "confidence": st.floats(0, 1),
+        "tags": st.lists(st.sampled_from(["a", "b", "ü"]), unique=True, max_size=3),
+        "entity": st.sampled_from(["alice", "bob"]),
+        "conversation_id": st.sampled_from(["conv-1", "conv-2"]),
+        "origin": st.sampled_from(["chat", "kb", "system", "import", "interaction", "derived"]),
+        "metadata": st.dictionaries(st.sampled_from(["room", "note"]), texts, max_size=2),
+    },
+)
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(many=st.lists(memories, min_size=1, max_size=4))
+def test_any_memories_come_back_from_their_files(
+    client: GroundwireClient, tmp_path_factory: pytest.TempPathFactory, many: list[Any]
+) -> None:
+    made, empty = collection(client, "random"), collection(client, "random-again")
+    for each in (made, empty):
+        each.delete_records(filter={"type": "memory"}, permanent=True)
+    made.put_records(many)
+    store = ChunkStore(tmp_path_factory.mktemp("random"))
+    export_records(client, made.name, store)
+    assert import_records(client, empty.name, store).failed == {}
+    assert content(empty) == content(made)
+    assert len(content(made)) == len(many)
+
+
+@pytest.mark.requirement("S2-22", "S2-34", "S2-36", "S2-37")
+def test_the_commands_say_what_they_did(server: ServerProcess, client: GroundwireClient, tmp_path: Path) -> None:
+    made = collection(client, "told")
+    record_id = made.remember("Alice prefers Python.").record_id
+    vault = str(tmp_path / "vault")
+    shown = groundwire("vault", "export", vault, "-c", "told", "--verbose", address=server.address)
+    assert shown.stdout == "1 file written, 0 removed, 0 unchanged\n"
+    assert f"vault put '{record_id}': ok" in shown.stderr
+    report = json.loads(groundwire("vault", "export", vault, "-c", "told", "--json", address=server.address).stdout)
+    assert report == {"written": 0, "unchanged": 1, "removed": 0}
+
+    (tmp_path / "vault" / "index" / "tag_index.json").unlink()
+    bad = tmp_path / "vault" / "chunks" / record_id[6:13] / "chunk-\x1b[2J.json"
+    bad.write_text("{}", encoding="utf-8")
+    checked = groundwire("vault", "check", vault)
+    assert checked.returncode == 1
+    assert "wrong index/tag_index.json" in checked.stdout
+    assert "chunk-\\x1b[2J.json" in checked.stdout
+    assert "\x1b" not in checked.stdout + checked.stderr
+    bad.unlink()
+    assert groundwire("vault", "check", vault, "--repair").returncode == 0
+    assert groundwire("vault", "check", vault).returncode == 0
+
+    missing = groundwire("vault", "export", vault, "-c", "nowhere", address=server.address)
+    assert (missing.returncode, "COLLECTION_NOT_FOUND" in missing.stderr) == (1, True)
