@@ -76,6 +76,8 @@ def stored(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> d
         words["chunk"] = client.list_chunks(collection=NAME, page_size=1).chunks[0].chunk_id
         session = client.create_session(collection=NAME, user_id=QUIET, labels={"team": QUIET}).session.session_id
         words["session"] = session
+        remembered = client.collection(NAME).remember(f"Luna {QUIET}", tags=[QUIET], metadata={"note": ATTACK})
+        words["memory"] = remembered.record_id
         client.retrieve(collection=NAME, query=f"tides {QUIET}")  # for the log
         replied = client.ask.send(
             answer_pb.AskRequest(
@@ -92,6 +94,10 @@ def stored(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> d
     (folder.parent / "reply.md").write_text(f"{text}\n\nThe tides are 15 m high {QUIET}.\n", encoding="utf-8")
     words["reply"] = str(folder.parent / "reply.md")
     words["page"] = str(folder.parent / "answer.html")
+    words["vault"] = str(folder.parent / "vault")
+    (folder.parent / "vault" / "chunks" / "2026-02").mkdir(parents=True)
+    damaged = folder.parent / "vault" / "chunks" / "2026-02" / f"chunk-{ATTACK.replace('/', '')}.json"
+    damaged.write_text(ATTACK, encoding="utf-8")
     (folder.parent / "faq.json").write_text(json.dumps({"type": "faq", ATTACK: ATTACK}), encoding="utf-8")
     words["faq"] = str(folder.parent / "faq.json")
     return words
@@ -146,6 +152,18 @@ RUNS: dict[str, list[list[str]]] = {
     "chunks list": [["-c", NAME]],
     "chunks get": [["{chunk}", "-c", NAME], [ATTACK, "-c", NAME]],
     "chunks update": [["{chunk}", "-c", NAME, "--set", "metadata.note=" + ATTACK]],
+    "memory add": [[ATTACK, "-c", NAME], [QUIET, "-c", NAME, "--id", ATTACK], ["x", "-c", NAME, "--set", ATTACK]],
+    "memory list": [["-c", NAME], ["-c", NAME, "--deleted", "--entity", ATTACK], ["-c", NAME, "--filter", ATTACK]],
+    "memory get": [["{memory}", "-c", NAME], [ATTACK, "-c", NAME]],
+    "memory update": [["{memory}", "-c", NAME, "--set", "metadata.note=" + QUIET], [ATTACK, "-c", NAME, "--text", "x"]],
+    "memory link": [["{memory}", "-c", NAME, "--supports", ATTACK], [ATTACK, "-c", NAME, "--contradicts", "{memory}"]],
+    "memory unlink": [["{memory}", "-c", NAME, "--supports", ATTACK]],
+    "memory delete": [["{memory}", "-c", NAME], [ATTACK, "-c", NAME], ["-c", NAME, "--entity", ATTACK]],
+    "memory restore": [["{memory}", "-c", NAME], [ATTACK, "-c", NAME]],
+    "vault export": [["{vault}", "-c", NAME, "--verbose"], ["{vault}", "-c", ATTACK]],
+    "vault import": [["{vault}", "-c", "imported", "--verbose"]],
+    "vault mirror": [["{vault}", "-c", ATTACK]],
+    "vault check": [["{vault}"]],
     "stats": [[], ["-c", NAME]],
     "backup": [["{folder}/" + QUIET.replace("/", ""), "--data", ATTACK], ["{folder}", "--data", "{folder}"]],
     "restore": [["{folder}/" + QUIET.replace("/", ""), "--data", ATTACK], ["{folder}", "--data", "{folder}"]],
@@ -171,7 +189,17 @@ RUNS: dict[str, list[list[str]]] = {
 """Arguments of each command; together they print everything that is stored, and errors that repeat what was sent."""
 
 QUOTED = ["search", "ask", "docs list", "docs get", "chunks list", "chunks get", "collections get", "logs"]
-QUOTED += ["validate", "sessions list", "sessions messages", "answers list", "answers get"]
+QUOTED += [
+    "memory list",
+    "memory get",
+    "vault import",
+    "vault check",
+    "validate",
+    "sessions list",
+    "sessions messages",
+    "answers list",
+    "answers get",
+]
 """Commands of which some run must show the attack, as escapes: else the test would be of nothing."""
 
 
