@@ -116,7 +116,7 @@ def test_a_memory_from_the_shell(server: ServerProcess) -> None:
         (["delete"], "ID"),
         (["delete", "chunk-2026-02-10-a1b2c3d4", "--entity", "alice"], "ID"),
         (["delete", "chunk-2026-02-10-a1b2c3d4", "--permanent"], "memory delete"),
-        (["list", "--filter", "{"], "--filter"),
+        (["list", "--filter", "{"], "filter"),
         (["get", "../../x"], "record_id"),
     ],
 )
@@ -232,3 +232,25 @@ async def test_the_asynchronous_client_does_the_same(server: ServerProcess) -> N
         assert (await ada.record(remembered.record_id)).importance == 5
         assert [each.record_id async for each in ada.records()] == [remembered.record_id]
         assert isinstance(await ada.record(remembered.record_id), Record)
+
+
+@pytest.mark.requirement("S0-32")
+def test_what_is_recalled_is_global_or_of_one_entity(server: ServerProcess, ada: Collection) -> None:
+    text = "prefers Python over JavaScript"
+    ids = {name: ada.remember(f"{name} {text}.", entity=name).record_id for name in ("alice", "bob")}
+    ids[""] = ada.remember(f"Everybody {text}.").record_id
+    ada.put_records([{"record_type": "faq", "text": f"Q: Who {text}?"}])
+
+    def recalled(**options: Any) -> set[str]:
+        return {hit.source.removeprefix("record:") for hit in ada.recall(f"Who {text}?", k=5, **options)}
+
+    assert recalled() == {ids[""]}
+    assert recalled(entity="alice") == {ids["alice"]}
+    assert recalled(entity="bob", include_global=True) == {ids[""], ids["bob"]}
+    assert recalled(entity="carol") == set()
+    assert recalled(entity="alice", filter={"importance": 5}) == set()
+    shell = run(server, "memory", "search", text, "-c", ada.name, "--entity", "alice", "-k", "5")
+    assert [each["source"] for each in shell["results"]] == [f"record:{ids['alice']}"]
+    table = groundwire("memory", "search", text, "-c", ada.name, "--entity", "bob", address=server.address).stdout
+    assert ids["bob"] in table
+    assert ids["alice"] not in table

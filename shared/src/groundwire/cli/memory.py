@@ -14,12 +14,11 @@ from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.cli.connection import connect
 from groundwire.cli.docs import show_receipt
 from groundwire.cli.fields import assign
-from groundwire.cli.messages import message_json
+from groundwire.cli.messages import message_json, search_json
 from groundwire.cli.options import (
     check_consent,
     collection_option,
     etag_option,
-    filter_option,
     server_options,
     set_option,
     unset_option,
@@ -36,8 +35,9 @@ from groundwire.cli.output import (
     print_text,
 )
 from groundwire.client import GroundwireClient, Record, RecordLinks
-from groundwire.client.values import enum_name, named_value
+from groundwire.client.values import enum_name, filter_json, named_value
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
+from groundwire.kernel.records import SOURCE_PREFIX
 
 app = click.Group(
     "memory", help="Keep memories and other records: add, list, show, link, search, change and delete them."
@@ -53,6 +53,9 @@ type_option = click.option(
     "--type", "record_type", type=click.Choice(_TYPES), default="memory", help="What the record is."
 )
 entity_option = click.option("--entity", help="Whom it is for; without it everybody.")
+memory_filter_option = click.option(
+    "--filter", "condition", help='Filter as JSON, such as {"tags": "deadline"}; see docs/reference/records.md.'
+)
 supports_option = click.option("--supports", multiple=True, metavar="ID", help="Record that it supports.")
 contradicts_option = click.option("--contradicts", multiple=True, metavar="ID", help="Record that it contradicts.")
 
@@ -124,7 +127,7 @@ def _show_result(result: pb.RecordResult, *, as_json: bool) -> None:
 @collection_option
 @click.option("--type", "record_type", type=click.Choice([*_TYPES, "any"]), default="memory", help="What to list.")
 @click.option("--entity", help="Only what is kept of this one.")
-@filter_option
+@memory_filter_option
 @click.option("--order", type=click.Choice(_ORDERS), default="timestamp-desc", help="Order.")
 @click.option("--deleted", is_flag=True, help="Also records that were deleted and can be restored.")
 @server_options
@@ -132,7 +135,7 @@ def list_records(
     collection: str,
     record_type: str,
     entity: str | None,
-    filter_json: str | None,
+    condition: str | None,
     order: str,
     deleted: bool,
     address: str,
@@ -141,10 +144,10 @@ def list_records(
     """List memories, the newest first, or other records."""
     conditions: list[Any] = [] if record_type == "any" else [{"record_type": record_type}]
     conditions += [{"entity": entity}] if entity is not None else []
-    conditions += [_parsed(filter_json)] if filter_json is not None else []
-    condition = {"$and": conditions} if len(conditions) > 1 else conditions[0] if conditions else None
+    conditions += [filter_json(condition)] if condition is not None else []
+    where = {"$and": conditions} if conditions else None
     with connect(address) as client:
-        records = list(client.collection(collection).records(filter=condition, order_by=order, include_deleted=deleted))
+        records = list(client.collection(collection).records(filter=where, order_by=order, include_deleted=deleted))
     if as_json:
         print_json([message_json(record.message) for record in records])
         return
@@ -152,18 +155,43 @@ def list_records(
     print_table(columns, [_row(record)[-len(columns) :] for record in records], "no records", is_excerpt=True)
 
 
-def _parsed(filter_json: str) -> Any:
-    try:
-        return json.loads(filter_json)
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequestError.of("--filter", f"is not JSON: {error}") from error
-
-
 def _row(record: Record) -> tuple[str | int, ...]:
     state = "live" if record.delete_time is None else "deleted"
     importance = "" if record.importance is None else record.importance
     when = record.timestamp.isoformat(timespec="minutes").removesuffix("+00:00") + "Z"
     return state, record.record_id, importance, record.scope, when, excerpt(record.text, _EXCERPT_CHARS)
+
+
+@app.command("search")
+@click.argument("query", metavar="TEXT", help="What to look for.")
+@collection_option
+@click.option(
+    "--top-k", "-k", "k", type=click.IntRange(min=1), help="Most results; the collection's default if not given."
+)
+@click.option("--entity", help="Whose memories; without it global ones.")
+@click.option("--include-global", is_flag=True, help="Global memories besides those of the entity.")
+@memory_filter_option
+@server_options
+def search_memories(
+    query: str,
+    collection: str,
+    k: int | None,
+    entity: str | None,
+    include_global: bool,
+    condition: str | None,
+    address: str,
+    as_json: bool,
+) -> None:
+    """Show the memories that match a text best: global ones, or those of one entity."""
+    with connect(address) as client:
+        found = client.collection(collection).recall(
+            query, k=k, entity=entity, include_global=include_global, filter=condition
+        )
+    if as_json:
+        print_json(search_json(found.message))
+        return
+    rows = [(hit.source.removeprefix(SOURCE_PREFIX), round(hit.score, 3), hit.text) for hit in found]
+    print_table(("record", "score", "text"), rows, "nothing found")
 
 
 @app.command("get")
@@ -279,7 +307,7 @@ def _show_links(record_id: str, links: RecordLinks, *, as_json: bool) -> None:
 @click.argument("record_ids", metavar="[ID]...", nargs=-1, help="Ids of the records.")
 @collection_option
 @click.option("--entity", help="Everything that is kept of this one.")
-@filter_option
+@memory_filter_option
 @click.option("--permanent", is_flag=True, help="For good: they cannot be restored.")
 @yes_option
 @server_options
@@ -287,25 +315,23 @@ def delete_records(
     record_ids: tuple[str, ...],
     collection: str,
     entity: str | None,
-    filter_json: str | None,
+    condition: str | None,
     permanent: bool,
     yes: bool,
     address: str,
     as_json: bool,
 ) -> None:
     """Delete records by id, by entity or by filter, so that they can be restored; with --permanent for good."""
-    if sum((bool(record_ids), entity is not None, filter_json is not None)) != 1:
+    if sum((bool(record_ids), entity is not None, condition is not None)) != 1:
         raise InvalidRequestError.of("ID", "one of ids, --entity and --filter must say which records")
-    condition = {"entity": entity} if entity is not None else filter_json
+    where = {"entity": entity} if entity is not None else condition
     what = f"what is kept of {entity}" if entity is not None else "these records"
     if permanent and not yes:
         check_consent("memory delete", given=False)
         if not confirm(f"Delete {what} for good?"):
             raise click.Abort
     with connect(address) as client:
-        receipt = (
-            client.collection(collection).delete_records(record_ids, filter=condition, permanent=permanent).message
-        )
+        receipt = client.collection(collection).delete_records(record_ids, filter=where, permanent=permanent).message
     if as_json:
         print_json(message_json(receipt))
     elif receipt.purged:

@@ -10,15 +10,17 @@ from typing import Any, Final, TypedDict, Unpack
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from groundwire.api.common.v1 import record_pb2, role_pb2
+from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2, role_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.client.contract import Contract
-from groundwire.client.results import Deletion, time_of
+from groundwire.client.results import Deletion, SearchResults, time_of
 from groundwire.client.transport import Caller, Operation, StreamOperation
 from groundwire.client.values import (
     FilterJson,
     MetadataValue,
     enum_name,
+    filter_json,
     filter_message,
     named_value,
     plain_metadata,
@@ -339,6 +341,41 @@ class RecordOperations(Caller):
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
+
+    @Operation
+    async def recall(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        entity: str | None = None,
+        include_global: bool = False,
+        filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
+    ) -> SearchResults:
+        """Return the memories that match a query best: global ones, or those of one entity.
+
+        Args:
+            query: what to look for.
+            k: most results; the collection's default if not given.
+            entity: whose memories; without it global ones.
+            include_global: global ones besides those of the entity.
+            filter: which of them, in the JSON form of filters.
+
+        Example:
+            ada = client.collection("ada")
+            ada.create(profile="memory")
+            ada.remember("Alice prefers Python.", entity="alice")
+            for hit in ada.recall("Which language does she like?", k=5, entity="alice"):
+                print(hit.score, hit.text)
+        """
+        scopes = [GLOBAL_SCOPE] if entity is None or include_global else []
+        scopes += [] if entity is None else [f"{_ENTITY}{entity}"]
+        conditions: list[Any] = [{"record_type": "memory"}, {"scope": {"$in": scopes}}]
+        if filter is not None:
+            conditions.append(filter_json(filter))
+        options = retrieval_options_pb2.RetrievalOptions(top_k=k, filter=filter_message({"$and": conditions}))
+        request = retrieve_pb.RetrieveRequest(collection=self.name, query=query, options=options)
+        return SearchResults.of(await self._transport.send(Contract.retrieve, request))
 
     @Operation
     async def update_record(

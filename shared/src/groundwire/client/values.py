@@ -80,6 +80,18 @@ def filter_message(condition: FilterJson | None) -> filter_pb2.Filter | None:
     return filter_pb2.Filter(json=json.dumps(condition, ensure_ascii=False))
 
 
+def filter_json(condition: FilterJson) -> Any:
+    """Return a filter as Python values, so that it can become part of another.
+
+    Raises:
+        InvalidRequestError: it is a text that is no JSON.
+    """
+    try:
+        return json.loads(condition) if isinstance(condition, str) else condition
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequestError.of("filter", f"is not JSON: {error}") from error
+
+
 def purge_filter(condition: FilterJson) -> filter_pb2.Filter | None:
     """Return the message of a filter of what is to be purged, which may be `*` for everything.
 
