@@ -20,7 +20,7 @@ from groundwire.kernel.errors import PermissionDeniedError, UnauthenticatedError
 from groundwire.kernel.identity import Right
 from groundwire.rpc.key_file import PREFIX, read_key_file, revoke_key
 from groundwire.rpc.methods import METHODS
-from tests.e2e.credentials import Metadata, bearer, call, make_key, methods_of
+from tests.credentials import Metadata, bearer, call, make_key, methods_of
 from tests.e2e.server import ServerProcess, groundwire
 from tests.stubs import METHOD_PATHS
 

@@ -40,24 +40,26 @@ class Quotas:
     def charge(self, identity: Identity, cost: float) -> None:
         """Take `cost` units of the caller's rate.
 
-        A call may cost more than there is: what it overdraws has to come back before the next one is let in, so that
-        no call is too large for ever.
+        A call that costs more than the burst is let in once all of that is there. What it overdraws has to come back
+        before the next one, so that no call is too large for ever, and none is cheaper than it is.
 
         Raises:
-            QuotaExceededError: nothing is left; it says when there will be.
+            QuotaExceededError: not enough is left; it says when there will be.
         """
         per_second = identity.quota.per_second or self._defaults.per_second
         if per_second is None or not identity.subject:
             return
         burst = identity.quota.burst or self._defaults.burst or per_second
-        now, account = self._clock(), self._account(identity, burst)
+        account = self._account(identity, burst)
+        now = self._clock()
         account.units = min(burst, account.units + (now - account.at) * per_second)
         account.at = now
-        if account.units <= 0:
+        missing = min(cost, burst) - account.units
+        if missing > 0:
             error = QuotaExceededError(
                 f"the credential may use {per_second:g} units a second", quota="units_per_second", limit=per_second
             )
-            error.retry_after_s = max(_SOON_S, math.ceil(-account.units / per_second * 1000) / 1000)
+            error.retry_after_s = max(_SOON_S, math.ceil(missing / per_second * 1000) / 1000)
             raise error
         account.units -= cost
 

@@ -1,0 +1,343 @@
+"""Tokens, certificates and limits of callers, over gRPC: what is taken, what is refused, and what each may ask for."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from google.rpc import error_details_pb2, status_pb2
+from grpc_health.v1 import health_pb2
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
+from groundwire.client import AsyncGroundwireClient, tls_from_files
+from groundwire.kernel.errors import DeadlineError, InvalidRequestError, UnavailableError
+from groundwire.kernel.identity import ALL_RIGHTS, Identity, Quota, Right
+from groundwire.rpc import request_context
+from groundwire.rpc.access import AccessOptions, TokenRules
+from groundwire.rpc.channels import open_channel
+from groundwire.rpc.key_file import create_key
+from groundwire.rpc.methods import CALL_LIMITS, Work, cost_of
+from groundwire.rpc.request_context import RequestContext
+from groundwire.rpc.tls import TlsFiles
+from tests.credentials import Authority, bearer, make_key, unsigned_token
+from tests.integration.rpc.fake_ingest import FakeIngest, connected, fake_ingest, serving
+
+RULES: Final = TokenRules(issuer="https://id.example", audience="groundwire")
+REQUEST: Final = library_pb.GetDocumentRequest(collection="ok")
+SLOW: Final = library_pb.GetDocumentRequest(collection="slow")
+PEM: Final = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+
+
+class Provider:
+    """An identity provider with a key of each kind, and the file of their public parts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.keys: dict[str, Any] = {
+            "RS256": rsa.generate_private_key(65537, 2048),
+            "ES256": ec.generate_private_key(ec.SECP256R1()),
+            "EdDSA": ed25519.Ed25519PrivateKey.generate(),
+        }
+        self.publish(*self.keys)
+
+    def publish(self, *names: str) -> None:
+        """Write the file with these keys only."""
+        listed = []
+        for name in names:
+            made: Any = jwt.get_algorithm_by_name(name)
+            listed.append(made.to_jwk(self.keys[name].public_key(), as_dict=True) | {"kid": name, "use": "sig"})
+        self.path.write_text(json.dumps({"keys": listed}), encoding="utf-8")
+
+    def token(self, algorithm: str = "ES256", *, signed_as: str = "", key: Any = None, **claims: Any) -> str:
+        """Sign claims, which are good ones unless others are given; None leaves one out."""
+        now = int(time.time())
+        said = {"iss": RULES.issuer, "aud": RULES.audience, "sub": "ada", "exp": now + 600, "tenant": "acme"}
+        said |= {"rights": ["read"], "scopes": ["global", "entity:ada"]} | claims
+        said = {name: value for name, value in said.items() if value is not None}
+        return jwt.encode(said, key or self.keys[algorithm], signed_as or algorithm, {"kid": algorithm})
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory: pytest.TempPathFactory) -> Provider:
+    return Provider(tmp_path_factory.mktemp("provider") / "jwks.json")
+
+
+@asynccontextmanager
+async def asked(access: AccessOptions, **options: Any) -> AsyncIterator[tuple[FakeIngest, Any]]:
+    """Run a server that asks for credentials; give the servicer and the stubs."""
+    servicer = fake_ingest()
+    async with connected(servicer, access=access, **options) as (_, stubs):
+        yield servicer, stubs
+
+
+async def until(what: Callable[[], Any], limit_s: float = 20.0) -> None:
+    """Try again until something is true; asynchronous conditions are awaited."""
+    ends_at = time.monotonic() + limit_s
+    while True:
+        result = what()
+        if await result if asyncio.iscoroutine(result) else result:
+            return
+        assert time.monotonic() < ends_at, "it did not come"
+        await asyncio.sleep(0.02)
+
+
+async def refusal(call: Any) -> tuple[grpc.StatusCode, dict[str, str], Any]:
+    """Return code, metadata and trailers of a call that must fail."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    trailers: Any = dict(caught.value.trailing_metadata() or ())
+    info = error_details_pb2.ErrorInfo()
+    assert status_pb2.Status.FromString(trailers["grpc-status-details-bin"]).details[0].Unpack(info)
+    return caught.value.code(), dict(info.metadata), trailers
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
+async def test_a_token_makes_the_identity_of_the_call(provider: Provider, algorithm: str) -> None:
+    async with asked(AccessOptions(jwks=provider.path, token_rules=RULES)) as (servicer, stubs):
+        await stubs.GetDocument(REQUEST, metadata=bearer(provider.token(algorithm, rights="read write")))
+        await stubs.GetDocument(REQUEST, metadata=bearer(provider.token(algorithm, scopes=None, nbf=int(time.time()))))
+    both = frozenset({Right.READ, Right.WRITE})
+    assert [each.identity for each in servicer.seen] == [
+        Identity("acme", "ada", both, ("global", "entity:ada")),
+        Identity("acme", "ada", frozenset({Right.READ}), None),
+    ]
+
+
+def forgeries(provider: Provider) -> Iterator[tuple[str, str, str]]:
+    """Yield what it is, a token, and the problem that the refusal tells."""
+    now = int(time.time())
+    good = jwt.decode(provider.token(), options={"verify_signature": False})
+    public = provider.keys["RS256"].public_key().public_bytes(*PEM)
+    yield "no algorithm", unsigned_token({"alg": "none", "kid": "RS256"}, good), "unknown"
+    yield "a public key as secret", confused(good, public), "unknown"
+    yield "another algorithm of the same key", provider.token("RS256", signed_as="PS256"), "unknown"
+    yield "another key", provider.token(key=ec.generate_private_key(ec.SECP256R1())), "unknown"
+    yield "changed", provider.token()[:-6] + "AAAAAA", "unknown"
+    yield "expired", provider.token(exp=now - 60), "expired"
+    yield "not valid yet", provider.token(nbf=now + 300), "not_yet_valid"
+    yield "another issuer", provider.token(iss="https://evil.example"), "unknown"
+    yield "for another service", provider.token(aud="payments"), "unknown"
+    yield "for ever", provider.token(exp=None), "unknown"
+    yield "of nobody", provider.token(sub=None), "unknown"
+    yield "without a tenant", provider.token(tenant=None), "claims"
+    yield "of a tenant that is no name", provider.token(tenant="a\nb"), "claims"
+    yield "without rights", provider.token(rights=None), "claims"
+    yield "with unknown rights", provider.token(rights=["root"]), "claims"
+    yield "with scopes that are none", provider.token(scopes=["everything"]), "claims"
+    yield "no token", "abc.def.ghi", "unknown"
+
+
+def confused(claims: dict[str, Any], public: bytes) -> str:
+    """Sign with a public key as if it were a secret, which the library refuses to do itself."""
+    unsigned = unsigned_token({"alg": "HS256", "typ": "JWT", "kid": "RS256"}, claims).rpartition(".")[0]
+    signature = hmac.new(public, unsigned.encode(), hashlib.sha256).digest()
+    return f"{unsigned}.{unsigned_token({}, {}, signature).rpartition('.')[2]}"
+
+
+async def test_no_forged_or_foreign_token_is_taken(provider: Provider) -> None:
+    expected, told = {}, {}
+    async with asked(AccessOptions(jwks=provider.path, token_rules=RULES)) as (servicer, stubs):
+        for what, token, problem in forgeries(provider):
+            code, metadata, _ = await refusal(stubs.GetDocument(REQUEST, metadata=bearer(token)))
+            expected[what] = (grpc.StatusCode.UNAUTHENTICATED, problem)
+            told[what] = (code, metadata["problem"])
+    assert len(told) == 17
+    assert told == expected
+    assert servicer.seen == []
+
+
+async def test_a_token_does_not_outlive_the_key_that_signed_it(tmp_path: Path) -> None:
+    provider = Provider(tmp_path / "jwks.json")
+    old, new = provider.token("RS256"), provider.token("ES256")
+    async with asked(AccessOptions(jwks=provider.path, token_rules=RULES)) as (_, stubs):
+        await stubs.GetDocument(REQUEST, metadata=bearer(old))
+        provider.path.write_text("not JSON", encoding="utf-8")  # changes nothing
+        await stubs.GetDocument(REQUEST, metadata=bearer(old))
+        provider.publish("ES256")
+
+        async def is_refused() -> bool:
+            try:
+                await stubs.GetDocument(REQUEST, metadata=bearer(old))
+            except grpc.aio.AioRpcError as error:
+                return error.code() is grpc.StatusCode.UNAUTHENTICATED
+            return False
+
+        await until(is_refused)
+        await stubs.GetDocument(REQUEST, metadata=bearer(new))
+
+
+async def test_keys_and_tokens_are_taken_side_by_side(provider: Provider, tmp_path: Path) -> None:
+    key = make_key(tmp_path / "keys.yaml", "job", Right.READ, tenant="other", scopes=("global",))
+    access = AccessOptions(keys=tmp_path / "keys.yaml", jwks=provider.path, token_rules=RULES)
+    async with asked(access) as (servicer, stubs):
+        await stubs.GetDocument(REQUEST, metadata=bearer(key))
+        await stubs.GetDocument(REQUEST, metadata=bearer(provider.token()))
+    assert [(each.tenant, each.identity.scopes) for each in servicer.seen] == [
+        ("other", ("global",)),
+        ("acme", ("global", "entity:ada")),
+    ]
+
+
+async def test_a_call_to_the_next_service_is_made_with_the_credential_of_the_caller(tmp_path: Path) -> None:
+    key = make_key(tmp_path / "keys.yaml", "job", Right.READ, tenant="other")
+    servicer = fake_ingest()
+    async with serving(servicer, access=AccessOptions(keys=tmp_path / "keys.yaml")) as (_, port):
+        request_context.bind(RequestContext("r", authorization=f"Bearer {key}"))
+        async with open_channel(f"127.0.0.1:{port}", user_agent="answer") as channel:
+            await library_grpc.LibraryServiceStub(channel).GetDocument(REQUEST)
+    assert [each.tenant for each in servicer.seen] == ["other"]
+    assert key not in repr(request_context.current())
+
+
+def tls(authority: Authority, files: tuple[Path, Path], client_ca: Path | None = None) -> dict[str, Any]:
+    return {"tls": TlsFiles(*files, client_ca), "access": AccessOptions(by_certificate=client_ca is not None)}
+
+
+async def is_served(port: int, *files: Path) -> bool:
+    async with AsyncGroundwireClient(f"127.0.0.1:{port}", credentials=tls_from_files(*files), timeout_s=5) as client:
+        try:
+            await client.get_document(collection="ok")
+        except (UnavailableError, DeadlineError):
+            return False
+    return True
+
+
+async def test_new_connections_get_the_certificate_that_is_in_the_file(tmp_path: Path) -> None:
+    first, second = Authority(tmp_path, "first"), Authority(tmp_path, "second")
+    files = first.issue("server")
+    servicer = fake_ingest()
+    async with serving(servicer, tls=TlsFiles(*files)) as (_, port):
+        credentials = tls_from_files(first.path)
+        async with AsyncGroundwireClient(f"127.0.0.1:{port}", credentials=credentials) as lasting:
+            await lasting.get_document(collection="ok")
+            assert not await is_served(port, second.path)
+            files[1].write_bytes(first.issue("other")[1].read_bytes())  # not the key of the certificate: left alone
+            await lasting.get_document(collection="ok")
+            second.issue("server")
+            await until(lambda: is_served(port, second.path))
+            assert not await is_served(port, first.path)
+            await lasting.get_document(collection="ok")  # on the connection that it has
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as plain:
+            with pytest.raises(grpc.aio.AioRpcError):
+                await library_grpc.LibraryServiceStub(plain).GetDocument(REQUEST, timeout=5)
+
+
+async def test_a_client_certificate_of_the_authority_is_a_credential(tmp_path: Path) -> None:
+    ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
+    options = tls(ours, ours.issue("server"), ours.path)
+    servicer = fake_ingest()
+    async with serving(servicer, **options) as (_, port):
+        assert not await is_served(port, ours.path)
+        assert not await is_served(port, ours.path, *theirs.issue("stranger"))
+        assert await is_served(port, ours.path, *ours.issue("batch-job"))
+    assert [each.identity for each in servicer.seen] == [Identity("default", "batch-job", ALL_RIGHTS, None)]
+
+
+async def test_files_of_tls_that_do_not_fit_keep_a_server_from_starting(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ours")
+    certificate, _ = authority.issue("server")
+    with pytest.raises(InvalidRequestError):
+        async with serving(fake_ingest(), tls=TlsFiles(certificate, authority.issue("other")[1])):
+            pass
+
+
+# Limits
+
+
+def limited(path: Path, subject: str, **limits: Any) -> Any:
+    """Return the metadata of a key with limits."""
+    return bearer(create_key(path, Identity("default", subject, ALL_RIGHTS, None, Quota(**limits)))[1])
+
+
+async def test_a_rate_that_is_used_up_is_refused_with_the_time_to_come_back_and_touches_nobody_else(
+    tmp_path: Path,
+) -> None:
+    keys = tmp_path / "keys.yaml"
+    greedy, other = limited(keys, "greedy", per_second=0.01, burst=3), limited(keys, "other")
+    async with asked(AccessOptions(keys=keys)) as (servicer, stubs):
+        for _ in range(3):
+            await stubs.GetDocument(REQUEST, metadata=greedy)
+        code, metadata, trailers = await refusal(stubs.GetDocument(REQUEST, metadata=greedy))
+        assert (code, metadata) == (
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            {"quota": "units_per_second", "limit": "0.01"},
+        )
+        details = status_pb2.Status.FromString(trailers["grpc-status-details-bin"]).details
+        retry = error_details_pb2.RetryInfo()
+        assert [retry.DESCRIPTOR.name for each in details if each.Unpack(retry)] == ["RetryInfo"]
+        assert int(trailers["grpc-retry-pushback-ms"]) == retry.retry_delay.ToMilliseconds() >= 100
+        await stubs.GetDocument(REQUEST, metadata=other)
+    assert len(servicer.seen) == 4
+
+
+async def test_a_rate_comes_back_with_time_and_the_settings_give_one_to_keys_without(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    plain = bearer(make_key(keys, "plain", Right.READ))
+    async with asked(AccessOptions(keys=keys), quota=Quota(per_second=2.0, burst=1.0)) as (_, stubs):
+        await stubs.GetDocument(REQUEST, metadata=plain)
+
+        async def is_let_in() -> bool:
+            try:
+                await stubs.GetDocument(REQUEST, metadata=plain)
+            except grpc.aio.AioRpcError as error:
+                refused.append(error.code())
+                return False
+            return True
+
+        refused: list[grpc.StatusCode] = []
+        await until(is_let_in)
+    assert set(refused) <= {grpc.StatusCode.RESOURCE_EXHAUSTED}
+
+
+async def test_a_caller_has_so_many_calls_at_a_time_and_gets_its_place_back(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    narrow = limited(keys, "narrow", at_a_time=1)
+    async with asked(AccessOptions(keys=keys)) as (servicer, stubs):
+        running = asyncio.ensure_future(stubs.GetDocument(SLOW, metadata=narrow))
+        await servicer.entered.wait()
+        code, metadata, _ = await refusal(stubs.GetDocument(REQUEST, metadata=narrow))
+        assert (code, metadata["quota"]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "calls_at_a_time")
+        servicer.release.set()
+        await running
+
+        async def is_let_in() -> bool:
+            try:
+                await stubs.GetDocument(REQUEST, metadata=narrow)
+            except grpc.aio.AioRpcError:
+                return False
+            return True
+
+        await until(is_let_in)
+
+
+async def test_one_credential_never_takes_all_places_of_a_kind(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    greedy, other = limited(keys, "greedy"), limited(keys, "other")
+    async with asked(AccessOptions(keys=keys), call_limits={**CALL_LIMITS, Work.READ: 4}) as (servicer, stubs):
+        running = [asyncio.ensure_future(stubs.GetDocument(SLOW, metadata=greedy)) for _ in range(3)]
+        await until(lambda: len(servicer.seen) == 3)
+        code, metadata, _ = await refusal(stubs.GetDocument(REQUEST, metadata=greedy))
+        assert (code, metadata["limit"]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "3")
+        await stubs.GetDocument(REQUEST, metadata=other)
+        servicer.release.set()
+        await asyncio.gather(*running)
+
+
+def test_a_batch_costs_as_much_as_its_items() -> None:
+    alone = cost_of("/x/IngestDocument", pb.IngestDocumentRequest())
+    batch = pb.BatchIngestDocumentsRequest(requests=[pb.IngestDocumentRequest()] * 5)
+    assert cost_of("/x/BatchIngestDocuments", batch) == 5 * alone
+    assert cost_of("/x/GetDocument", REQUEST) < alone
+    assert cost_of("/grpc.health.v1.Health/Check", health_pb2.HealthCheckRequest()) == 0
