@@ -275,7 +275,7 @@ def test_a_vocabulary_has_values_of_up_to_200_characters(catalog: Catalog, docs:
     short, long = "s" * 200, "l" * 201
     catalog.put(docs, make_draft("one", fields=DocumentFields(category=short, project=short)))
     catalog.put(docs, make_draft("two", source="b.md", fields=DocumentFields(category=long, project=long)))
-    values = Vocabularies(catalog.database).read(TENANT, "docs").values
+    values = Vocabularies(catalog.database).read(TENANT, "docs", None).values
     assert (values["category"], values["project"]) == ((short,), (short,))
 
 

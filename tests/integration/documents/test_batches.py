@@ -17,7 +17,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.catalog.database import Database
 from groundwire.kernel.document import DocumentReference as KernelReference
 from groundwire.kernel.errors import CollectionNotFoundError, DocumentNotFoundError, InvalidRequestError
-from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.identity import Identity
 from groundwire.retrieve.library import SpanQuery, SpanText
 from tests.integration.documents.store import Store, story
 from tests.stubs import by_id, by_source
@@ -105,7 +105,7 @@ def test_a_text_that_is_purged_while_it_is_read_is_not_found(store: Store) -> No
         store.delete(document_id, purge=True)
         yield SpanQuery(KernelReference(document_id=document_id), 0, 140_000, 140_003, (0, 0))
 
-    first, second = store.harness.library.library.read_spans(DEFAULT_TENANT, "docs", spans())
+    first, second = store.harness.library.library.read_spans(Identity(), "docs", spans())
     assert isinstance(first, SpanText)
     assert isinstance(second, DocumentNotFoundError)
 

@@ -12,6 +12,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter
+from groundwire.kernel.identity import Identity
 from groundwire.retrieve.search_types import ResultOrder, SearchRequest
 from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request
 from groundwire.rpc.filter_messages import to_filter_message
@@ -24,7 +25,7 @@ def _parse(query: str = "q", collection: str = "docs", **options: Any) -> Search
 
 
 def _parse_message(message: pb.RetrieveRequest) -> SearchRequest:
-    return parse_retrieve_request(message, "default", RequestLimits(500, 20), _NOW)
+    return parse_retrieve_request(message, Identity(), RequestLimits(500, 20), _NOW)
 
 
 def _violated(call: Callable[[], object]) -> list[str]:
@@ -129,7 +130,18 @@ def test_unknown_modes_and_orders_are_refused() -> None:
 
 def test_every_option_of_the_contract_is_used() -> None:
     used = {"top_k", "min_relevance", "filter", "mode", "order_by", "dense_weight", "collapse_duplicates"}
-    used |= {"query_types", "exact", "snapshot", "explain", "diversity", "rerank", "ranking"}
+    used |= {
+        "query_types",
+        "exact",
+        "snapshot",
+        "explain",
+        "diversity",
+        "rerank",
+        "ranking",
+        "scopes",
+        "entity",
+        "include_global",
+    }
     used |= {"self_query", "strategy", "include_flat_view", "consistency_token", "view", "include_report"}
     assert {field.name for field in RetrievalOptions.DESCRIPTOR.fields} == used
 

@@ -23,10 +23,12 @@ from groundwire.catalog.rows import (
     to_stored_chunks,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
+from groundwire.catalog.scopes import Scopes, in_scopes
 from groundwire.catalog.sqlite import CompiledArray, among, array_of, encode_json, read_array
 from groundwire.catalog.texts import slice_of_generation
 from groundwire.catalog.vectors import vectors_by_hash
 from groundwire.catalog.vocabularies import metadata_fields
+from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.chunk import ChunkPlace
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
@@ -71,12 +73,17 @@ class ListedChunks:
     is_last: bool
 
 
+_CACHED_FIELDS = 1000
+
+
 class Chunks:
     """Live chunks of all tenants; each call sees those of one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._fields: dict[int, tuple[int, dict[str, FieldKind]]] = {}
+        self._fields: BoundedCache[tuple[int, Scopes | None], tuple[int, dict[str, FieldKind]]] = BoundedCache(
+            _CACHED_FIELDS
+        )
 
     def find(self, tenant: str, references: Sequence[str | int]) -> list[StoredChunk]:
         """Return those of the chunks with these ids or numbers that are live, in whatever collection, in no order."""
@@ -125,6 +132,7 @@ class Chunks:
         tenant: str,
         collection: str,
         *,
+        scopes: Scopes | None = None,
         document_id: str,
         where: Filter | None,
         after: int,
@@ -138,6 +146,7 @@ class Chunks:
         Args:
             tenant: whose collection it is.
             collection: its name.
+            scopes: of the records that are listed, None for all.
             document_id: the document they must belong to; empty for any.
             where: the filter they must match; None lists the chunks of the document in the order of its text.
             after: a chunk number, or without a filter a sequence number, that the first one is above.
@@ -162,26 +171,26 @@ class Chunks:
                 rows.close()
             else:
                 # Numbers first: contents are read in slices, and no further than the page goes.
-                numbers = _matching(connection, key, where or And(()), after, limit + 1)
+                numbers = _matching(connection, key, where or And(()), scopes, after, limit + 1)
                 slices = (numbers[at : at + _SLICE] for at in range(0, len(numbers), _SLICE))
                 live = (live_chunks(connection, tenant, collection, each).values() for each in slices)
                 found, is_last = _page_of((stored for each in live for stored in each), limit)
             vectors = _vectors_of(connection, tenant, collection, found) if include_vectors else {}
         return ListedChunks(found, vectors, is_last)
 
-    def fields(self, tenant: str, collection: str) -> dict[str, FieldKind]:
-        """Return the metadata fields that visible documents brought along, with what they hold.
+    def fields(self, tenant: str, collection: str, scopes: Scopes | None = None) -> dict[str, FieldKind]:
+        """Return the metadata fields that visible documents, and records of these scopes, brought along.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
         """
         with self._database.read() as connection:
             key, position = collection_key(connection, tenant, collection), self._database.position(connection)
-            cached = self._fields.get(key)
+            cached = self._fields.get((key, scopes))
             # Any change anywhere makes it read anew: more often than needed, and never too late.
             if cached is None or cached[0] != position:
-                cached = (position, metadata_fields(connection, key))
-                self._fields[key] = cached
+                cached = (position, metadata_fields(connection, key, scopes))
+                self._fields.put((key, scopes), cached)
             return dict(cached[1])
 
 
@@ -208,11 +217,17 @@ def _page_of(rows: Iterable[StoredChunk], limit: int) -> tuple[list[StoredChunk]
     return found, True
 
 
-def _matching(connection: Connection, key: int, where: Filter, after: int, limit: int) -> list[int]:
-    """Return the numbers above `after` of live chunks that match, ascending, at most `limit`."""
+def _matching(
+    connection: Connection, key: int, where: Filter, scopes: Scopes | None, after: int, limit: int
+) -> list[int]:
+    """Return the numbers above `after` of live chunks in the scopes that match, ascending, at most `limit`."""
     found = (
         select(chunks.c.chunk_number)
-        .where(chunks.c.chunk_number > after, chunks_matching(live_generation_keys(key), where))
+        .where(
+            chunks.c.chunk_number > after,
+            chunks_matching(live_generation_keys(key), where),
+            in_scopes(chunks.c.document_key, scopes),
+        )
         .order_by(chunks.c.chunk_number)
         .limit(limit)
         .subquery()

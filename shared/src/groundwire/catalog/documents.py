@@ -46,6 +46,7 @@ from groundwire.catalog.rows import (
     visible_row,
 )
 from groundwire.catalog.schema import collections, document_aliases, documents, generations
+from groundwire.catalog.scopes import Scopes, in_scopes
 from groundwire.catalog.sessions import gone_documents
 from groundwire.catalog.sqlite import among, upsert
 from groundwire.catalog.texts import check_chunks, measure
@@ -177,8 +178,13 @@ class Documents:
             raise InvalidRequestError.of("reference.source_uri", several)
         return found[0]
 
-    def locate(self, tenant: str, document_ids: Sequence[str]) -> tuple[dict[str, tuple[str, int]], set[str]]:
-        """Return collection and live generation of each document that has one, and which were deleted for good."""
+    def locate(
+        self, tenant: str, document_ids: Sequence[str], scopes: Scopes | None
+    ) -> tuple[dict[str, tuple[str, int]], set[str]]:
+        """Return collection and live generation of each document that has one, and which were deleted for good.
+
+        Records are looked for in the scopes. Of what is gone nobody knows any more in which scope it was.
+        """
         statement = (
             select(documents.c.document_id, collections.c.name, documents.c.live_generation)
             .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
@@ -186,6 +192,7 @@ class Documents:
                 documents.c.tenant == tenant,
                 among(documents.c.document_id, document_ids),
                 documents.c.live_generation > 0,
+                in_scopes(documents.c.document_key, scopes),
             )
         )
         with self._database.read() as connection:
@@ -199,6 +206,7 @@ class Documents:
         after: tuple[str, str] | None,
         limit: int,
         *,
+        scopes: Scopes | None = None,
         where: Filter | None = None,
         include_hidden: bool = False,
         ingested_by: datetime | None = None,
@@ -210,6 +218,7 @@ class Documents:
             collection: name of the collection.
             after: the last one of the page before.
             limit: at least 1.
+            scopes: of the records that are listed, None for all.
             where: keeps documents with a chunk whose payload matches.
             include_hidden: adds those that were deleted softly.
             ingested_by: leaves out those that were first ingested later.
@@ -219,7 +228,7 @@ class Documents:
         """
         order = (documents.c.source_path, documents.c.document_id)
         base = SELECT_DOCUMENTS_AND_HIDDEN if include_hidden else SELECT_DOCUMENTS_OF_COLLECTION
-        statement = base.order_by(*order).limit(limit)
+        statement = base.where(in_scopes(documents.c.document_key, scopes)).order_by(*order).limit(limit)
         if after is not None:
             statement = statement.where(tuple_(*order) > tuple_(*after))
         with self._database.read() as connection:

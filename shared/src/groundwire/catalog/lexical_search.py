@@ -56,12 +56,14 @@ class Reading:
         key: of the collection.
         changed: position at which the collection last changed, as the connection sees it.
         as_of: the position to read as of, None for now.
+        within: numbers of the chunks that there are for this reader, ascending; None for all.
     """
 
     connection: Connection
     key: int
     changed: int
     as_of: int | None
+    within: Numbers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,8 @@ class LexicalSearch:
         """
         cut = {term: tuple(words) for term, words in zip(terms, index_words().sought(terms), strict=True)}
         queried = list({words for words in cut.values() if words})
-        if reading.as_of is not None:  # seldom asked for, and another answer at each position: not remembered
+        # Another answer at each position and for each reader: not remembered.
+        if reading.as_of is not None or reading.within is not None:
             counts = _count_each(_read_terms(reading, queried, self._read_totals(reading).visible), queried)
             return {term: counts.get(words, 0) for term, words in cut.items()}
         known = {words: self._counts.get((reading.key, reading.changed, words)) for words in queried}
@@ -141,6 +144,8 @@ class LexicalSearch:
     def _read_totals(self, reading: Reading) -> _Totals:
         if reading.as_of is not None:
             return _totals_then(reading, reading.as_of)
+        if reading.within is not None:
+            return _totals_of(*_members(reading.connection, reading.key, _LIVE), reading.within)
         known = self._totals.get((reading.key, reading.changed))
         if known is None:
             counted = select(func.sum(_s.chunk_count), func.sum(_s.word_count)).where(
@@ -182,7 +187,15 @@ def _totals_then(reading: Reading, as_of: int) -> _Totals:
     stays = np.isin(live, _numbers(reading, came), invert=True)
     returns = np.isin(past, _numbers(reading, went))
     visible = np.concatenate([live[stays], past[returns]])
-    return _Totals(len(visible), int(lengths[stays].sum() + past_lengths[returns].sum()), np.sort(visible))
+    return _totals_of(visible, np.concatenate([lengths[stays], past_lengths[returns]]), reading.within)
+
+
+def _totals_of(numbers: Numbers, lengths: Numbers, within: Numbers | None) -> _Totals:
+    """Return the totals of chunks, given with their lengths, or of those of them that are `within`."""
+    if within is not None:
+        there = np.isin(numbers, within)
+        numbers, lengths = numbers[there], lengths[there]
+    return _Totals(len(numbers), int(lengths.sum()), np.sort(numbers))
 
 
 def _numbers(reading: Reading, which: ColumnElement[bool]) -> Numbers:

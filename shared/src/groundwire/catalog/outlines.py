@@ -63,7 +63,10 @@ class Outlines:
 
 
 def _statement(key: int) -> Select[Any]:
-    """Return the statement for all chunks of a collection in the order of documents and texts, outer ones first."""
+    """Return the statement for all chunks of a collection in the order of documents and texts, outer ones first.
+
+    Records have no chapters, and not everybody may see them.
+    """
     return (
         select(
             documents.c.document_id,
@@ -77,7 +80,7 @@ def _statement(key: int) -> Select[Any]:
             chunks.c.upper,
         )
         .join_from(chunks, documents, chunks.c.document_key == documents.c.document_key)
-        .where(chunks.c.generation_key.in_(live_generation_keys(key)))
+        .where(chunks.c.generation_key.in_(live_generation_keys(key)), documents.c.record.is_(None))
         .order_by(documents.c.document_key, chunks.c.sequence_num)
     )
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Select, func, select, text, true
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, select, text, true
 
 from groundwire.catalog.chunks import ChunkFacts, documents_by_key, facts_now, facts_then, live_rows
 from groundwire.catalog.database import Database
@@ -27,7 +27,8 @@ from groundwire.catalog.rows import (
     visible_at,
     visible_generation_keys,
 )
-from groundwire.catalog.schema import chunks, collections, documents, generations
+from groundwire.catalog.schema import chunks, collections, documents, generations, records
+from groundwire.catalog.scopes import Scopes, in_scopes, scope_filter
 from groundwire.catalog.sqlite import among, array_of, decode_json, driver_rows, read_array
 from groundwire.catalog.vectors import vectors_of
 from groundwire.catalog.vocabularies import metadata_fields
@@ -46,6 +47,8 @@ Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
 _FACTS_BYTES, _CHUNK_BYTES, _VECTOR_BYTES = 400, 3000, 300
 """What an entry of the cache weighs beside its texts: objects, its key and its place in the cache."""
+_SCOPES_BYTES = 32 << 20
+"""Of the numbers of chunks in scopes that are remembered."""
 _SAMPLE = 600
 """Chunks that an estimate looks at: two standard errors are 4 % of all chunks at most, and 0.8 % at a share of 1 %."""
 _FEW = 1000
@@ -77,12 +80,13 @@ class _Figures:
 
     opened: BoundedCache[tuple[str, str], _Opened]
     chunk_count: BoundedCache[tuple[int, int], int]
-    fields: BoundedCache[tuple[int, int], Mapping[str, FieldKind]]
+    fields: BoundedCache[tuple[int, int, Scopes | None], Mapping[str, FieldKind]]
     collections: BoundedCache[tuple[int, int], Collection]
     facts: BoundedCache[tuple[int, int, int], ChunkFacts]
     chunks: BoundedCache[tuple[int, int, int], StoredChunk]
     documents: BoundedCache[tuple[int, int, int], tuple[Document, int]]
     vectors: BoundedCache[tuple[str, int], Vectors]
+    in_scopes: BoundedCache[tuple[int, int, Scopes], tuple[Numbers | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ class SearchViews:
             chunks=BoundedCache(7 * cache_bytes // 16),
             documents=BoundedCache(cache_bytes // 16),
             vectors=BoundedCache(3 * cache_bytes // 8),
+            in_scopes=BoundedCache(_SCOPES_BYTES),
         )
 
     @property
@@ -129,8 +134,10 @@ class SearchViews:
         """Return what remembers chunks, for its figures."""
         return self._figures.chunks
 
-    def open(self, tenant: str, name: str, snapshot: int | None = None, *, anew: bool = False) -> "SearchView":
-        """Return a view of a collection as it is now, or was at a position.
+    def open(
+        self, tenant: str, name: str, snapshot: int | None = None, *, anew: bool = False, scopes: Scopes | None = None
+    ) -> "SearchView":
+        """Return a view of a collection as it is now, or was at a position, without records of other scopes.
 
         With `anew` it is as new as the file, which may have a write that nobody has been told of yet. A consistency
         token may be of that write, and so may be the change that a search has met.
@@ -144,7 +151,7 @@ class SearchViews:
         # Everything that a view begins with moves the position. A transaction that has just been committed and has not
         # moved it here yet is not acknowledged either, and the first read of the view sees that something has changed.
         if known is not None and known.position == self._database.latest_position:
-            return self._view(known, None, engine_is_behind=False)
+            return self._view(known, None, scopes, engine_is_behind=False)
         with self._database.read() as connection:
             row = connection.execute(_FIND, {"tenant": tenant, "name": name}).one_or_none()
             if row is None:
@@ -161,15 +168,18 @@ class SearchViews:
         opened = _Opened(collection, key, position, changed)
         if not is_behind:  # an engine catches up without a word to the catalog's position
             self._figures.opened.put((tenant, name), opened)
-        return self._view(opened, snapshot, engine_is_behind=bool(is_behind))
+        return self._view(opened, snapshot, scopes, engine_is_behind=bool(is_behind))
 
-    def _view(self, opened: _Opened, snapshot: int | None, *, engine_is_behind: bool) -> "SearchView":
+    def _view(
+        self, opened: _Opened, snapshot: int | None, scopes: Scopes | None, *, engine_is_behind: bool
+    ) -> "SearchView":
         return SearchView(
             self._database,
             opened.collection,
             opened.key,
             (opened.position, opened.changed),
             snapshot,
+            scopes,
             self._words,
             self._figures,
             engine_is_behind=engine_is_behind,
@@ -189,6 +199,7 @@ class SearchView:
         position: position of the catalog that is read.
         changed_position: position at which the collection had last changed; equal ones mean equal contents.
         snapshot: the earlier position that was asked for, None for the moment the view was opened.
+        scopes: of the records that are seen, None for all; whatever the view counts or tells is of these alone.
         has_lost_history: some reads may have seen later contents than others.
     """
 
@@ -199,6 +210,7 @@ class SearchView:
         key: int,
         positions: tuple[int, int],
         snapshot: int | None,
+        scopes: Scopes | None,
         words: LexicalSearch,
         figures: _Figures,
         *,
@@ -208,6 +220,7 @@ class SearchView:
         self.position = positions[0] if snapshot is None else snapshot
         self.changed_position = positions[1]
         self.snapshot = None if snapshot is None or snapshot >= positions[1] else snapshot
+        self.scopes = scopes
         self.has_lost_history = False
         self._database = database
         self._key = key
@@ -216,6 +229,7 @@ class SearchView:
         self._figures = figures
         self._engine_is_behind = engine_is_behind
         self._of_thread = threading.local()
+        self._within: tuple[Numbers | None] | None = None
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -254,6 +268,47 @@ class SearchView:
                     self.has_lost_history = True
             yield _Read(connection, as_of, changed, rewritten)
 
+    @property
+    def is_limited(self) -> bool:
+        """Return whether the collection has records that this view does not see."""
+        return self.scopes is not None and self._in_scopes() is not None
+
+    def seen_share(self) -> float:
+        """Return the share of the collection's chunks that the view sees, in [0, 1]; not to be told to callers."""
+        within = self._in_scopes()
+        return 1.0 if within is None else len(within) / max(1, self._count_all())
+
+    def _in_scopes(self) -> Numbers | None:
+        """Return the numbers of the visible chunks in the scopes of the view, ascending; None when these are all."""
+        if self.scopes is None:
+            return None
+        if self._within is None:
+            key = (self._key, self.changed_position, self.scopes)
+            known = None if self.snapshot is not None else self._figures.in_scopes.get(key)
+            self._within = known or self._read_in_scopes(key, self.scopes)
+        return self._within[0]
+
+    def _read_in_scopes(self, key: tuple[int, int, Scopes], scopes: Scopes) -> tuple[Numbers | None]:
+        with self._read() as read:
+            # Of the past nobody knows without a look at every chunk whether all are in the scopes.
+            is_foreign = records.c.scope.not_in(scopes) if read.as_of is None else true()
+            foreign = select(records.c.document_key).where(records.c.collection_key == self._key, is_foreign)
+            numbers = None
+            if read.connection.execute(select(foreign.exists())).scalar_one():
+                numbers = self._numbers_of(read, visible_generation_keys(self._key, read.as_of), None)
+            if self._is_of_view(read):
+                weight = _FACTS_BYTES + (0 if numbers is None else numbers.nbytes)
+                self._figures.in_scopes.put(key, (numbers,), weight)
+        return (numbers,)
+
+    def _seen(self, read: _Read) -> ColumnElement[bool]:
+        """Return the condition on `chunks` for those in the scopes of the view."""
+        now = in_scopes(chunks.c.document_key, self.scopes)
+        if self.scopes is None or read.as_of is None:
+            return now
+        # An earlier generation may have been stored with another scope than its record has now.
+        return and_(now, to_sql(scope_filter(self.scopes), chunks.c.payload))
+
     def engine_keeps_up(self) -> bool:
         """Tell whether the engine, which has just finished a search, filtered by what this view says.
 
@@ -268,6 +323,10 @@ class SearchView:
 
     def chunk_count(self) -> int:
         """Return the number of live chunks, what document frequencies are shares of."""
+        within = self._in_scopes()
+        return self._count_all() if within is None else len(within)
+
+    def _count_all(self) -> int:
         known = self._figures.chunk_count.get((self._key, self.changed_position))
         if known is not None:
             return known
@@ -282,31 +341,35 @@ class SearchView:
 
     def fields(self) -> Mapping[str, FieldKind]:
         """Return the metadata fields that visible documents brought along, with what they hold."""
-        known = self._figures.fields.get((self._key, self.changed_position))
+        known = self._figures.fields.get((self._key, self.changed_position, self.scopes))
         if known is not None:
             return known
         with self._read() as read:
-            fields = metadata_fields(read.connection, self._key)
-            self._figures.fields.put((self._key, read.changed), fields)
+            fields = metadata_fields(read.connection, self._key, self.scopes)
+            self._figures.fields.put((self._key, read.changed, self.scopes), fields)
         return fields
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """Return the number of visible chunks that contain each term or phrase, 0 for none."""
+        within = self._in_scopes()
         with self._read() as read:
-            return self._words.frequencies(self._reading(read), terms)
+            return self._words.frequencies(self._reading(read, within), terms)
 
     def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> LexicalMatches:
         """Return the best chunks that contain any term or phrase, best first, ties by number."""
+        within = self._in_scopes()
         with self._read() as read:
-            return self._words.search(self._reading(read), terms, phrases, limit)
+            return self._words.search(self._reading(read, within), terms, phrases, limit)
 
-    def _reading(self, read: _Read) -> Reading:
-        return Reading(read.connection, self._key, read.changed, read.as_of)
+    def _reading(self, read: _Read, within: Numbers | None) -> Reading:
+        return Reading(read.connection, self._key, read.changed, read.as_of, within)
 
     def matching(self, where: Filter | None) -> Numbers:
         """Return the numbers of the visible chunks whose payload matches, ascending; all of them for None."""
+        if where is None and (numbers := self._in_scopes()) is not None:
+            return numbers
         with self._read() as read:
-            return _numbers_of(read.connection, visible_generation_keys(self._key, read.as_of), where)
+            return self._numbers_of(read, visible_generation_keys(self._key, read.as_of), where)
 
     def superseded(self, where: Filter | None) -> Numbers:
         """Return the numbers of the matching chunks that are visible here and not live now."""
@@ -318,8 +381,15 @@ class SearchView:
                     keys = visible_generation_keys(self._key, read.as_of).where(
                         generations.c.state == GenerationState.SUPERSEDED.value
                     )
-                    return _numbers_of(read.connection, keys, where)
+                    return self._numbers_of(read, keys, where)
         return np.zeros(0, dtype=np.int64)
+
+    def _numbers_of(self, read: _Read, generation_keys: Select[tuple[int]], where: Filter | None) -> Numbers:
+        """Return the numbers of the indexed chunks of some generations that match and are in the scopes, ascending."""
+        in_generations = chunks.c.generation_key.in_(generation_keys)
+        condition = in_generations if where is None else chunks_matching(generation_keys, where)
+        statement = select(array_of(chunks.c.chunk_number)).where(IS_INDEXED, condition, self._seen(read))
+        return np.sort(np.array(read_array(read.connection, statement), dtype=np.int64))
 
     def among(self, where: Filter | None, numbers: Sequence[int]) -> set[int]:
         """Return those of the chunks that are visible and match."""
@@ -335,6 +405,7 @@ class SearchView:
                 IS_INDEXED,
                 generations.c.collection_key == self._key,
                 visible_at(read.as_of),
+                self._seen(read),
                 true() if where is None else to_sql(where, chunks.c.payload),
             )
         )
@@ -342,8 +413,9 @@ class SearchView:
 
     def estimated_share(self, where: Filter) -> float:
         """Return the share of live chunks that match, in [0, 1], judged by some that are spread over all of them."""
+        within = self._in_scopes()
         with self._read() as read:
-            live = live_numbers(read.connection, self._key)
+            live = live_numbers(read.connection, self._key) if within is None else within
             if not len(live):
                 return 0.0
             sample = live[np.unique(np.linspace(0, len(live) - 1, _SAMPLE).astype(np.int64))].tolist()
@@ -357,7 +429,7 @@ class SearchView:
         if not numbers:
             return facts
         with self._read() as read:
-            if read.as_of is not None or (self.has_lost_history and where is not None):
+            if read.as_of is not None or self._may_have_lost(where):
                 numbers = sorted(self._among(read, where if self.has_lost_history else None, numbers))
             read_facts = facts_now if read.as_of is None else facts_then
             for each in read_facts(read.connection, self._key, numbers):
@@ -389,7 +461,7 @@ class SearchView:
         if not numbers:
             return known
         with self._read() as read:
-            if self.has_lost_history and where is not None:
+            if self._may_have_lost(where):
                 matching = self._among(read, where, numbers)
                 numbers = [number for number in numbers if number in matching]
             if read.as_of is None:
@@ -430,6 +502,10 @@ class SearchView:
         known = {number: value for number, value in zip(numbers, values, strict=True) if value is not None}
         return known, [number for number in numbers if number not in known]
 
+    def _may_have_lost(self, where: Filter | None) -> bool:
+        """Return whether chunks that passed may not pass as they are now."""
+        return self.has_lost_history and (where is not None or self.scopes is not None)
+
     def _is_of_view(self, read: _Read) -> bool:
         """Tell whether a read sees the collection as it was when the view was opened, and not as of a snapshot."""
         return read.as_of is None and read.changed == self.changed_position
@@ -455,11 +531,3 @@ class SearchView:
         if not with_vector:
             return np.zeros(0, dtype=np.int64), np.zeros((0, self.collection.identity.dimensions), dtype=np.float32)
         return np.array(with_vector, dtype=np.int64), np.stack([rows[number] for number in with_vector])
-
-
-def _numbers_of(connection: Connection, generation_keys: Select[tuple[int]], where: Filter | None) -> Numbers:
-    """Return the numbers of the indexed chunks of some generations that match, ascending."""
-    in_generations = chunks.c.generation_key.in_(generation_keys)
-    condition = in_generations if where is None else chunks_matching(generation_keys, where)
-    statement = select(array_of(chunks.c.chunk_number)).where(IS_INDEXED, condition)
-    return np.sort(np.array(read_array(connection, statement), dtype=np.int64))

@@ -6,8 +6,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case, func, select, text, true
 
 from groundwire.catalog.database import Database
-from groundwire.catalog.rows import live_generation_keys, to_collection
-from groundwire.catalog.schema import chunks, collections, documents
+from groundwire.catalog.rows import IS_LIVE, to_collection
+from groundwire.catalog.schema import chunks, collections, documents, generations
+from groundwire.catalog.scopes import Scopes, in_scopes
 from groundwire.catalog.sqlite import elements_of, entries_of, first_type_of, list_of
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.collection import Collection
@@ -33,27 +34,25 @@ _HAS_ITS_OWN = text("chunks.metadata <> '{}'")
 """In the words of the index that knows these chunks, which are few."""
 
 
-def metadata_fields(connection: Connection, key: int) -> dict[str, FieldKind]:
-    """Return the metadata fields that visible documents of a collection and their chunks have, with what they hold."""
+def metadata_fields(connection: Connection, key: int, scopes: Scopes | None) -> dict[str, FieldKind]:
+    """Return the metadata fields that visible documents of a collection and their chunks have, with what they hold.
+
+    Records count as far as they are in the scopes.
+    """
     own = documents.join(chunks, and_(chunks.c.document_key == documents.c.document_key, _HAS_ITS_OWN))
     found: dict[str, FieldKind] = {}
-    for statement in (_kinds(documents, documents.c.metadata, key), _kinds(own, chunks.c.metadata, key)):
+    seen = _is_live(key, scopes)
+    for statement in (_kinds(documents, documents.c.metadata, seen), _kinds(own, chunks.c.metadata, seen)):
         for name, stored, of_elements in connection.execute(statement):
             kind = _KINDS[of_elements or stored][stored == "array"]
             found[name] = max(found.get(name, kind), kind, key=_WIDER.index)
     return dict(sorted(found.items()))
 
 
-def _kinds(rows: FromClause, values: ColumnElement[Any], key: int) -> Select[Any]:
+def _kinds(rows: FromClause, values: ColumnElement[Any], seen: ColumnElement[bool]) -> Select[Any]:
     each = entries_of(values)
     of_elements = case((each.c.type == "array", first_type_of(each.c.value)), else_=None)
-    return (
-        select(each.c.key, each.c.type, of_elements)
-        .distinct()
-        .select_from(rows)
-        .join(each, true())
-        .where(documents.c.collection_key == key, documents.c.live_generation > 0)
-    )
+    return select(each.c.key, each.c.type, of_elements).distinct().select_from(rows).join(each, true()).where(seen)
 
 
 MAX_VALUES = 1000
@@ -77,10 +76,10 @@ class Vocabularies:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._cache: BoundedCache[tuple[str, int], CollectionVocabulary] = BoundedCache(_CACHED)
+        self._cache: BoundedCache[tuple[str, int, Scopes | None], CollectionVocabulary] = BoundedCache(_CACHED)
 
-    def read(self, tenant: str, name: str) -> CollectionVocabulary:
-        """Return the vocabulary of what is live in a collection.
+    def read(self, tenant: str, name: str, scopes: Scopes | None) -> CollectionVocabulary:
+        """Return the vocabulary of what is live in a collection, without records of other scopes.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
@@ -91,26 +90,26 @@ class Vocabularies:
             if row is None:
                 raise CollectionNotFoundError(name)
             collection, changed = to_collection(row), row[collections.c.changed_position]
-            known = self._cache.get((collection.uid, changed))
+            known = self._cache.get((collection.uid, changed, scopes))
             if known is None:
                 key = row[collections.c.collection_key]
-                names = frozenset(metadata_fields(connection, key))
-                known = CollectionVocabulary(collection, names, _values(connection, key))
-                self._cache.put((collection.uid, changed), known)
+                names = frozenset(metadata_fields(connection, key, scopes))
+                known = CollectionVocabulary(collection, names, _values(connection, _is_live(key, scopes)))
+                self._cache.put((collection.uid, changed, scopes), known)
         return CollectionVocabulary(collection, known.field_names, known.values)
 
 
-def _values(connection: Connection, key: int) -> dict[str, tuple[str, ...]]:
+def _values(connection: Connection, seen: ColumnElement[bool]) -> dict[str, tuple[str, ...]]:
     found = {
-        "creators": _read(connection, _elements(documents.c.creator, key)),
-        "tags": _read(connection, _elements(documents.c.tags, key)),
-        "project": _read(connection, _column(documents.c.project, key)),
-        "category": _read(connection, _column(documents.c.category, key)),
-        "title": _read(connection, _column(documents.c.title, key)),
+        "creators": _read(connection, _elements(documents.c.creator, seen)),
+        "tags": _read(connection, _elements(documents.c.tags, seen)),
+        "project": _read(connection, _column(documents.c.project, seen)),
+        "category": _read(connection, _column(documents.c.category, seen)),
+        "title": _read(connection, _column(documents.c.title, seen)),
     }
-    found |= {name: _read(connection, _heading(name, key)) for name in ("chapter", "section")}
-    found["section_title"] = _read(connection, _heading("section_heading", key))
-    for name, value in connection.execute(_metadata_texts(key)):
+    found |= {name: _read(connection, _heading(name, seen)) for name in ("chapter", "section")}
+    found["section_title"] = _read(connection, _heading("section_heading", seen))
+    for name, value in connection.execute(_metadata_texts(seen)):
         found[name] = (*found.get(name, ()), value)
     return {name: values for name, values in found.items() if 0 < len(values) <= MAX_VALUES}
 
@@ -120,22 +119,25 @@ def _read(connection: Connection, statement: Select[Any]) -> tuple[str, ...]:
     return tuple(connection.execute(statement.limit(MAX_VALUES + 1)).scalars())
 
 
-def _column(column: ColumnElement[Any], key: int) -> Select[Any]:
-    return select(column).distinct().where(_is_live(key), column.is_not(None), func.length(column) <= _MAX_VALUE_CHARS)
+def _column(column: ColumnElement[Any], seen: ColumnElement[bool]) -> Select[Any]:
+    return select(column).distinct().where(seen, column.is_not(None), func.length(column) <= _MAX_VALUE_CHARS)
 
 
-def _elements(column: ColumnElement[Any], key: int) -> Select[Any]:
+def _elements(column: ColumnElement[Any], seen: ColumnElement[bool]) -> Select[Any]:
     each = elements_of(column)
-    return select(each.c.value).distinct().select_from(documents).join(each, true()).where(_is_live(key))
+    return select(each.c.value).distinct().select_from(documents).join(each, true()).where(seen)
 
 
-def _heading(name: str, key: int) -> Select[Any]:
+def _heading(name: str, seen: ColumnElement[bool]) -> Select[Any]:
     column = chunks.c[name]
-    of_live = chunks.c.generation_key.in_(live_generation_keys(key))
+    live = select(generations.c.generation_key).join(
+        documents, and_(generations.c.document_key == documents.c.document_key, IS_LIVE)
+    )
+    of_live = chunks.c.generation_key.in_(live.where(seen))
     return select(column).distinct().where(of_live, column.is_not(None), func.length(column) <= _MAX_VALUE_CHARS)
 
 
-def _metadata_texts(key: int) -> Select[Any]:
+def _metadata_texts(seen: ColumnElement[bool]) -> Select[Any]:
     """Return the statement for the texts, single or in lists, of the documents' own keys."""
     each = entries_of(documents.c.metadata)
     listed = case((each.c.type == "array", each.c.value), else_=list_of(each.c.value))
@@ -146,11 +148,12 @@ def _metadata_texts(key: int) -> Select[Any]:
         .select_from(documents)
         .join(each, true())
         .join(element, true())
-        .where(_is_live(key), element.c.type == "text", func.length(element.c.value) <= _MAX_VALUE_CHARS)
+        .where(seen, element.c.type == "text", func.length(element.c.value) <= _MAX_VALUE_CHARS)
         .order_by(each.c.key, element.c.value)
         .limit(_MAX_METADATA_VALUES)
     )
 
 
-def _is_live(key: int) -> ColumnElement[bool]:
-    return and_(documents.c.collection_key == key, documents.c.live_generation > 0)
+def _is_live(key: int, scopes: Scopes | None) -> ColumnElement[bool]:
+    of_collection = and_(documents.c.collection_key == key, documents.c.live_generation > 0)
+    return and_(of_collection, in_scopes(documents.c.document_key, scopes))

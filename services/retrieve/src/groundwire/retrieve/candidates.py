@@ -320,7 +320,7 @@ class CandidateSearch:
         return matches
 
     def _follow(self, words: LookedUp, limit: int) -> WordMatches:
-        is_filtered = self._matches.where is not None
+        is_filtered = not self._matches.is_open
         asked = max(limit, MAX_MATCHES) if is_filtered else limit
         while True:
             matching = self._view.lexical([*words.weights.elements()], (), asked)

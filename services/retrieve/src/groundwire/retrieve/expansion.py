@@ -6,9 +6,11 @@ from enum import StrEnum
 from itertools import takewhile
 
 from groundwire.catalog.chunks import PassageReader, Passages
+from groundwire.catalog.scopes import is_in_scopes
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import ChunkPlace
 from groundwire.kernel.errors import ChunkNotFoundError, InvalidRequestError, PreconditionError
+from groundwire.kernel.identity import Identity
 from groundwire.kernel.spans import Span
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.ranking import withheld_because
@@ -279,18 +281,18 @@ class ExpandChunks:
     approved_prefixes: tuple[str, ...] = ()
 
     def expand(
-        self, tenant: str, collection: str, references: Sequence[str | int], rule: Expansion, budget: Budget
+        self, caller: Identity, collection: str, references: Sequence[str | int], rule: Expansion, budget: Budget
     ) -> list[Passage]:
         """Return the passages in the order of the references; those of one document share no text.
 
         Raises:
             CollectionNotFoundError: no such collection.
-            ChunkNotFoundError: a chunk does not exist, or its source is not approved.
+            ChunkNotFoundError: a chunk does not exist, its source is not approved, or it is of another's scope.
             PreconditionError: a window is asked for around a chunk that is no sentence.
             InvalidRequestError: the passages are longer together than one response may be.
         """
-        with self.passages.open(tenant, collection) as reader:
-            requested = self._asked_for(reader, references)
+        with self.passages.open(caller.tenant, collection) as reader:
+            requested = self._asked_for(reader, references, caller)
             by_document: dict[str, list[StoredChunk]] = {}
             for chunk in requested.values():
                 by_document.setdefault(chunk.document.document_id, []).append(chunk)
@@ -303,14 +305,17 @@ class ExpandChunks:
             made = [_passage(reader, of_document, chunks, extent) for of_document, chunks, extent in extents]
         return sorted(made, key=lambda passage: min(order[chunk.chunk_number] for chunk in passage.requested))
 
-    def _asked_for(self, reader: PassageReader, references: Sequence[str | int]) -> dict[int, StoredChunk]:
+    def _asked_for(
+        self, reader: PassageReader, references: Sequence[str | int], caller: Identity
+    ) -> dict[int, StoredChunk]:
         approved = (self.approved_prefixes, reader.collection.settings.approved_source_prefixes)
         chunks = {}
         for reference in references:
             stored = reader.find(reference)
             chunk, source = stored.chunk, stored.document.source_uri
             # What a search would not return is not there for anybody else either.
-            if withheld_because(source, chunk.section_title, chunk.chapter, approved) is not None:
+            is_withheld = withheld_because(source, chunk.section_title, chunk.chapter, approved) is not None
+            if is_withheld or not is_in_scopes(stored.document, caller.scopes):
                 raise ChunkNotFoundError(str(reference))
             chunks[stored.chunk_number] = stored
         return chunks

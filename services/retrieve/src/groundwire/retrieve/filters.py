@@ -5,10 +5,11 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
+from groundwire.catalog.scopes import scope_filter
 from groundwire.catalog.search_view import SearchView
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.filters import Filter
+from groundwire.kernel.filters import And, Filter
 from groundwire.retrieve.fusion import Numbers
 
 _LOOKED_UP = 400
@@ -37,7 +38,7 @@ class FilterCache:
 
 
 class FilterMatches:
-    """The filter of one search on its view; None lets every visible chunk pass.
+    """The filter of one search on its view; None lets every chunk pass that the view sees.
 
     Which chunks pass is worked out for all of them when a filter is used for the second time since the collection
     changed, before that only for those that turn up: while much is written, nothing is worked out in vain.
@@ -45,10 +46,12 @@ class FilterMatches:
 
     def __init__(self, view: SearchView, where: Filter | None, cache: FilterCache) -> None:
         self.where = where
+        self.is_open = where is None and not view.is_limited
+        """Whether every visible chunk of the collection passes."""
         self._view = view
         self._cache = cache
         # Not the filter itself: True == 1 == 1.0 in Python, and not in filters. Not its text: that may be long.
-        digest = hashlib.sha256(repr(where).encode()).digest()
+        digest = hashlib.sha256(repr((where, view.scopes if view.is_limited else None)).encode()).digest()
         self._key = (view.collection.uid, view.changed_position, digest)
         self._numbers: Numbers | None = None
 
@@ -57,17 +60,27 @@ class FilterMatches:
 
         The sample is remembered while the collection keeps its size roughly: it only decides how to search.
         """
-        if self.where is None:
+        if self.is_open:
             return 1.0
         total, known = self._view.chunk_count(), self._known()
         if known is not None:
             return len(known) / max(1, total)
+        if self.where is None:
+            return 1.0
         key = (self._key[0], self._key[2])
         judged = self._cache.shares.get(key)
         if judged is None or not judged[0] / _SHIFT <= total <= judged[0] * _SHIFT:
             judged = (total, self._view.estimated_share(self.where))
             self._cache.shares.put(key, judged)
         return judged[1]
+
+    @property
+    def engine_filter(self) -> Filter | None:
+        """Return the filter for an engine, which sees records of all scopes."""
+        scopes = self._view.scopes
+        if self.is_open or scopes is None or not self._view.is_limited:
+            return self.where
+        return both(self.where, scope_filter(scopes))
 
     @property
     def _may_remember(self) -> bool:
@@ -118,6 +131,8 @@ class FilterMatches:
         return passing
 
     def _known(self) -> Numbers | None:
+        if self.where is None and not self.is_open:
+            return self._view.matching(None)  # the view remembers it
         if self._numbers is None and self._may_remember:
             self._numbers = self._cache.numbers.get(self._key)
             if self._numbers is None and self._cache.asked.get(self._key):
@@ -130,6 +145,18 @@ class FilterMatches:
         if self._may_remember:
             self._cache.numbers.put(self._key, self._numbers, self._numbers.nbytes + _ENTRY_BYTES)
         return self._numbers
+
+
+def both(one: Filter | None, other: Filter | None) -> Filter | None:
+    """Return the filter that passes what both do; None passes everything."""
+    if one is None or other is None:
+        return other if one is None else one
+    # Side by side, so that a given filter may be as deep as a filter may be.
+    return And((*_clauses(one), *_clauses(other)))
+
+
+def _clauses(condition: Filter) -> tuple[Filter, ...]:
+    return condition.clauses if isinstance(condition, And) else (condition,)
 
 
 def unit_rows(rows: Vectors) -> Vectors:

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections, CollectionStatistics, Statistics
 from groundwire.catalog.documents import Documents
+from groundwire.catalog.scopes import is_in_scopes
 from groundwire.catalog.texts import SpanReader, Texts
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document, DocumentReference
@@ -22,6 +23,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filter_parsing import resolve_filter
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Like
+from groundwire.kernel.identity import Identity
 from groundwire.kernel.spans import Span
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.kernel.vector_store import VectorStore
@@ -103,7 +105,7 @@ class ChunkWithVector:
 class DocumentQuery:
     """Which documents of a collection are listed; an empty prefix means all. `where` has the caller's field names."""
 
-    tenant: str
+    caller: Identity
     collection: str
     source_prefix: str
     where: Filter | None
@@ -114,7 +116,7 @@ class DocumentQuery:
 class ChunkQuery:
     """Which chunks of a collection are listed; empty means all. `where` has the caller's field names."""
 
-    tenant: str
+    caller: Identity
     collection: str
     reference: DocumentReference | None
     chunk_id_prefix: str
@@ -132,7 +134,10 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Reads the catalog; only `stats` asks the engine, for the number of its vectors."""
+    """Reads the catalog; only `stats` asks the engine, for the number of its vectors.
+
+    A record of a scope that the caller may not see is as good as missing.
+    """
 
     collections: Collections
     documents: Documents
@@ -141,15 +146,21 @@ class Library:
     statistics: Statistics
     vectors: VectorStore
 
-    def document(self, tenant: str, collection: str, reference: DocumentReference) -> Document:
+    def document(self, caller: Identity, collection: str, reference: DocumentReference) -> Document:
         """Return the document with this id, or with this source or alias.
 
         Raises:
             CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document.
         """
-        self.collections.get(tenant, collection)
-        return self.documents.find(tenant, collection, reference)
+        self.collections.get(caller.tenant, collection)
+        return self._seen(caller, collection, reference)
+
+    def _seen(self, caller: Identity, collection: str, reference: DocumentReference) -> Document:
+        document = self.documents.find(caller.tenant, collection, reference)
+        if not is_in_scopes(document, caller.scopes):
+            raise DocumentNotFoundError(reference.document_id or reference.source_uri)
+        return document
 
     def chunk_ids(self, tenant: str, document: Document) -> list[str]:
         """Return the ids of a document's chunks in the order of its text.
@@ -176,7 +187,13 @@ class Library:
         return "".join(part.text for part in parts)
 
     def text(
-        self, tenant: str, collection: str, reference: DocumentReference, generation: int, start: int, end: int | None
+        self,
+        caller: Identity,
+        collection: str,
+        reference: DocumentReference,
+        generation: int,
+        start: int,
+        end: int | None,
     ) -> Iterator[TextSlice]:
         """Iterate over the code points start..end in order, without gaps; generation 0 means the live one.
 
@@ -185,7 +202,7 @@ class Library:
             DocumentNotFoundError: no such document or generation.
             InvalidRequestError: the range is outside the text.
         """
-        document = self.document(tenant, collection, reference)
+        document, tenant = self.document(caller, collection, reference), caller.tenant
         document_id = document.document_id
         number = generation or document.generation
         if number == document.generation:
@@ -209,35 +226,36 @@ class Library:
                 return
 
     def read_spans(
-        self, tenant: str, collection: str, queries: Iterable[SpanQuery]
+        self, caller: Identity, collection: str, queries: Iterable[SpanQuery]
     ) -> Iterator[SpanText | GroundwireError]:
         """Iterate over what stands at each span, in the order given, or why nothing does; reads it when it is its turn.
 
         Raises:
             CollectionNotFoundError: no such collection.
         """
-        self.collections.get(tenant, collection)
+        self.collections.get(caller.tenant, collection)
         known: dict[DocumentReference, Document] = {}
-        texts = self.texts.spans(tenant, collection)
+        texts = self.texts.spans(caller.tenant, collection)
         for query in queries:
             try:
                 if query.reference not in known:
-                    known[query.reference] = self.documents.find(tenant, collection, query.reference)
+                    known[query.reference] = self._seen(caller, collection, query.reference)
                 yield _span_text(texts, known[query.reference], query)
             except (DocumentNotFoundError, InvalidRequestError, DataLossError) as error:
                 yield error
 
-    def locate_documents(self, tenant: str, document_ids: Sequence[str]) -> list[DocumentLocation]:
+    def locate_documents(self, caller: Identity, document_ids: Sequence[str]) -> list[DocumentLocation]:
         """Return where each of the documents stands, in the order given."""
-        live, purged = self.documents.locate(tenant, document_ids)
+        live, purged = self.documents.locate(caller.tenant, document_ids, caller.scopes)
         nowhere = "", 0
         return [DocumentLocation(each, *live.get(each, nowhere), each in purged) for each in document_ids]
 
-    def locate_chunks(self, tenant: str, references: Sequence[str | int]) -> Iterator[StoredChunk | None]:
+    def locate_chunks(self, caller: Identity, references: Sequence[str | int]) -> Iterator[StoredChunk | None]:
         """Iterate over the live chunks with these ids or numbers, in the order given, None where there is none."""
         for at in range(0, len(references), _CHUNKS_PER_SLICE):
             part = references[at : at + _CHUNKS_PER_SLICE]
-            found = _by_reference(self.chunks.find(tenant, part))
+            chunks = self.chunks.find(caller.tenant, part)
+            found = _by_reference(each for each in chunks if is_in_scopes(each.document, caller.scopes))
             yield from (found.get(reference) for reference in part)
 
     def list_documents(self, query: DocumentQuery, after: tuple[str, str] | None, limit: int) -> Page[Document]:
@@ -249,25 +267,34 @@ class Library:
         """
         where = query.where
         if where is not None:
-            where = resolve_filter(where, self.chunks.fields(query.tenant, query.collection), "filter")
+            where = resolve_filter(
+                where, self.chunks.fields(query.caller.tenant, query.collection, query.caller.scopes), "filter"
+            )
         prefix = query.source_prefix
         # Sources with one prefix stand together in the order, and none of them comes before the prefix itself.
         begin = max(after, (prefix, "")) if after is not None else (prefix, "")
         rows = self.documents.page(
-            query.tenant, query.collection, begin, limit + 1, where=where, include_hidden=query.include_deleted
+            query.caller.tenant,
+            query.collection,
+            begin,
+            limit + 1,
+            scopes=query.caller.scopes,
+            where=where,
+            include_hidden=query.include_deleted,
         )
         found = tuple(document for document in rows if document.source_uri.startswith(prefix))
         positions = tuple((document.source_uri, document.document_id) for document in found[:limit])
         return Page(found[:limit], positions, positions[-1] if len(found) > limit else None)
 
     def find_chunks(
-        self, tenant: str, collection: str, references: Sequence[str | int], *, include_embedding: bool
+        self, caller: Identity, collection: str, references: Sequence[str | int], *, include_embedding: bool
     ) -> Iterator[ChunkWithVector | ChunkNotFoundError]:
         """Iterate over the chunks with these ids or numbers, in the order given; reads some at a time.
 
         Raises:
             CollectionNotFoundError: no such collection.
         """
+        tenant = caller.tenant
         self.collections.get(tenant, collection)
         for at in range(0, len(references), _CHUNKS_PER_SLICE):
             part = references[at : at + _CHUNKS_PER_SLICE]
@@ -276,6 +303,7 @@ class Library:
                 chunks, vectors = self.chunks.find_with_vectors(tenant, collection, part)
             else:
                 chunks = [each for each in self.chunks.find(tenant, part) if each.document.collection == collection]
+            chunks = [each for each in chunks if is_in_scopes(each.document, caller.scopes)]
             found = _by_reference(chunks)
             for reference in part:
                 stored = found.get(reference)
@@ -297,11 +325,12 @@ class Library:
         document_id = ""
         if query.reference is not None:
             # One that is missing is an error of the listing of its chunks, not of a filter.
-            document_id = self.document(query.tenant, query.collection, query.reference).document_id
+            document_id = self.document(query.caller, query.collection, query.reference).document_id
         in_document = bool(document_id) and not query.chunk_id_prefix and query.where is None
         listed = self.chunks.listed(
-            query.tenant,
+            query.caller.tenant,
             query.collection,
+            scopes=query.caller.scopes,
             document_id=document_id,
             where=None if in_document else And(tuple(self._clauses(query, document_id))),
             after=(-1 if in_document else 0) if after is None else after,
@@ -340,7 +369,9 @@ class Library:
 
     def _clauses(self, query: ChunkQuery, document_id: str) -> Iterator[Filter]:
         if query.where is not None:
-            yield resolve_filter(query.where, self.chunks.fields(query.tenant, query.collection), "filter")
+            yield resolve_filter(
+                query.where, self.chunks.fields(query.caller.tenant, query.collection, query.caller.scopes), "filter"
+            )
         if document_id:
             yield Comparison("document_id", Comparator.EQ, document_id)
         if query.chunk_id_prefix:

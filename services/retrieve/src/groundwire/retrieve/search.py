@@ -27,7 +27,7 @@ from groundwire.kernel.errors import (
     UnavailableError,
 )
 from groundwire.kernel.filter_parsing import custom_fields, resolve_filter
-from groundwire.kernel.filters import And, Filter
+from groundwire.kernel.filters import Filter
 from groundwire.kernel.latencies import Step
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.candidates import (
@@ -38,7 +38,7 @@ from groundwire.retrieve.candidates import (
     SpareThreads,
 )
 from groundwire.retrieve.consistency import WaitForPosition
-from groundwire.retrieve.filters import FilterCache, FilterMatches, unit_rows
+from groundwire.retrieve.filters import FilterCache, FilterMatches, both, unit_rows
 from groundwire.retrieve.fusion import Floats, Scores, fuse
 from groundwire.retrieve.memory_ranking import MemoryScore, rank_memories
 from groundwire.retrieve.queries import (
@@ -221,9 +221,16 @@ class Search:
             return request
         asked = request.asked or received
         parsed = self.parse_question.parse(
-            request.tenant, request.collection, request.query, asked, budget, field="query", searchable=True
+            request.tenant,
+            request.collection,
+            request.query,
+            asked,
+            budget,
+            scopes=request.scopes,
+            field="query",
+            searchable=True,
         )
-        where = _both(request.where, parsed.extraction.where)
+        where = both(request.where, parsed.extraction.where)
         # The caller's own vector stands for the whole question, and its words have to go with it.
         query = request.query if request.vector is not None else parsed.extraction.semantic_query
         return replace(request, query=query, where=where, self_query=False, self_query_failed=parsed.fell_back)
@@ -265,7 +272,9 @@ class Search:
                 # An attempt that begins anew reports its own states; the call was received once.
                 del progress.reached[1:]
                 anew = bool(request.consistency_token) or attempt > 1
-                view = self.views.open(request.tenant, request.collection, request.snapshot, anew=anew)
+                view = self.views.open(
+                    request.tenant, request.collection, request.snapshot, anew=anew, scopes=request.scopes
+                )
                 try:
                     result = self._search(request, view, budget, progress, begun, is_last=attempt == _ATTEMPTS)
                 except ChangedMeanwhileError:
@@ -354,7 +363,7 @@ class Search:
         if vector is None or vector.shape != (collection.identity.dimensions,):
             return request, ()
         chosen = tuple(choose_sections(request.query, vector, outline.sections, outline.vectors))
-        return replace(request, where=_both(request.where, within(chosen))), chosen
+        return replace(request, where=both(request.where, within(chosen))), chosen
 
     def _plan(self, request: SearchRequest, collection: Collection, where: Filter | None) -> SearchPlan:
         """Fill in what a request leaves open: the collection's defaults, the server's, what the query's type changes.
@@ -586,17 +595,6 @@ class Search:
             engine=self.engine,
             memory=ranked.memory,
         )
-
-
-def _both(given: Filter | None, derived: Filter | None) -> Filter | None:
-    if given is None or derived is None:
-        return derived if given is None else given
-    # Side by side, so that the given filter may be as deep as a filter may be.
-    return And((*_clauses(given), *_clauses(derived)))
-
-
-def _clauses(condition: Filter) -> tuple[Filter, ...]:
-    return condition.clauses if isinstance(condition, And) else (condition,)
 
 
 def _resolved(where: Filter | None, view: SearchView) -> Filter | None:

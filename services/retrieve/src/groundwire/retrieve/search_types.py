@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from groundwire.catalog.scopes import Scopes
 from groundwire.kernel.collection import Collection, SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter
+from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.query_log import QueryType
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.fusion import Score, Scores
@@ -81,7 +83,8 @@ class PreparedVector:
 class SearchRequest:
     """A checked request. None means: what the collection says.
 
-    `query` is the caller's text, unchanged; `context` is what it goes on from, empty for nothing.
+    `query` is the caller's text, unchanged; `context` is what it goes on from, empty for nothing. Records are found in
+    `scopes` alone, None for all.
     `top_k` >= 1; `min_relevance` and `dense_weight` are in [0, 1].
     `where` has the caller's field names, which are checked against the collection during the search.
     `vector` is the caller's own embedding of the query: float32, finite, of any length. `prepared` is this server's
@@ -97,6 +100,7 @@ class SearchRequest:
     tenant: str
     collection: str
     query: str
+    scopes: Scopes | None = (GLOBAL_SCOPE,)
     context: str = ""
     where: Filter | None = None
     top_k: int | None = None

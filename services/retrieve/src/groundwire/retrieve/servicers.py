@@ -26,6 +26,7 @@ from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.expansion import ExpandChunks
 from groundwire.retrieve.library import Library
 from groundwire.retrieve.query_log import Pipeline, QueryRecorder, ReceivedCall, RecordSearch, ServedSearch
+from groundwire.retrieve.scopes import searched_scopes
 from groundwire.retrieve.search import Search, unit_vector
 from groundwire.retrieve.search_types import PreparedVector, SearchRequest
 from groundwire.retrieve.self_query.questions import ParseQuestion
@@ -127,7 +128,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
 
     def repeat(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse | None:
         """Return what a search that was made before would return again, if that is certain; never waits."""
-        cached = self.results.current(request_context.current().tenant, request)
+        cached = self.results.current(request_context.current().identity, request)
         if cached is None or query_time_violations(request, self.clock.now()):
             return None
         return self._answer(cached, request, started)
@@ -137,7 +138,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         call = self._received(request, started)
         # Something has changed since, perhaps in another collection: then the response is still good.
         with suppress(GroundwireError):  # the search itself tells what is wrong
-            cached = self.results.renewed(call.tenant, request)
+            cached = self.results.renewed(request_context.current().identity, request)
             # The time is no part of what is remembered, so it is the one thing that may be wrong here.
             if cached is not None and not query_time_violations(request, self.clock.now()):
                 return pb.RetrieveResponse.FromString(self._answer(cached, request, started).raw)
@@ -215,12 +216,12 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             raise
         served = ServedSearch.of(result)
         add_log_id(response, self.record.served(call, served))
-        self.results.put(call.tenant, request, response, result, served)
+        self.results.put(request_context.current().identity, request, response, result, served)
         return response
 
     def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:
         current = request_context.current()
-        search = parse_retrieve_request(request, current.tenant, self.limits, self.clock.now())
+        search = parse_retrieve_request(request, current.identity, self.limits, self.clock.now())
         return self.search.interpret(search, call.received, current.budget)
 
     def _interpreted(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest | GroundwireError:
@@ -266,7 +267,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     def _expand(self, request: pb.ExpandRequest) -> pb.ExpandResponse:
         current = request_context.current()
         references, rule = parse_expand_request(request)
-        passages = self.expand_chunks.expand(current.tenant, request.collection, references, rule, current.budget)
+        passages = self.expand_chunks.expand(current.identity, request.collection, references, rule, current.budget)
         fitting = as_many_as_fit(map(to_passage_message, passages))
         omitted = [chunk.chunk_id for passage in passages[len(fitting) :] for chunk in passage.requested]
         return pb.ExpandResponse(passages=fitting, omitted_chunk_ids=omitted)
@@ -275,7 +276,14 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         current = request_context.current()
         check_parse_request(request, self.limits.max_query_chars)
         asked = question_time(request, self.clock.now())
-        parsed = self.parse_question.parse(current.tenant, request.collection, request.question, asked, current.budget)
+        parsed = self.parse_question.parse(
+            current.tenant,
+            request.collection,
+            request.question,
+            asked,
+            current.budget,
+            scopes=searched_scopes(current.identity, None),
+        )
         return to_parse_response(parsed)
 
     async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
@@ -388,18 +396,18 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
 
     def get_document(self, request: library_pb.GetDocumentRequest) -> library_pb.GetDocumentResponse:
         """Return a document."""
-        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
-        document = self.library.document(tenant, collection, parse_reference(request.reference))
+        caller, collection = request_context.current().identity, parse_collection_name(request.collection)
+        document = self.library.document(caller, collection, parse_reference(request.reference))
         return library_pb.GetDocumentResponse(
             document=to_document_message(document),
-            chunk_ids=self.library.chunk_ids(tenant, document) if request.include_chunk_ids else (),
-            text=self.library.whole_text(tenant, document) if request.include_text else "",
+            chunk_ids=self.library.chunk_ids(caller.tenant, document) if request.include_chunk_ids else (),
+            text=self.library.whole_text(caller.tenant, document) if request.include_text else "",
         )
 
     def list_documents(self, request: library_pb.ListDocumentsRequest) -> library_pb.ListDocumentsResponse:
         """Return a page of documents."""
-        tenant = request_context.current().tenant
-        query = parse_document_query(request, tenant)
+        caller = request_context.current().identity
+        query, tenant = parse_document_query(request, caller), caller.tenant
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         after = (str(position[0]), str(position[1])) if position else None
         page = self.library.list_documents(query, after, page_size(request.page_size))
@@ -410,7 +418,7 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
     def document_text(self, request: library_pb.GetDocumentTextRequest) -> Iterator[library_pb.GetDocumentTextResponse]:
         """Return the parts of a text."""
         parts = self.library.text(
-            request_context.current().tenant,
+            request_context.current().identity,
             parse_collection_name(request.collection),
             parse_reference(request.reference),
             request.generation,
@@ -421,10 +429,10 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
 
     def get_chunk(self, request: library_pb.GetChunkRequest) -> library_pb.GetChunkResponse:
         """Return a chunk."""
-        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
+        caller, collection = request_context.current().identity, parse_collection_name(request.collection)
         (reference,) = parse_chunk_references([request.reference], "reference")
         (found,) = self.library.find_chunks(
-            tenant, collection, [reference], include_embedding=request.include_embedding
+            caller, collection, [reference], include_embedding=request.include_embedding
         )
         if isinstance(found, ChunkNotFoundError):
             raise found
@@ -434,24 +442,24 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
 
     def batch_get_chunks(self, request: library_pb.BatchGetChunksRequest) -> library_pb.BatchGetChunksResponse:
         """Return several chunks, as many as fit."""
-        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
+        caller, collection = request_context.current().identity, parse_collection_name(request.collection)
         references = parse_chunk_references(request.references, "references")
-        found = self.library.find_chunks(tenant, collection, references, include_embedding=request.include_embedding)
+        found = self.library.find_chunks(caller, collection, references, include_embedding=request.include_embedding)
         return library_pb.BatchGetChunksResponse(outcomes=as_many_as_fit(map(to_chunk_outcome, found)))
 
     def read_spans(self, request: library_pb.ReadSpansRequest) -> library_pb.ReadSpansResponse:
         """Return what stands at several spans, as many as fit."""
-        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
-        read = self.library.read_spans(tenant, collection, parse_span_queries(request))
+        caller, collection = request_context.current().identity, parse_collection_name(request.collection)
+        read = self.library.read_spans(caller, collection, parse_span_queries(request))
         return library_pb.ReadSpansResponse(outcomes=as_many_as_fit(map(to_span_outcome, read)))
 
     def locate_sources(self, request: library_pb.LocateSourcesRequest) -> library_pb.LocateSourcesResponse:
         """Return where documents and chunks stand; each is found or missing for itself."""
-        tenant = request_context.current().tenant
+        caller = request_context.current().identity
         document_ids, references = parse_located(request)
         return library_pb.LocateSourcesResponse(
-            documents=map(to_document_location, self.library.locate_documents(tenant, document_ids)),
-            chunks=map(to_chunk_location, self.library.locate_chunks(tenant, references)),
+            documents=map(to_document_location, self.library.locate_documents(caller, document_ids)),
+            chunks=map(to_chunk_location, self.library.locate_chunks(caller, references)),
         )
 
     def describe_collection(
@@ -463,8 +471,8 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
 
     def list_chunks(self, request: library_pb.ListChunksRequest) -> library_pb.ListChunksResponse:
         """Return a page of chunks."""
-        tenant = request_context.current().tenant
-        query = parse_chunk_query(request, tenant)
+        caller = request_context.current().identity
+        query, tenant = parse_chunk_query(request, caller), caller.tenant
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         page = self.library.list_chunks(query, int(position[0]) if position else None, page_size(request.page_size))
         found = (to_chunk_message(each.stored, each.vector) for each in page.items)

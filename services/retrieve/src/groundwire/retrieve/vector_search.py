@@ -73,7 +73,7 @@ class Neighbours:
         return Neighbours(self.numbers[at][:limit], self.similarities[at][:limit], is_all)
 
 
-def choose_path(share: float, chunk_count: int, depth: int, *, is_known: bool) -> VectorPlan:
+def choose_path(share: float, chunk_count: int, depth: int, *, is_known: bool, seen_share: float = 1.0) -> VectorPlan:
     """Return how to search under a filter that the engine is slow at or does not know.
 
     Few matching chunks are compared one by one; many are found by looking at more neighbours than needed; what is
@@ -81,18 +81,21 @@ def choose_path(share: float, chunk_count: int, depth: int, *, is_known: bool) -
 
     Args:
         share: of the chunks that match, in [0, 1], measured or estimated.
-        chunk_count: of the collection.
+        chunk_count: of the collection, as far as the caller sees it.
         depth: matching neighbours that are wanted.
         is_known: which chunks match has been worked out, so their vectors are probably at hand.
+        seen_share: of the chunks of the engine that the caller sees, in [0, 1].
     """
-    matching, asked = round(share * chunk_count), neighbours_for(depth, share)
+    matching, asked = round(share * chunk_count), neighbours_for(depth, share * seen_share)
+    # How many neighbours have to be asked for would tell how much there is that the caller must not see.
+    neighbours = f"{asked} neighbours" if seen_share == 1.0 else "neighbours"
     said = f"{'' if is_known else 'about '}{matching} of {chunk_count} chunks match"
     if matching > SCANNED_AT_FIRST and asked <= OVERFETCHED_GLADLY:
-        return VectorPlan(VectorPath.OVERFETCH, share, f"{said}: asks for {asked} neighbours")
+        return VectorPlan(VectorPath.OVERFETCH, share, f"{said}: asks for {neighbours}")
     if matching <= (SCANNED if is_known else SCANNED_AT_FIRST):
         return VectorPlan(VectorPath.SCAN, share, f"{said}: compares each of them")
     if asked <= OVERFETCHED:
-        return VectorPlan(VectorPath.OVERFETCH, share, f"{said}: asks for {asked} neighbours")
+        return VectorPlan(VectorPath.OVERFETCH, share, f"{said}: asks for {neighbours}")
     return VectorPlan(VectorPath.WITHIN, share, f"{said}: names them to the engine")
 
 
@@ -148,6 +151,9 @@ class VectorSearch:
             plan = self._plan(limit)
             # The engine cannot filter, so one of the other paths is left; a comparison with all always works.
             near = self._run(plan, vector, limit) or self._scan(vector, limit)
+        if self._matches.where is None and plan.path not in {VectorPath.EXACT, VectorPath.APPROXIMATE}:
+            # The caller gave no filter, and is not to learn that there are records it must not see.
+            plan = VectorPlan(VectorPath.APPROXIMATE)
         return self._with_superseded(near, vector, limit), plan
 
     def similarities(self, vector: Vectors, numbers: Numbers, *, asks_engine: bool) -> Neighbours:
@@ -165,12 +171,12 @@ class VectorSearch:
             # Engines approximate differently, also in what they leave out. Here none of them needs to.
             path = VectorPath.EXACT if self._matches.where is None else VectorPath.SCAN
             return VectorPlan(path, detail=f"{total} chunks are compared one by one, on every engine")
-        if self._matches.where is None:
+        if self._matches.is_open:
             return VectorPlan(VectorPath.APPROXIMATE)
         if isinstance(self._engine, FiltersByIndex) and not self._unsupported:
             return VectorPlan(VectorPath.ENGINE_FILTER, detail="the engine has indexes for filters")
         share = self._matches.share()
-        return choose_path(share, total, depth, is_known=self._matches.is_known)
+        return choose_path(share, total, depth, is_known=self._matches.is_known, seen_share=self._view.seen_share())
 
     def _run(self, plan: VectorPlan, vector: Vectors, limit: int) -> Neighbours | None:
         """Take one path; None when the engine does not know the filter, or not what it is about yet."""
@@ -195,7 +201,7 @@ class VectorSearch:
         return Neighbours(numbers, similarities, len(points) < limit)
 
     def _ask_filtering(self, vector: Vectors, limit: int) -> Neighbours | None:
-        where = self._matches.where
+        where = self._matches.engine_filter
         try:
             near = self._ask(vector, limit, where=where)
         except UnsupportedFilterError as error:
@@ -208,7 +214,7 @@ class VectorSearch:
         return near
 
     def _overfetch(self, vector: Vectors, limit: int, share: float) -> Neighbours:
-        near = self._ask(vector, neighbours_for(limit, share))
+        near = self._ask(vector, neighbours_for(limit, share * self._view.seen_share()))
         passing = self._matches.first_passing(near.numbers, limit)
         count = int(passing.sum())
         # The share was an estimate and too high: only a comparison with all that match is sure to find them all.

@@ -46,6 +46,9 @@ class RetrievalOptions(_message.Message):
     RERANK_FIELD_NUMBER: _builtins.int
     VIEW_FIELD_NUMBER: _builtins.int
     INCLUDE_REPORT_FIELD_NUMBER: _builtins.int
+    SCOPES_FIELD_NUMBER: _builtins.int
+    ENTITY_FIELD_NUMBER: _builtins.int
+    INCLUDE_GLOBAL_FIELD_NUMBER: _builtins.int
     RANKING_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
     """Optional. Most results to return, 1 to 100; unset means the collection's default, which is 10 for
@@ -99,6 +102,13 @@ class RetrievalOptions(_message.Message):
     """Optional. How much to return of what was found; unset means `HIT_VIEW_BASIC`."""
     include_report: _builtins.bool
     """Optional. Adds the report to the response; has no effect on questions."""
+    entity: _builtins.str
+    """Optional. Searches the records of this entity, which stand in the scope `entity:` and the name, and no others.
+    A search that names no scope, neither here nor in `scopes` nor by a condition of `filter` on `scope` or `entity`
+    that every result must satisfy, finds global records alone. Documents that are no records are found in any case.
+    """
+    include_global: _builtins.bool
+    """Optional. Searches global records besides those of the scopes that are named."""
     ranking: _search_mode_pb2.Ranking.ValueType
     """Optional. What results are ranked by; unset means relevance alone."""
     @_builtins.property
@@ -109,6 +119,12 @@ class RetrievalOptions(_message.Message):
     def query_types(self) -> _containers.RepeatedScalarFieldContainer[_search_mode_pb2.QueryType.ValueType]:
         """Optional. Query types to prefer, most wanted first; empty means all. When the query's own type is not
         listed, the first one's strategy is applied. `UNSPECIFIED` among them is INVALID_ARGUMENT.
+        """
+
+    @_builtins.property
+    def scopes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Scopes of the records to search, such as `global` or `entity:alice`, at most 100; see `entity`. A
+        scope that the credential does not allow is PERMISSION_DENIED.
         """
 
     def __init__(
@@ -133,11 +149,14 @@ class RetrievalOptions(_message.Message):
         rerank: _builtins.bool | None = ...,
         view: _hit_pb2.HitView.ValueType = ...,
         include_report: _builtins.bool = ...,
+        scopes: _abc.Iterable[_builtins.str] | None = ...,
+        entity: _builtins.str = ...,
+        include_global: _builtins.bool = ...,
         ranking: _search_mode_pb2.Ranking.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "dense_weight", b"dense_weight", "diversity", b"diversity", "filter", b"filter", "min_relevance", b"min_relevance", "rerank", b"rerank", "snapshot", b"snapshot", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "consistency_token", b"consistency_token", "dense_weight", b"dense_weight", "diversity", b"diversity", "exact", b"exact", "explain", b"explain", "filter", b"filter", "include_flat_view", b"include_flat_view", "include_report", b"include_report", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "query_types", b"query_types", "ranking", b"ranking", "rerank", b"rerank", "self_query", b"self_query", "snapshot", b"snapshot", "strategy", b"strategy", "top_k", b"top_k", "view", b"view"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "consistency_token", b"consistency_token", "dense_weight", b"dense_weight", "diversity", b"diversity", "entity", b"entity", "exact", b"exact", "explain", b"explain", "filter", b"filter", "include_flat_view", b"include_flat_view", "include_global", b"include_global", "include_report", b"include_report", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "query_types", b"query_types", "ranking", b"ranking", "rerank", b"rerank", "scopes", b"scopes", "self_query", b"self_query", "snapshot", b"snapshot", "strategy", b"strategy", "top_k", b"top_k", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__collapse_duplicates: _TypeAlias = _typing.Literal["collapse_duplicates"]  # noqa: Y015
     _WhichOneofArgType__collapse_duplicates: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates"]  # noqa: Y015

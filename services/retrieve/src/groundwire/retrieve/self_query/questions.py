@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from groundwire.catalog.scopes import Scopes
 from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import FieldDescription, FieldType
@@ -105,6 +106,7 @@ class ParseQuestion:
         asked: datetime,
         budget: Budget,
         *,
+        scopes: Scopes | None,
         field: str = "question",
         searchable: bool = False,
     ) -> ParsedQuestion:
@@ -116,6 +118,7 @@ class ParseQuestion:
             text: the question.
             asked: when it was asked; aware.
             budget: of the call.
+            scopes: of the records whose values count.
             field: name of the text in errors.
             searchable: leave out fields that no document has, which a search would refuse.
 
@@ -123,7 +126,7 @@ class ParseQuestion:
             CollectionNotFoundError: no such collection.
             InvalidRequestError: the text is longer than the collection takes.
         """
-        known = self.vocabularies.read(tenant, collection)
+        known = self.vocabularies.read(tenant, collection, scopes)
         check_query_length(text, known.collection, field)
         settings = known.collection.settings
         fields = settings.field_descriptions or BUILT_IN_REGISTRY

@@ -9,6 +9,7 @@ from groundwire.api.retrieve.v1 import query_log_pb2, stats_pb2
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import ChunkNotFoundError, FieldViolation, GroundwireError, InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.identity import Identity
 from groundwire.kernel.latencies import Latencies
 from groundwire.kernel.query_log import LoggedQuery
 from groundwire.kernel.stored_chunk import StoredChunk
@@ -156,14 +157,14 @@ def to_description(collection: Collection) -> pb.DescribeCollectionResponse:
     )
 
 
-def parse_chunk_query(request: pb.ListChunksRequest, tenant: str) -> ChunkQuery:
+def parse_chunk_query(request: pb.ListChunksRequest, caller: Identity) -> ChunkQuery:
     """Return which chunks are listed.
 
     Raises:
         InvalidRequestError: naming the field that breaks a rule.
     """
     return ChunkQuery(
-        tenant=tenant,
+        caller=caller,
         collection=parse_collection_name(request.collection),
         reference=parse_reference(request.reference) if request.HasField("reference") else None,
         chunk_id_prefix=request.chunk_id_prefix,
@@ -172,14 +173,14 @@ def parse_chunk_query(request: pb.ListChunksRequest, tenant: str) -> ChunkQuery:
     )
 
 
-def parse_document_query(request: pb.ListDocumentsRequest, tenant: str) -> DocumentQuery:
+def parse_document_query(request: pb.ListDocumentsRequest, caller: Identity) -> DocumentQuery:
     """Return which documents are listed.
 
     Raises:
         InvalidRequestError: naming the field that breaks a rule.
     """
     return DocumentQuery(
-        tenant=tenant,
+        caller=caller,
         collection=parse_collection_name(request.collection),
         source_prefix=request.source_prefix,
         where=parse_filter_message(request.filter) if request.HasField("filter") else None,

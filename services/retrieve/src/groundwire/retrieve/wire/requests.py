@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 import numpy as np
 
@@ -15,9 +16,11 @@ from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Filter
-from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.identifiers import parse_collection_name, parse_scope
+from groundwire.kernel.identity import Identity
 from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.expansion import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
+from groundwire.retrieve.scopes import ENTITY_SCOPE, searched_scopes
 from groundwire.retrieve.search_types import Ranking, ResultOrder, SearchRequest
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.pagination import MAX_PAGE_SIZE
@@ -52,6 +55,7 @@ _IS_TOP_DOWN = {
     search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN: True,
 }
 _ALLOWED_CONTROLS = "\t\n\r"
+_MAX_SCOPES = 100
 _CLOCK_SKEW = timedelta(minutes=1)
 
 
@@ -64,12 +68,13 @@ class RequestLimits:
 
 
 def parse_retrieve_request(
-    message: pb.RetrieveRequest, tenant: str, limits: RequestLimits, now: datetime
+    message: pb.RetrieveRequest, identity: Identity, limits: RequestLimits, now: datetime
 ) -> SearchRequest:
     """Return the checked request.
 
     Raises:
         InvalidRequestError: with every violation found; InvalidFilterError when only the filter is wrong.
+        PermissionDeniedError: the credential does not allow a scope that is named.
     """
     options = message.options
     where, filter_error = _parse_filter(options)
@@ -86,13 +91,14 @@ def parse_retrieve_request(
         raise InvalidRequestError([*violations, *(filter_error.violations if filter_error else ())])
     if filter_error:
         raise filter_error
-    return _to_request(message, tenant, where)
+    return _to_request(message, identity, where)
 
 
-def _to_request(message: pb.RetrieveRequest, tenant: str, where: Filter | None) -> SearchRequest:
+def _to_request(message: pb.RetrieveRequest, identity: Identity, where: Filter | None) -> SearchRequest:
     options = message.options
     return SearchRequest(
-        tenant=tenant,
+        tenant=identity.tenant,
+        scopes=searched_scopes(identity, where, options.scopes, options.entity, include_global=options.include_global),
         collection=message.collection,
         query=message.query,
         context=message.context,
@@ -175,6 +181,12 @@ def _check_lists(options: RetrievalOptions) -> list[FieldViolation]:
         for position, kind in enumerate(options.query_types)
         if kind not in QUERY_TYPES
     ]
+    if len(options.scopes) > _MAX_SCOPES:
+        violations.append(FieldViolation("options.scopes", f"must be at most {_MAX_SCOPES} scopes"))
+    for position, scope in enumerate(options.scopes[:_MAX_SCOPES]):
+        violations += _violations(partial(parse_scope, scope, f"options.scopes[{position}]"))
+    if options.entity:
+        violations += _violations(lambda: parse_scope(ENTITY_SCOPE + options.entity, "options.entity"))
     if options.strategy not in _IS_TOP_DOWN:
         violations.append(FieldViolation("options.strategy", f"unknown value {options.strategy}"))
     if options.strategy == search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN and options.HasField("snapshot"):

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.database import Database
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.bounded_cache import BoundedCache
+from groundwire.kernel.identity import Identity
 from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.query_log import ServedSearch
 from groundwire.retrieve.search_types import SearchResult, SearchState, SearchTimes
@@ -16,6 +17,8 @@ from groundwire.retrieve.wire.responses import add_log_id, clear_times, set_time
 from groundwire.rpc.calls import ReadyResponse
 
 _OF_THE_CALL: Final = ("snapshot", "consistency_token", "log_id")
+_Key: TypeAlias = tuple[str, tuple[str, ...] | None, bytes]
+"""Whose request it is: two credentials of one tenant may see different scopes."""
 _OVERHEAD_BYTES = 2000
 """What an entry weighs beside its messages."""
 
@@ -56,7 +59,7 @@ class RememberedResponse:
 
 
 class ResultCache:
-    """Remembers responses of one process by tenant and whole request, up to a number of bytes.
+    """Remembers responses of one process by tenant, allowed scopes and whole request, up to a number of bytes.
 
     Args:
         max_bytes: of requests and responses; 0 switches the cache off.
@@ -71,40 +74,40 @@ class ResultCache:
         self._tokens = tokens
         self.lookups = 0
         self.hits = 0
-        self._held: BoundedCache[tuple[str, bytes], RememberedResponse] = BoundedCache(max_bytes)
+        self._held: BoundedCache[_Key, RememberedResponse] = BoundedCache(max_bytes)
 
-    def current(self, tenant: str, request: pb.RetrieveRequest) -> RememberedResponse | None:
+    def current(self, identity: Identity, request: pb.RetrieveRequest) -> RememberedResponse | None:
         """Return what is certainly valid; never waits."""
         self.lookups += 1  # on the event loop, as every search begins here
-        held = self._held.get(_key(tenant, request))
+        held = self._held.get(_key(identity, request))
         if held is None or held.position != self._catalog.latest_position:
             return None
         self.hits += 1
         return held
 
-    def renewed(self, tenant: str, request: pb.RetrieveRequest) -> RememberedResponse | None:
+    def renewed(self, identity: Identity, request: pb.RetrieveRequest) -> RememberedResponse | None:
         """Return what is valid after a look at the collection.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection any more.
         """
-        key = _key(tenant, request)
+        key = _key(identity, request)
         held = self._held.get(key)
         if held is None:
             return None
-        view = self._views.open(tenant, request.collection)
+        view = self._views.open(identity.tenant, request.collection)
         # A collection that was deleted and made anew has the name and another uid.
         uid = view.collection.uid
         if uid != held.search.collection.uid or view.changed_position != held.changed_position:
             return None
-        token = self._tokens.token_of(view.position, tenant, uid)
+        token = self._tokens.token_of(view.position, identity.tenant, uid)
         renewed = replace(held, token=token, position=view.position)
         self._put(key, renewed)
         return renewed
 
     def put(
         self,
-        tenant: str,
+        identity: Identity,
         request: pb.RetrieveRequest,
         response: pb.RetrieveResponse,
         result: SearchResult,
@@ -128,20 +131,20 @@ class ResultCache:
             result.position,
             result.changed_position,
         )
-        self._put(_key(tenant, request), held)
+        self._put(_key(identity, request), held)
 
-    def _put(self, key: tuple[str, bytes], held: RememberedResponse) -> None:
-        self._held.put(key, held, len(held.raw) + len(key[1]) + _OVERHEAD_BYTES)
+    def _put(self, key: _Key, held: RememberedResponse) -> None:
+        self._held.put(key, held, len(held.raw) + len(key[2]) + _OVERHEAD_BYTES)
 
 
-def _key(tenant: str, request: pb.RetrieveRequest) -> tuple[str, bytes]:
+def _key(identity: Identity, request: pb.RetrieveRequest) -> _Key:
     if not request.HasField("query_time"):
-        return tenant, request.SerializeToString(deterministic=True)
+        return identity.tenant, identity.scopes, request.SerializeToString(deterministic=True)
     # The time of asking changes only the report, which is made anew for each call.
     timeless = pb.RetrieveRequest()
     timeless.CopyFrom(request)
     timeless.ClearField("query_time")
-    return tenant, timeless.SerializeToString(deterministic=True)
+    return identity.tenant, identity.scopes, timeless.SerializeToString(deterministic=True)
 
 
 def _is_repeatable(request: pb.RetrieveRequest) -> bool:
