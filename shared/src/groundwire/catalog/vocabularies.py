@@ -130,8 +130,8 @@ def _elements(column: ColumnElement[Any], seen: ColumnElement[bool]) -> Select[A
 
 def _heading(name: str, seen: ColumnElement[bool]) -> Select[Any]:
     column = chunks.c[name]
-    live = select(generations.c.generation_key).join(
-        documents, and_(generations.c.document_key == documents.c.document_key, IS_LIVE)
+    live = select(generations.c.generation_key).join_from(
+        generations, documents, and_(generations.c.document_key == documents.c.document_key, IS_LIVE)
     )
     of_live = chunks.c.generation_key.in_(live.where(seen))
     return select(column).distinct().where(of_live, column.is_not(None), func.length(column) <= _MAX_VALUE_CHARS)
