@@ -166,6 +166,11 @@ RUNS: dict[str, list[list[str]]] = {
     "vault mirror": [["{vault}", "-c", ATTACK]],
     "vault check": [["{vault}"]],
     "stats": [[], ["-c", NAME]],
+    "bench load": [
+        ["-c", NAME, "--queries", "{reply}", "--duration", "1", "--rate", "5"],
+        ["-c", ATTACK, "--queries", "{reply}", "--duration", "1"],
+        ["-c", NAME, "--queries", "{reply}", "--mix", ATTACK],
+    ],
     "backup": [["{folder}/" + QUIET.replace("/", ""), "--data", ATTACK], ["{folder}", "--data", "{folder}"]],
     "restore": [["{folder}/" + QUIET.replace("/", ""), "--data", ATTACK], ["{folder}", "--data", "{folder}"]],
     "schema": [[], ["faq"], [ATTACK]],

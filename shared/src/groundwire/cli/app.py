@@ -14,6 +14,7 @@ _SUMMARIES = {
         "backups.backup",
         "Copy the catalog of a data folder into a new folder, as it is at one moment; its server may run and write.",
     ),
+    "bench": ("load.bench", "Measure a server."),
     "chunks": ("chunks.app", "List, show and change chunks."),
     "cite": ("citing.cite", "Write the citations of an answer as text, such as a list of references."),
     "collections": ("collections.app", "List, show, create, change and delete collections."),

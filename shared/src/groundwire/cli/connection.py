@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from groundwire.api.common.v1.document_pb2 import DocumentReference
-from groundwire.client import GroundwireClient
+from groundwire.client import AsyncGroundwireClient, GroundwireClient
 from groundwire.client.credentials import tls_from_files, token_from_file
 from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, InvalidRequestError, UnavailableError
 
@@ -20,18 +20,24 @@ _PAGE_SIZE = 200
 
 def _open(address: str, timeout_s: float | None = None) -> GroundwireClient:
     """Return a client with the credentials that the options of the command name."""
+    return GroundwireClient(address, timeout_s=timeout_s, **_credentials())
 
+
+def open_async(address: str, timeout_s: float | None = None) -> AsyncGroundwireClient:
+    """Return the same for a command that makes many calls at once."""
+    return AsyncGroundwireClient(address, timeout_s=timeout_s, **_credentials())
+
+
+def _credentials() -> dict[str, Any]:
     def given(name: str) -> Any:
         return click.get_current_context().meta.get(f"groundwire.{name}")
 
     files = given("tls_ca"), given("tls_client_certificate"), given("tls_client_key")
     token_file = given("token_file")
-    return GroundwireClient(
-        address,
-        timeout_s=timeout_s,
-        credentials=tls_from_files(*files) if given("tls") or any(files) else None,
-        metadata=None if token_file is None else token_from_file(token_file),
-    )
+    return {
+        "credentials": tls_from_files(*files) if given("tls") or any(files) else None,
+        "metadata": None if token_file is None else token_from_file(token_file),
+    }
 
 
 @contextmanager
