@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from groundwire.api.common.v1 import document_pb2, filter_pb2, metadata_value_pb2, search_mode_pb2
+from groundwire.api.common.v1 import document_pb2, filter_pb2, metadata_value_pb2, record_pb2, search_mode_pb2
 from groundwire.api.common.v1.hit_pb2 import Hit
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import collection_pb2
@@ -17,6 +17,7 @@ from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.conformance.chroma_server import chroma_server
 from tests.e2e.server import ASKS_ENGINE, ServerProcess, groundwire
+from tests.integration.records.keeping import FAQ, USER, Keeping, memory, record, turn
 from tests.stubs import by_id, by_source
 from tests.unit.ingest.made_files import make_pdf
 
@@ -178,6 +179,35 @@ def test_without_a_filter_everything_may_come(world: World) -> None:
 )
 def test_the_filters_of_records_run_as_they_are_written(world: World, where: Where, expected: set[str]) -> None:
     assert world.sources(where) == expected
+
+
+@pytest.mark.requirement("S0-57")
+@pytest.mark.requirement("S0-60")
+@pytest.mark.requirement("S0-61")
+@pytest.mark.requirement("T20")
+def test_fields_of_records_are_the_same_on_every_engine(world: World) -> None:
+    keeping, alpha, beta = Keeping(world.client), "entity:alpha", "entity:beta"
+    keeping.put(
+        record(FAQ, "note faq", faq=record_pb2.FaqDetails(topic="api", specialist_name="ocr")),
+        memory("note alpha", scope=alpha, importance=5, tags=["critical"], confidence=0.5),
+        memory("note beta", scope=beta, importance=4, tags=["crit"]),
+        memory("note global", importance=3, tags=["critical", "late"]),
+        turn(USER, "note turn", "conv-abc123"),
+    )
+    world.client.ingest_document(collection=keeping.collection, source_uri="a.txt", text="note of no record")
+    cases: list[tuple[Where, set[str]]] = [
+        ({"type": "faq"}, {"note faq"}),
+        ({"_specialist_name": "ocr", "topic": "api"}, {"note faq"}),
+        ({"type": "memory", "importance": {"$gte": 4}, "scope": {"$in": [alpha, beta]}}, {"note alpha", "note beta"}),
+        ({"$and": [{"type": "memory"}, {"scope": alpha}, {"confidence": {"$lt": 0.6}}]}, {"note alpha"}),
+        ({"tags": {"$contains": "critical"}, "scope": "global"}, {"note global"}),
+        ({"conversation_id": "conv-abc123", "turn_index": 1, "role": "user"}, {"note turn"}),
+        ({"entity": {"$exists": True}, "scope": {"$ne": alpha}, "record_type": "memory"}, {"note beta"}),
+        ({"record_type": {"$exists": False}}, {"note of no record"}),
+        ({"scope": beta, "importance": {"$nin": [3, 5]}}, {"note beta"}),
+    ]
+    for where, expected in cases:
+        assert set(keeping.found("note", where)) == expected, where
 
 
 @pytest.mark.requirement("S1-26")

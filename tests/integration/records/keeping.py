@@ -1,7 +1,8 @@
 """Records as tests write and read them: with few words, over the Python client."""
 
+import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -131,3 +132,11 @@ def failure(call: Any, *arguments: Any, **named: Any) -> GroundwireError:
     with pytest.raises(GroundwireError) as caught:
         call(*arguments, **named)
     return caught.value
+
+
+def until(is_true: Callable[[], bool], within_s: float = 60.0) -> None:
+    """Wait for what a server does behind the calls."""
+    ends_at = time.monotonic() + within_s
+    while not is_true():
+        assert time.monotonic() < ends_at
+        time.sleep(0.05)

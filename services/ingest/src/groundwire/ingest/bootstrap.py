@@ -44,6 +44,7 @@ from groundwire.ingest.keyed_locks import MAX_WAITING, KeyedLocks, Slots
 from groundwire.ingest.parsing.parser_pool import ParserPool
 from groundwire.ingest.parsing.parser_process import ParserLimits
 from groundwire.ingest.parsing.source_text import ReadingLimits
+from groundwire.ingest.persona_file import PersonaFile
 from groundwire.ingest.point_check import AnswerCheck, PointCheck
 from groundwire.ingest.preparing import DocumentPreparer
 from groundwire.ingest.purging import DocumentPurge
@@ -193,6 +194,11 @@ def build(
         settings.max_unfinished_operations,
     )
     long_work, document_upkeep = LongWork(use, operations), _document_upkeep(core, housekeeping)
+    collections = _collection_upkeep(core, housekeeping)
+    records = _record_upkeep(core, ingest, document_upkeep)
+    if settings.persona_file is not None:
+        persona = PersonaFile(settings.persona_file, settings.persona_collection, parser, collections, records)
+        housekeeping.add([persona.job()])
     return IngestService(
         ingest=IngestServicer(
             parts,
@@ -205,10 +211,10 @@ def build(
         ),
         collections=CollectionServicer(
             parts,
-            _collection_upkeep(core, housekeeping),
+            collections,
             page_tokens,
         ),
-        records=RecordServicer(parts, _record_upkeep(core, ingest, document_upkeep), page_tokens),
+        records=RecordServicer(parts, records, page_tokens),
         maintenance=MaintenanceServicer(parts, long_work, housekeeping),
         operations=OperationsServicer(parts, operations, page_tokens),
         use=use,

@@ -98,18 +98,24 @@ class Housekeeping:
     """
 
     def __init__(self, lanes: Sequence[Sequence[Job]], clock: Clock, every_s: float) -> None:
-        self._lanes = [_Lane(jobs) for jobs in lanes]
+        self._lanes = list[_Lane]()
         self._clock = clock
         self._every_s = every_s
         self._closing = threading.Event()
         self._guard = threading.Lock()
-        self._figures = {job.name: JobFigures() for lane in self._lanes for job in lane.jobs}
+        self._figures = dict[str, JobFigures]()
         self._troubles: dict[tuple[str, str], tuple[Subject, _Trouble]] = {}
         self._ran_at: dict[str, float] = {}
-        self._threads = [
-            threading.Thread(target=self._loop, args=(lane,), name=f"housekeeping-{number}", daemon=True)
-            for number, lane in enumerate(self._lanes)
-        ]
+        self._threads = list[threading.Thread]()
+        for jobs in lanes:
+            self.add(jobs)
+
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Let some jobs take turns in a thread of their own; before `start`."""
+        lane, name = _Lane(jobs), f"housekeeping-{len(self._lanes)}"
+        self._lanes.append(lane)
+        self._figures |= {job.name: JobFigures() for job in jobs}
+        self._threads.append(threading.Thread(target=self._loop, args=(lane,), name=name, daemon=True))
 
     def start(self) -> None:
         """Work in the background from now on."""

@@ -1,6 +1,6 @@
 """Settings of the ingest service; every field is described in docs/reference/settings.md."""
 
-from pydantic import Field
+from pydantic import Field, FilePath
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -15,6 +15,7 @@ class IngestSettings(BaseSettings):
     two looks at the deadline.
     Files of a vector engine that hold deleted texts are written anew once for all deletions, when there was none for
     `scrub_after_quiet_s` seconds, or the first of them is `scrub_within_s` seconds old.
+    `persona_file` is kept as persona records in `persona_collection`.
     """
 
     model_config = SettingsConfigDict(env_prefix="GROUNDWIRE_INGEST_", frozen=True, extra="ignore")
@@ -38,3 +39,5 @@ class IngestSettings(BaseSettings):
     sweep_every_s: float = Field(default=30.0, gt=0)
     scrub_after_quiet_s: float = Field(default=10.0, ge=0)
     scrub_within_s: float = Field(default=300.0, ge=0)
+    persona_file: FilePath | None = None
+    persona_collection: str = "conversations"

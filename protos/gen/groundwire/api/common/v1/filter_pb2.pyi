@@ -98,12 +98,13 @@ Global___FilterOperator: _TypeAlias = FilterOperator  # noqa: Y015
 class Filter(_message.Message):
     """Which chunks a call may return: a condition on their fields, several combined, or the JSON form of filters.
 
-    Fields, with their aliases in parentheses: `document_id` (`doc_id`), `chunk_id`, `chunk_number`, `source_uri` (`source`,
-    `source_path`, `source_url`, `url`), `format` (`doc_type`), `title` (`doc_title`), `creators` (`author`, `creator`),
-    `subjects` (`subject`), `date_created` (`date`), `language`, `category`, `tags`, `project`, `chapter`, `section`,
-    `section_heading` (`section_title`), `level`, `sequence_num` (`chunk_index`), `page_numbers` (`page`, `pages`),
-    `page_start`, `page_end`, `char_start`, `char_end`, `ingest_time` (`create_time`, `created`, `created_at`,
-    `ingested_at`, `ingestion_date`, `ingestion_time`, `timestamp`), and the metadata keys that occur in the collection.
+    Fields, with their aliases in parentheses: `document_id` (`doc_id`), `record_type` (`type`), `chunk_id`,
+    `chunk_number`, `source_uri` (`source`, `source_path`, `source_url`, `url`), `format` (`doc_type`), `title`
+    (`doc_title`), `creators` (`author`, `creator`), `subjects` (`subject`), `date_created` (`date`), `language`,
+    `category`, `tags`, `project`, `chapter`, `section`, `section_heading` (`section_title`), `level`, `sequence_num`
+    (`chunk_index`), `page_numbers` (`page`, `pages`), `page_start`, `page_end`, `char_start`, `char_end`, `ingest_time`
+    (`create_time`, `created`, `created_at`, `ingested_at`, `ingestion_date`, `ingestion_time`, `timestamp`), those of
+    records (see `Record`), and the metadata keys that occur in the collection.
 
     Filters fail closed: an unknown field, an unknown operator, an unset form, more than 8 levels (an `all_of` at the top
     is none), more than 256 conditions or more than 4,096 values in all is INVALID_ARGUMENT with INVALID_FILTER, naming

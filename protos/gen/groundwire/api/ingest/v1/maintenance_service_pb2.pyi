@@ -337,7 +337,7 @@ class HousekeepingJob(_message.Message):
     LAST_SUCCESS_TIME_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name, such as `outbox`, `repeated_chunks`, `unfinished`, `retention`, `requests`, `uploads`, `vectors`,
-    `deletions` or `rebuild`.
+    `record_accesses`, `persona_file`, `deletions` or `rebuild`.
     """
     run_count: _builtins.int
     """How often it ran."""
