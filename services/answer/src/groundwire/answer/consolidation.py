@@ -1,0 +1,145 @@
+"""What of a conversation outlives it: statements of the user about persons and things, picked by rules on the sentence.
+
+English. Each memory is a sentence as it was said, so that it can be traced; what is needed to understand it outside of
+its conversation has to stand in the sentence itself, which is why statements that point back ("it", "that one") and
+those about the moment ("now I want …") are passed over.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from groundwire.answer.summaries import Turn
+from groundwire.kernel.contradictions import contradiction
+from groundwire.kernel.facts import FactKind, read
+from groundwire.kernel.sentences import BlockKind, split_sentences
+from groundwire.kernel.session import Role
+from groundwire.kernel.stems import content_stems, stem, words
+
+_LEAST_CONFIDENCE = 0.6
+_CONFIRMED = 0.1
+"""What a memory gains in confidence when it is said again."""
+_FEWEST_WORDS = 3
+_MAX_CHARS = 300
+_SAME = 0.8
+"""Share of the words of both that two statements of the same have in common."""
+
+_PREFERENCE = re.compile(
+    r"\b(?:I|we|my \w+|he|she) (?:really |strongly |usually |always |would |'d )?(?:prefer|like|love|enjoy|hate|dislike"
+    r"|can't stand|avoid)s?\b|\bmy (?:favou?rite|preferred)\b|\b(?:I|we) (?:do not|don't) (?:like|eat|drink|want)\b",
+    re.IGNORECASE,
+)
+_DECISION = re.compile(
+    r"\b(?:I|we|the team|they) (?:have |'ve )?(?:decided|agreed|chose|chosen|settled on|will use|are going with)\b"
+    r"|\b(?:the decision is|it was decided)\b",
+    re.IGNORECASE,
+)
+_PATTERN = re.compile(
+    r"\b(?:I|we|my \w+)\b[^.!?]{0,60}\b(?:always|usually|never|every (?:day|morning|evening|week|month|year|\w+day)|each "
+    r"\w+|on \w+days)\b|\b(?:always|never) \w+ (?:me|us)\b",
+    re.IGNORECASE,
+)
+_KINDS = {"decision": _DECISION, "preference": _PREFERENCE, "pattern": _PATTERN}
+_ABOUT_SELF = re.compile(
+    r"\b(?:I am|I'm|I was|I have|I've|I live|I work|I moved|I need|I use|I speak|I can't|I cannot|I no longer|we are"
+    r"|we're|we have|we use|we moved|call me|my|our) \w",
+    re.IGNORECASE,
+)
+_OF_THE_MOMENT = re.compile(
+    r"\b(?:right now|at the moment|for now|just (?:a|one)|today|this (?:question|answer|time)|let me|let's|thanks|thank"
+    r" you|please|I(?:'m| am) (?:looking|asking|trying|wondering|not sure|sorry|reading|curious)|I(?: have|'ve) (?:a"
+    r"|another|one|two|some|no)(?: \w+)? (?:question|idea|doubt)s?|I (?:wonder|mean|think|guess|see|understand|want to"
+    r" know|would like to know)|I'd like to know)\b",
+    re.IGNORECASE,
+)
+_POINTS_BACK = re.compile(r"^\W*(?:it|this|that|these|those|they|he|she|which|there|then|so|but)\b", re.IGNORECASE)
+_LEADING = re.compile(
+    r"^\W*(?:(?:and|also|well|yes|no|ok|okay|hi|hello|hey|by the way|please|remember|note|please remember)[, ]+"
+    r"(?:that )?){1,4}",
+    re.IGNORECASE,
+)
+_IMPORTANT = re.compile(
+    r"\b(?:allerg|must|never|always|important|critical|deadline|emergency|urgent)\w*", re.IGNORECASE
+)
+_ASKED_TO_REMEMBER = re.compile(r"\b(?:please )?(?:remember|note|keep in mind|don't forget)\b", re.IGNORECASE)
+_STATE_VERBS = "is are was were has have had will lives works starts ends runs costs moved needs"
+_STATES = frozenset(map(stem, _STATE_VERBS.split()))
+_ORDER_VERBS = "show tell give explain summarise summarize list find compare describe write make let use help"
+_ORDERS = frozenset(_ORDER_VERBS.split())
+_MEMORABLE = frozenset({FactKind.NAME, FactKind.DATE, FactKind.NUMBER})
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A memory in the making: what was said, in which turn, what kind of thing it states, how important it seems.
+
+    `kind` is one of fact, preference, pattern and decision; `importance` 1 to 5, `confidence` 0 to 1.
+    """
+
+    text: str
+    turn: Turn
+    kind: str
+    importance: int
+    confidence: float
+
+
+def derive_memories(turns: Sequence[Turn]) -> list[Derived]:
+    """Return what is worth keeping of the user's turns, in order; what is said again counts once, in its last form."""
+    derived: list[Derived] = []
+    for turn in turns:
+        if turn.role is not Role.USER:
+            continue
+        for sentence in split_sentences(turn.text):
+            said = " ".join(turn.text[sentence.start : sentence.end].split())
+            if sentence.kind in {BlockKind.PROSE, BlockKind.LIST_ITEM} and (new := _of_sentence(said, turn)):
+                derived = [each for each in derived if not says_the_same(each.text, new.text)]
+                derived.append(new)
+    return derived
+
+
+def _of_sentence(said: str, turn: Turn) -> Derived | None:
+    if said.endswith("?") or len(said) > _MAX_CHARS:
+        return None
+    bare = _LEADING.sub("", said)
+    told = _ASKED_TO_REMEMBER.match(said) or _ASKED_TO_REMEMBER.match(bare)
+    text = _LEADING.sub("", _ASKED_TO_REMEMBER.sub("", said, count=1) if told else said)
+    text = text.strip(" ,:").removeprefix("that ")
+    if len(words(text)) < _FEWEST_WORDS or not content_stems(text) or _POINTS_BACK.match(text):
+        return None
+    if _OF_THE_MOMENT.search(text) and not told:
+        return None
+    kind = next((kind for kind, pattern in _KINDS.items() if pattern.search(text)), "")
+    is_anchored = any(fact.kind in _MEMORABLE and not fact.weak for fact in read(text).facts)
+    is_personal = bool(kind or told or _ABOUT_SELF.search(text))
+    if not is_personal and not (is_anchored and _is_statement(text)):
+        return None
+    importance = 3 + bool(kind == "decision" or _IMPORTANT.search(text)) + bool(told)
+    confidence = _LEAST_CONFIDENCE + 0.2 * is_personal + 0.1 * is_anchored
+    return Derived(text[0].upper() + text[1:], turn, kind or "fact", importance, round(confidence, 2))
+
+
+def _is_statement(text: str) -> bool:
+    """Tell whether a sentence with a name, date or number states something rather than asks for it."""
+    said = words(text)
+    return said[0] not in _ORDERS and any(stem(word) in _STATES for word in said)
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Tell whether two statements are one: nearly the same words, and no value or negation that differs."""
+    left, right = set(content_stems(one)), set(content_stems(other))
+    return (
+        len(left & right) >= _SAME * len(left | right)
+        and contradiction(one, other) is None
+        and _own_values(one) == _own_values(other)
+    )
+
+
+def _own_values(text: str) -> tuple[frozenset[tuple[str, ...]], bool]:
+    reading = read(text)
+    values = frozenset(fact.values for fact in reading.facts if fact.kind is not FactKind.NAME and not fact.weak)
+    return values, bool(reading.denials)
+
+
+def confirmed(confidence: float) -> float:
+    """Return the confidence of a memory that was said once more."""
+    return round(min(1.0, confidence + _CONFIRMED), 2)
