@@ -41,14 +41,14 @@ CALLS = {
     "ServerService": "GetServerInfo",
     "AnswerService": """
         CreateSession GetSession ListSessions ListMessages EndSession DeleteSession DeleteSessions Ask AskStream
-        Converse GetAnswer ListAnswers GroundText VerifyCitations FormatCitations""",
+        Converse GetAnswer ListAnswers ConsolidateConversation GroundText VerifyCitations FormatCitations""",
 }
 STREAMED_REQUESTS = {"Converse", "PutChunks", "UploadDocument"}
 STREAMED_RESPONSES = {"UploadDocument", "GetDocumentText", "AskStream", "Converse"}
 LONG = {"PurgeDocuments", "Reindex", "Reembed", "CheckStore"}
 READS = re.compile(
     r"Get|BatchGet|Read|List|Plan|Validate|Retrieve|BatchRetrieve|Expand|Parse|VerifyCitations|FormatCitations|Ask"
-    r"|Converse|GroundText|Locate|Describe|Embed"
+    r"|Converse|ConsolidateConversation|GroundText|Locate|Describe|Embed"
 )
 UNUSUAL_NAMES = re.compile(r"(?:^|_)(?:avg|num)_|(?:[st]ed|ified)_time$|_at$|_date$")
 OF_RECORDS = ("timestamp", "last_accessed_time")

@@ -124,6 +124,7 @@ RUNS: dict[str, list[list[str]]] = {
         ["And why?", "-c", NAME, "--session", "{session}"],
         ["Why?", "-c", NAME, "--session", ATTACK],
     ],
+    "consolidate": [["conv-1", "-c", NAME], [ATTACK, "-c", NAME], ["conv-1", "-c", NAME, "--scope", ATTACK]],
     "chat": [["-c", NAME, "--session", ATTACK], ["-c", ATTACK]],
     "ground": [["{reply}", "-c", NAME], ["{reply}", "-c", ATTACK], ["{reply}", "-c", NAME, "--chunk", "{chunk}"]],
     "answers list": [[], ["-c", ATTACK], ["--stale", "--user", ATTACK]],

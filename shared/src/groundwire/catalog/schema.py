@@ -489,6 +489,7 @@ sessions = Table(
     *number("message_count", default=0),
     *number("create_time", "last_activity", "active_steady"),
     *json_text("transitions"),
+    *words("conversation_id", "scope", default=""),
     UniqueConstraint("tenant", "session_id"),
     CheckConstraint("state IN ('CREATED', 'ACTIVE', 'EXPIRED', 'ENDED')"),
     CheckConstraint("idle_timeout > 0"),
@@ -509,12 +510,15 @@ messages = Table(
     *words("role", "state", "content"),
     *number("time"),
     *blob("answer", "found", nullable=True),
+    *number("unrecorded", default=0),
     UniqueConstraint("session_key", "sequence"),
     UniqueConstraint("session_key", "message_id"),
     CheckConstraint("role IN ('user', 'assistant')"),
     CheckConstraint("state IN ('COMPLETE', 'REDACTED')"),
+    partial_index("messages_unrecorded", "message_key", where="unrecorded = 1"),
     sqlite_autoincrement=True,
 )
+"""`unrecorded` is 1 for an answer whose exchange is still to be written to its conversation: the outbox of records."""
 
 message_documents = Table(
     "message_documents",

@@ -16,6 +16,7 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    literal_column,
     or_,
     select,
     tuple_,
@@ -50,7 +51,8 @@ class Session:
 
     `active_steady` is `last_activity_time` as `SteadyTime.with_downtime_ms` tells it: what it expires by.
     `head` is the id of the newest message, empty before the first; `message_count` counts all messages
-    ever; `transitions` are the newest 50, oldest first. `user_id` may be empty.
+    ever; `transitions` are the newest 50, oldest first. `user_id` may be empty, and so may `conversation_id`; with one,
+    `scope` is that of its records.
     """
 
     session_id: str
@@ -66,6 +68,8 @@ class Session:
     active_steady: int
     user_id: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    conversation_id: str = ""
+    scope: str = ""
 
     @property
     def expire_time(self) -> datetime:
@@ -139,6 +143,16 @@ class StoredAnswer:
     answer: SessionMessage
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question with its answer that is to be recorded; `number` rises with each answer that is stored."""
+
+    number: int
+    session: Session
+    question: SessionMessage
+    answer: SessionMessage
+
+
 def new_session(
     tenant: str,
     session_id: str,
@@ -148,6 +162,8 @@ def new_session(
     steady_ms: int,
     user_id: str,
     labels: Mapping[str, str],
+    conversation_id: str,
+    scope: str,
 ) -> Session:
     """Make a session without messages."""
     session = Session(
@@ -164,6 +180,8 @@ def new_session(
         active_steady=steady_ms,
         user_id=user_id,
         labels=labels,
+        conversation_id=conversation_id,
+        scope=scope,
     )
     return moved(session, SessionState.CREATED, now)
 
@@ -182,6 +200,8 @@ def session_values(session: Session) -> dict[str, Any]:
         "session_id": session.session_id,
         "collection": session.collection,
         "user_id": session.user_id,
+        "conversation_id": session.conversation_id,
+        "scope": session.scope,
         "labels": dict(session.labels),
         "idle_timeout": int(session.idle_timeout.total_seconds() * 1000),
         "state": session.state.value,
@@ -215,6 +235,8 @@ def to_session(row: RowMapping, steady_ms: int) -> Session:
         active_steady=row["active_steady"],
         user_id=row["user_id"],
         labels=row["labels"],
+        conversation_id=row["conversation_id"],
+        scope=row["scope"],
     )
     idle = timedelta(milliseconds=steady_ms - session.active_steady)
     if session.state is not SessionState.ENDED and idle > session.idle_timeout:
@@ -307,6 +329,8 @@ def _holding(tenant: str, document_ids: Sequence[str]) -> Select[tuple[int]]:
     return statement.where(_held.tenant == tenant, among(_held.document_id, document_ids))
 
 
+_TRUE: ColumnElement[int] = literal_column("1")
+"""Written out, as the condition of the partial index has it."""
 CLOSED_RETENTION = timedelta(hours=24)
 """How long an expired or ended session can still be read."""
 _DELETED_AT_A_TIME = 100
@@ -329,6 +353,8 @@ class Sessions:
         idle_timeout: timedelta,
         user_id: str = "",
         labels: Mapping[str, str] | None = None,
+        conversation_id: str = "",
+        scope: str = "",
         receipt: Receipt[Session] | None = None,
     ) -> Session:
         """Start a session.
@@ -346,6 +372,8 @@ class Sessions:
             self._steady_ms(),
             user_id,
             labels or {},
+            conversation_id,
+            scope,
         )
 
         def work(connection: Connection) -> Session:
@@ -481,10 +509,13 @@ class Sessions:
 
         return self._database.write(work)
 
-    def reply(self, tenant: str, session_id: str, answer: NewMessage, replacing: str = "") -> Session:
+    def reply(
+        self, tenant: str, session_id: str, answer: NewMessage, replacing: str = "", *, is_whole: bool = True
+    ) -> Session:
         """Add the answer behind its question, or put it in the place of the one with the id `replacing`.
 
-        Whatever became of the session meanwhile: the question was taken while it was open.
+        Whatever became of the session meanwhile: the question was taken while it was open. In a conversation an answer
+        that `is_whole` is noted to be recorded.
 
         Raises:
             SessionNotFoundError: the tenant has none of this id, or it has no such question.
@@ -531,10 +562,47 @@ class Sessions:
                 active_steady=self._steady_ms(),
             )
             _store(connection, key, session)
-            _add(connection, key, session, question + 1, new)
+            _add(connection, key, session, question + 1, new, unrecorded=is_whole and session.conversation_id != "")
             return session
 
         return self._database.write(work)
+
+    def unrecorded(self, after: int, limit: int) -> list[Exchange]:
+        """Return up to `limit` exchanges of all tenants that are to be recorded, behind the number `after`."""
+        answer, question = messages.alias("answer"), messages.alias("question")
+        statement = (
+            select(
+                answer.c.message_key,
+                *(column.label(f"question_{column.name}") for column in question.c),
+                *(column.label(f"answer_{column.name}") for column in answer.c),
+                sessions,
+            )
+            .join(sessions, sessions.c.session_key == answer.c.session_key)
+            .join(
+                question,
+                and_(question.c.session_key == answer.c.session_key, question.c.sequence == answer.c.sequence - 1),
+            )
+            .where(answer.c.unrecorded == _TRUE, answer.c.message_key > after)
+            .order_by(answer.c.message_key)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return [_to_exchange(row, self._steady_ms()) for row in connection.execute(statement).mappings()]
+
+    def recorded(self, number: int) -> None:
+        """Note that an exchange is recorded; again, or when its session is gone, changes nothing."""
+        mine = messages.c.message_key == number
+        self._database.write(lambda connection: connection.execute(update(messages).where(mine).values(unrecorded=0)))
+
+    def count_unrecorded(self, tenant: str, session_id: str) -> int:
+        """Return how many exchanges of a session are still to be recorded."""
+        statement = (
+            select(func.count())
+            .select_from(messages.join(sessions, sessions.c.session_key == messages.c.session_key))
+            .where(sessions.c.tenant == tenant, sessions.c.session_id == session_id, messages.c.unrecorded == _TRUE)
+        )
+        with self._database.read() as connection:
+            return int(connection.execute(statement).scalar_one())
 
     def exchange(self, tenant: str, session_id: str, message_id: str) -> list[SessionMessage]:
         """Return the message of this id and the one behind it, which answers it if it is a question.
@@ -664,7 +732,10 @@ class Sessions:
         def work(connection: Connection) -> int:
             now = self._steady_ms()
             closed = sessions.c.active_steady + sessions.c.idle_timeout + int(CLOSED_RETENTION.total_seconds() * 1000)
-            return connection.execute(delete(sessions).where(closed < now)).rowcount
+            # What could not be recorded yet, because ingest was away for long, is not lost with its session.
+            unrecorded = select(messages.c.session_key).where(messages.c.unrecorded == _TRUE)
+            over = closed < now, sessions.c.session_key.not_in(unrecorded)
+            return connection.execute(delete(sessions).where(*over)).rowcount
 
         return self._database.write(work)
 
@@ -688,8 +759,11 @@ def _store(connection: Connection, key: int, session: Session) -> None:
     connection.execute(update(sessions).where(sessions.c.session_key == key).values(session_values(session)))
 
 
-def _add(connection: Connection, key: int, session: Session, sequence: int, message: NewMessage) -> None:
-    added = insert(messages).values(message.values(session, key, sequence)).returning(messages.c.message_key)
+def _add(
+    connection: Connection, key: int, session: Session, sequence: int, message: NewMessage, *, unrecorded: bool = False
+) -> None:
+    values = message.values(session, key, sequence) | {"unrecorded": int(unrecorded)}
+    added = insert(messages).values(values).returning(messages.c.message_key)
     message_key = connection.execute(added).scalar_one()
     note_documents(connection, session.tenant, message_key, message.cited, message.shown)
 
@@ -704,3 +778,10 @@ def _to_stored_answer(row: RowMapping) -> StoredAnswer:
     )
     answer = to_message({**row, "found": None})
     return StoredAnswer(row["message_key"], row["session_id"], row["collection"], question, answer)
+
+
+def _to_exchange(row: RowMapping, steady_ms: int) -> Exchange:
+    def message(side: str) -> SessionMessage:
+        return to_message({column.name: row[f"{side}_{column.name}"] for column in messages.c})
+
+    return Exchange(row["message_key"], to_session(row, steady_ms), message("question"), message("answer"))

@@ -18,6 +18,7 @@ _SUMMARIES = {
     "chunks": ("chunks.app", "List, show and change chunks."),
     "cite": ("citing.cite", "Write the citations of an answer as text, such as a list of references."),
     "collections": ("collections.app", "List, show, create, change and delete collections."),
+    "consolidate": ("chat.consolidate", "Derive memories from what the user said in a conversation."),
     "config": ("server.config", "Show the configuration."),
     "docs": ("docs.app", "List, show, change, delete and restore documents."),
     "fsck": ("maintenance.fsck", "Check a running server's stores; exits with 1 if findings are left."),

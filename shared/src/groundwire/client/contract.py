@@ -360,6 +360,11 @@ class Contract:
     ask_stream = StreamCall(_ANSWER + "AskStream", answer_pb.AskStreamRequest, answer_pb.AskStreamResponse)
     get_answer = UnaryCall(_ANSWER + "GetAnswer", answer_pb.GetAnswerRequest, answer_pb.GetAnswerResponse)
     list_answers = UnaryCall(_ANSWER + "ListAnswers", answer_pb.ListAnswersRequest, answer_pb.ListAnswersResponse)
+    consolidate_conversation = UnaryCall(
+        _ANSWER + "ConsolidateConversation",
+        answer_pb.ConsolidateConversationRequest,
+        answer_pb.ConsolidateConversationResponse,
+    )
     ground_text = UnaryCall(_ANSWER + "GroundText", answer_pb.GroundTextRequest, answer_pb.GroundTextResponse)
     format_citations = UnaryCall(
         _ANSWER + "FormatCitations", answer_pb.FormatCitationsRequest, answer_pb.FormatCitationsResponse

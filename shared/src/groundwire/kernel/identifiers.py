@@ -13,10 +13,13 @@ from groundwire.kernel.errors import InvalidRequestError
 
 _COLLECTION = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,61}[a-z0-9])?")
 _ENTITY = re.compile(r"entity:[^\s:][^\x00-\x1f\x7f]{0,127}")
+_CONVERSATION = re.compile(r"conv-[A-Za-z0-9._-]{1,64}")
 _CALLER_ID = re.compile(r"[A-Za-z0-9._:#-]{1,128}")
 
 MAX_SOURCE_URI_CHARS = 1024
 GLOBAL_SCOPE = "global"
+ENTITY_SCOPE = "entity:"
+"""What stands before the name of an entity in its scope."""
 DEFAULT_TENANT = "default"
 """The tenant of every call of a server that has no credentials configured."""
 
@@ -109,6 +112,17 @@ def parse_scope(value: str, field: str = "scope") -> str:
     """
     if value != GLOBAL_SCOPE and _ENTITY.fullmatch(value) is None:
         raise InvalidRequestError.of(field, "must be 'global' or 'entity:' and a name of 1 to 128 characters")
+    return value
+
+
+def parse_conversation_id(value: str, field: str = "conversation_id") -> str:
+    """Return an id if it is `conv-` and 1 to 64 of letters, digits and `._-` (requirement C04).
+
+    Raises:
+        InvalidRequestError: naming `field`.
+    """
+    if _CONVERSATION.fullmatch(value) is None:
+        raise InvalidRequestError.of(field, "must be 'conv-' and 1 to 64 of letters, digits and '._-'")
     return value
 
 

@@ -98,6 +98,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "Ask": Method(Work.SEARCH, 120.0),
         "AskStream": Method(Work.STREAM, 120.0),
         "GroundText": Method(Work.SEARCH, 120.0),
+        "ConsolidateConversation": Method(Work.SEARCH, 120.0, right=Right.WRITE),
         "GetDocumentText": Method(Work.STREAM, 600.0),
         "GetCollection": Method(Work.READ),
         "ListCollections": Method(Work.READ),

@@ -40,11 +40,15 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A servicer, its full name (`groundwire.api.ingest.v1.IngestService`) and its generated `add_…_to_server`."""
+    """A servicer, its full name (`groundwire.api.ingest.v1.IngestService`) and its generated `add_…_to_server`.
+
+    `on_serving` is called on the event loop once the server listens, to begin what runs behind the calls.
+    """
 
     name: str
     servicer: Any
     add: Callable[[Any, grpc.aio.Server], None]
+    on_serving: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,7 @@ class GrpcServer:
         path: Any = self.calls
         for service in services:
             service.add(service.servicer, path)
+        self._on_serving = [service.on_serving for service in services if service.on_serving is not None]
         health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, path)
         if options.reflection:
             names = [
@@ -147,6 +152,8 @@ class GrpcServer:
         except RuntimeError as error:
             raise PreconditionError(f"cannot listen on {listen}", address=listen) from error
         await self._server.start()
+        for on_serving in self._on_serving:
+            on_serving()
         self.lag.start()
         await self.health.open()
         return port

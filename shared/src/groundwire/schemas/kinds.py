@@ -11,14 +11,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 from groundwire.kernel.document import ISO_639_1
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS
-from groundwire.kernel.identifiers import parse_caller_id, parse_scope, parse_source_uri
+from groundwire.kernel.identifiers import parse_caller_id, parse_conversation_id, parse_scope, parse_source_uri
 
 MAX_TITLE_CHARS = 1024
 MAX_TEXT_CHARS = 8192
 MAX_ENTRIES = 64
 MAX_LIST = 256
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-_CONVERSATION = re.compile(r"conv-[A-Za-z0-9._-]{1,64}")
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _INT64 = 2**63
 _TIME = {"type": "string", "format": "date-time", "examples": ["2025-12-16T06:00:00+00:00"]}
@@ -104,12 +103,6 @@ def _language(value: str) -> str:
     return value
 
 
-def _conversation(value: str) -> str:
-    if _CONVERSATION.fullmatch(value) is None:
-        raise ValueError("must be 'conv-' and 1 to 64 of letters, digits and '._-'")
-    return value
-
-
 def _parsed(parse: Callable[[str], str]) -> Callable[[str], str]:
     """Return a parser of the kernel that raises what pydantic collects."""
 
@@ -163,7 +156,7 @@ Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
 MemoryKind = Literal["fact", "preference", "pattern", "note", "decision"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$"), BeforeValidator(lambda value: _sha256(str(value)))]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2}$"), BeforeValidator(lambda value: _language(str(value)))]
-Conversation = Annotated[str, AfterValidator(_conversation)]
+Conversation = Annotated[str, AfterValidator(_parsed(parse_conversation_id))]
 Scope = Annotated[str, AfterValidator(_parsed(parse_scope))]
 Source = Annotated[str, AfterValidator(_parsed(parse_source_uri))]
 Id = Annotated[str, AfterValidator(_parsed(lambda value: parse_caller_id(value, "id")))]

@@ -4,7 +4,7 @@ import asyncio
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -130,8 +130,8 @@ class _Progress:
 class Answerer:
     """Answers questions, alone or in a session.
 
-    With a `fallback`, `generator` is a model: the fallback writes when the model fails before anything was sent, or
-    when nothing it wrote is supported.
+    `on_unrecorded` is called when an answer of a conversation is stored. With a `fallback`, `generator` is a model: the
+    fallback writes when the model fails before anything was sent, or when nothing it wrote is supported.
     """
 
     def __init__(
@@ -141,6 +141,7 @@ class Answerer:
         generator: Generator,
         library: Library,
         sessions: SessionStore,
+        on_unrecorded: Callable[[], None],
         clock: Clock,
         max_search_chars: int,
         heartbeat_s: float,
@@ -155,6 +156,7 @@ class Answerer:
         self._heartbeat_s = heartbeat_s
         self._library = library
         self._sessions = sessions
+        self._on_unrecorded = on_unrecorded
         self._clock = clock
         self._max_search_chars = max_search_chars
         self._rag_enabled = rag_enabled
@@ -213,7 +215,14 @@ class Answerer:
         session = await self._sessions.get(tenant, ask.session_id)
         own = str(uuid.uuid5(uuid.UUID(ask.session_id), ask.message_id))
         if await self._moves_on(tenant, ask, session, own, expected_head):
-            new = NewSession(session.collection, session.idle_timeout, session.user_id, session.labels)
+            new = NewSession(
+                session.collection,
+                session.idle_timeout,
+                session.user_id,
+                session.labels,
+                session.conversation_id,
+                session.scope,
+            )
             events = self._answer_in_own(tenant, replace(ask, topic_shift=True), own, new, is_resumed=is_resumed)
         else:
             events = self.answer_in_session(tenant, ask, expected_head, is_resumed=is_resumed)
@@ -321,6 +330,8 @@ class Answerer:
                             reply = _reply(ask.message_id, event.answer)
                             await self._sessions.reply(tenant, ask.session_id, reply, replacing)
                             is_open = False
+                            if session.conversation_id:
+                                self._on_unrecorded()
                         yield event
             finally:
                 if is_open:

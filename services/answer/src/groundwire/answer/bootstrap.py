@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from groundwire.answer.adapters.memory_sessions import MemorySessions, SessionsByProfile
+from groundwire.answer.adapters.record_client import RecordClient, RecordStub, in_call_of
 from groundwire.answer.adapters.retrieve_client import RetrieveClient, RetrieveStub
 from groundwire.answer.adapters.retrieve_library import LibraryStub, RetrieveLibrary
 from groundwire.answer.ask import Answerer
@@ -17,6 +18,7 @@ from groundwire.answer.ground_text import TextGrounder
 from groundwire.answer.grounding.grounder import Grounder
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.ports import Generator
+from groundwire.answer.recording import Outbox, Recording
 from groundwire.answer.servicer import AnswerServicer
 from groundwire.answer.sessions import SessionStore, SessionSweeper
 from groundwire.answer.settings import AnswerSettings, ChatModel, SessionStoreName
@@ -40,11 +42,17 @@ class AnswerService:
     servicer: AnswerServicer
     answerer: Answerer
     sweepers: Sequence[SessionSweeper]
+    recording: Recording | None
 
     def services(self) -> list[Service]:
         """Return what a server of this process offers."""
         return [
-            Service(ANSWER, self.servicer, answer_service_pb2_grpc.add_AnswerServiceServicer_to_server),
+            Service(
+                ANSWER,
+                self.servicer,
+                answer_service_pb2_grpc.add_AnswerServiceServicer_to_server,
+                on_serving=None if self.recording is None else self.recording.start,
+            ),
         ]
 
     def start(self) -> None:
@@ -53,7 +61,9 @@ class AnswerService:
             sweeper.start()
 
     def close(self) -> None:
-        """End the timers; what else the service uses belongs to the process."""
+        """End the timers and the recording; what else the service uses belongs to the process."""
+        if self.recording is not None:
+            self.recording.close()
         for sweeper in self.sweepers:
             sweeper.close()
 
@@ -65,6 +75,7 @@ def build(
     settings: AnswerSettings,
     workers: Workers,
     sessions: "Database | None",
+    records: RecordStub | None = None,
     purged: Callable[[Sequence[str]], frozenset[str]] | None = None,
     clock: Clock | None = None,
     generator: Generator | None = None,
@@ -78,6 +89,7 @@ def build(
         settings: of the service.
         workers: what would hold up the event loop.
         sessions: where sessions live, None for memory alone.
+        records: writes what is said in conversations; without it, and without `sessions`, they are refused.
         purged: asks retrieve, blocking, which of some documents were deleted for good; given where `sessions` is not
             the catalog that has the documents.
         clock: for ages.
@@ -87,7 +99,16 @@ def build(
     time = clock or SystemClock()
     reader, retriever = RetrieveLibrary(library), RetrieveClient(retrieve)
     vectors = SentenceVectors(retriever)
-    store, sweepers = _session_store(settings, sessions, reader, workers, time, purged)
+    store, outbox, sweepers = _session_store(settings, sessions, reader, workers, time, purged)
+    recording = None
+    if records is not None and outbox is not None:
+        recording = Recording(
+            outbox,
+            RecordClient(records, retrieve),
+            in_call_of,
+            summary_every=settings.summary_every_n_turns,
+            consolidates=settings.consolidate,
+        )
     grounder = Grounder(vectors, workers)
     own = generator or ExtractiveGenerator(
         vectors=vectors, workers=workers, min_support=settings.min_support, max_excerpts=settings.max_sentences
@@ -98,6 +119,7 @@ def build(
         fallback=None if chat_model is None else own,
         library=reader,
         sessions=store,
+        on_unrecorded=recording.wake if recording else _nobody_waits,
         clock=time,
         max_search_chars=settings.max_question_chars,
         heartbeat_s=settings.heartbeat_s,
@@ -108,6 +130,7 @@ def build(
         text_grounder=TextGrounder(retriever=retriever, grounder=grounder, library=reader),
         sessions=store,
         library=reader,
+        recording=recording,
         workers=workers,
         clock=time,
         # Page tokens of sessions live as long as the process: after a restart a listing starts anew.
@@ -116,7 +139,11 @@ def build(
         max_question_chars=settings.max_question_chars,
         heartbeat_s=settings.heartbeat_s,
     )
-    return AnswerService(servicer, answerer, sweepers)
+    return AnswerService(servicer, answerer, sweepers, recording)
+
+
+def _nobody_waits() -> None:
+    """Do nothing about an exchange that is to be recorded, which there never is."""
 
 
 def _chat_generator(model: ChatModel, settings: AnswerSettings, grounder: Grounder) -> ChatGenerator:
@@ -146,10 +173,10 @@ def _session_store(
     workers: Workers,
     clock: Clock,
     purged: Callable[[Sequence[str]], frozenset[str]] | None,
-) -> tuple[SessionStore, list[SessionSweeper]]:
+) -> tuple[SessionStore, Outbox | None, list[SessionSweeper]]:
     memory = MemorySessions(clock, library.purged)
     if database is None:
-        return memory, []
+        return memory, None, []
     # Sessions in memory need no package of a database.
     from groundwire.answer.adapters.catalog_sessions import CatalogSessions, PurgedSources  # noqa: PLC0415
     from groundwire.catalog.sessions import Sessions  # noqa: PLC0415 - the same
@@ -161,8 +188,8 @@ def _session_store(
         sweepers.append(SessionSweeper(PurgedSources(rows, purged), settings.purged_sources_every_s))
     match settings.session_store:
         case SessionStoreName.MEMORY:
-            return memory, sweepers
+            return memory, stored, sweepers
         case SessionStoreName.CATALOG:
-            return stored, sweepers
+            return stored, stored, sweepers
         case SessionStoreName.AUTO:
-            return SessionsByProfile(stored, memory, library), sweepers
+            return SessionsByProfile(stored, memory, library), stored, sweepers

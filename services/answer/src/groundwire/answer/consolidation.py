@@ -35,8 +35,8 @@ _DECISION = re.compile(
     re.IGNORECASE,
 )
 _PATTERN = re.compile(
-    r"\b(?:I|we|my \w+)\b[^.!?]{0,60}\b(?:always|usually|never|every (?:day|morning|evening|week|month|year|\w+day)|each "
-    r"\w+|on \w+days)\b|\b(?:always|never) \w+ (?:me|us)\b",
+    r"\b(?:I|we|my \w+)\b[^.!?]{0,60}\b(?:always|usually|never|every (?:day|morning|evening|week|month|year|\w+day)"
+    r"|each \w+|on \w+days)\b|\b(?:always|never) \w+ (?:me|us)\b",
     re.IGNORECASE,
 )
 _KINDS = {"decision": _DECISION, "preference": _PREFERENCE, "pattern": _PATTERN}

@@ -29,6 +29,7 @@ from groundwire.answer.conversing import Asked, Cancel, ConversationRequest, Ref
 from groundwire.answer.ground_text import CitedClaim, GroundedText, WrittenText
 from groundwire.answer.grounding.grounder import BoundSource
 from groundwire.answer.kept_answers import ListedAnswer
+from groundwire.answer.recording import Conversation, Remembered
 from groundwire.answer.sessions import AnswerFilter, Message, NewSession, Session, SessionFilter
 from groundwire.answer.verification import ClaimedCitation, Verification
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2, grounding_pb2, session_pb2
@@ -37,7 +38,15 @@ from groundwire.api.common.v1 import degraded_stage_pb2, role_pb2, span_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.facts import Discrepancy
-from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_uuid
+from groundwire.kernel.identifiers import (
+    ENTITY_SCOPE,
+    GLOBAL_SCOPE,
+    parse_caller_id,
+    parse_collection_name,
+    parse_conversation_id,
+    parse_scope,
+    parse_uuid,
+)
 from groundwire.kernel.session import Role, SessionState, Transition
 from groundwire.kernel.spans import Span
 from groundwire.rpc.messages import to_span
@@ -476,11 +485,62 @@ def parse_create_request(request: pb.CreateSessionRequest) -> NewSession:
     idle = None
     if request.HasField("idle_timeout"):
         idle = parse_duration(request.idle_timeout, "idle_timeout", _SHORTEST_IDLE, _LONGEST_IDLE)
+    user_id = _parse_user_id(request.user_id)
+    conversation_id = _parse_conversation(request)
+    scope = ""
+    if conversation_id:
+        scope = parse_scope(request.scope or (f"{ENTITY_SCOPE}{user_id}" if user_id else GLOBAL_SCOPE))
+    elif request.scope:
+        raise InvalidRequestError.of("scope", "needs a conversation_id or new_conversation")
     return NewSession(
         collection=parse_collection_name(request.collection),
         idle_timeout=idle,
-        user_id=_parse_user_id(request.user_id),
+        user_id=user_id,
         labels=_parse_labels(request.labels),
+        conversation_id=conversation_id,
+        scope=scope,
+    )
+
+
+def _parse_conversation(request: pb.CreateSessionRequest) -> str:
+    if not request.new_conversation:
+        return parse_conversation_id(request.conversation_id) if request.conversation_id else ""
+    if request.conversation_id:
+        raise InvalidRequestError.of("new_conversation", "excludes conversation_id")
+    return f"conv-{uuid.uuid4()}"
+
+
+def parse_consolidate_request(request: pb.ConsolidateConversationRequest) -> tuple[Conversation, int, int | None]:
+    """Return the conversation, its first exchange to derive from, and the last, None for all that follow.
+
+    Raises:
+        InvalidRequestError: naming the field that breaks a rule.
+    """
+    conversation = Conversation(
+        parse_collection_name(request.collection),
+        parse_conversation_id(request.conversation_id),
+        parse_scope(request.scope or GLOBAL_SCOPE),
+    )
+    first, last = request.first_turn_index or 1, request.last_turn_index or None
+    if first < 0:
+        raise InvalidRequestError.of("first_turn_index", "must not be negative")
+    if last is not None and last < first:
+        raise InvalidRequestError.of("last_turn_index", "must not lie before first_turn_index")
+    return conversation, first, last
+
+
+def to_consolidate_response(remembered: Sequence[Remembered]) -> pb.ConsolidateConversationResponse:
+    """Return the message of what turns support."""
+    return pb.ConsolidateConversationResponse(
+        memories=[
+            pb.DerivedMemory(
+                record_id=each.record_id,
+                text=each.derived.text,
+                turn_record_id=each.derived.turn.record_id,
+                created=each.is_new,
+            )
+            for each in remembered
+        ]
     )
 
 
@@ -576,6 +636,9 @@ def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
         idle_timeout=to_duration(session.idle_timeout.total_seconds()),
         user_id=session.user_id,
         labels=session.labels,
+        conversation_id=session.conversation_id,
+        scope=session.scope,
+        unrecorded_exchange_count=0 if brief else session.unrecorded,
     )
 
 

@@ -25,13 +25,14 @@ from groundwire.answer.conversing import (
 from groundwire.answer.ground_text import TextGrounder
 from groundwire.answer.kept_answers import get_answer, list_answers
 from groundwire.answer.ports import Library
+from groundwire.answer.recording import Recording
 from groundwire.answer.sessions import SessionStore, create_session, once, open_session, start_session
 from groundwire.answer.verification import verify_citations
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
 from groundwire.kernel.identifiers import parse_uuid
 from groundwire.rpc import request_context
 from groundwire.rpc.calls import as_groundwire_error
@@ -52,6 +53,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         text_grounder: TextGrounder,
         sessions: SessionStore,
         library: Library,
+        recording: Recording | None,
         workers: Workers,
         clock: Clock,
         page_tokens: PageTokens,
@@ -63,6 +65,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         self._text_grounder = text_grounder
         self._sessions = sessions
         self._library = library
+        self._recording = recording
         self._workers = workers
         self._clock = clock
         self._page_tokens = page_tokens
@@ -75,6 +78,9 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     async def CreateSession(self, request: pb.CreateSessionRequest, _context: Any) -> pb.CreateSessionResponse:  # noqa: N802 - name of the contract
         """Start a session."""
         new, tenant = messages.parse_create_request(request), _tenant()
+        if new.conversation_id:
+            self._require_recording()
+            request_context.current().identity.require_scope(new.scope)
         session = start_session(str(uuid.uuid4()), new, self._idle_timeout, self._clock.now())
         return pb.CreateSessionResponse.FromString(
             await once(
@@ -228,6 +234,16 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         listed, token = self._page_tokens.fill(entries, following, tenant=tenant, request=request)
         return pb.ListAnswersResponse(answers=listed, next_page_token=token)
 
+    async def ConsolidateConversation(  # noqa: N802 - the same
+        self, request: pb.ConsolidateConversationRequest, _context: Any
+    ) -> pb.ConsolidateConversationResponse:
+        """Derive memories from turns."""
+        conversation, first, last = messages.parse_consolidate_request(request)
+        recording = self._require_recording()
+        request_context.current().identity.require_scope(conversation.scope)
+        await self._library.profile_of(conversation.collection)
+        return messages.to_consolidate_response(await recording.consolidate(conversation, first, last))
+
     async def GroundText(self, request: pb.GroundTextRequest, _context: Any) -> pb.GroundTextResponse:  # noqa: N802 - the same
         """Compare a text with the sources."""
         return messages.to_ground_response(await self._text_grounder.ground(messages.parse_ground_request(request)))
@@ -241,6 +257,11 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         """Write citations as text."""
         # In a worker: a request as long as it may be takes longer than the event loop has.
         return await self._workers.run(request_context.current().budget, citation_messages.to_format_response, request)
+
+    def _require_recording(self) -> Recording:
+        if self._recording is None:
+            raise NotAvailableError("this server knows no ingest service to record conversations in", feature="records")
+        return self._recording
 
     def _events(
         self, ask: AskedQuestion, expected_head: str | None, *, is_resumed: bool = False

@@ -74,7 +74,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session with its window, oldest message first, and all it went through; `user_id` may be empty."""
+    """A session with its window, oldest message first, and all it went through; `user_id` may be empty.
+
+    With a `conversation_id` its exchanges are recorded in `scope`, `unrecorded` of them soon.
+    """
 
     session_id: str
     collection: str
@@ -88,6 +91,9 @@ class Session:
     transitions: tuple[Transition, ...] = ()
     user_id: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    conversation_id: str = ""
+    scope: str = ""
+    unrecorded: int = 0
 
     @property
     def expire_time(self) -> datetime:
@@ -113,6 +119,8 @@ class NewSession:
     idle_timeout: timedelta | None = None
     user_id: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    conversation_id: str = ""
+    scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +201,8 @@ def start_session(session_id: str, new: NewSession, idle_timeout: timedelta, now
         transitions=(Transition(None, SessionState.CREATED, now),),
         user_id=new.user_id,
         labels=new.labels,
+        conversation_id=new.conversation_id,
+        scope=new.scope,
     )
 
 

@@ -21,13 +21,19 @@ _QUESTION_WEIGHT = 0.4
 """What questions are worth beside statements: they tell the topic, and nothing that holds."""
 _USER_WEIGHT = 1.3
 """What the user says is nowhere else; most of what the assistant says is in its sources."""
+_LEAST_GAIN = 0.2
+"""Of the gain of the first sentence; what adds less is not worth its place."""
 _MARKER = re.compile(r" ?\[\d{1,3}\]")
 _SAID_BY = {Role.USER: "User", Role.ASSISTANT: "Assistant"}
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One side of an exchange; `index` counts exchanges from 1. `is_refusal` is an answer that says nothing."""
+    """One side of an exchange, as it was recorded.
+
+    `index` counts exchanges from 1, 0 before it is known. `is_refusal` is an answer that says nothing. `supports` are
+    the ids of the memories that follow from it.
+    """
 
     record_id: str
     role: Role
@@ -35,6 +41,7 @@ class Turn:
     index: int
     time: datetime
     is_refusal: bool = False
+    supports: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> str:
     often = Counter(unit for each in candidates for unit in each.units)
     chosen: list[_Candidate] = []
     covered: set[str] = set()
-    room = max_chars
+    room, first = max_chars, 0.0
 
     def gain(each: _Candidate) -> float:
         new = sum(weight * (1 + math.log(often[unit])) for unit, weight in each.units.items() if unit not in covered)
@@ -70,8 +77,9 @@ def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> str:
     while len(chosen) < _MAX_SENTENCES:
         fitting = [each for each in candidates if each not in chosen and len(each.line) < room]
         best = max(fitting, key=lambda each: (gain(each), -each.place), default=None)
-        if best is None or gain(best) == 0:
+        if best is None or gain(best) <= _LEAST_GAIN * first:
             break
+        first = max(first, gain(best))
         chosen.append(best)
         covered.update(best.units)
         room -= len(best.line) + 1

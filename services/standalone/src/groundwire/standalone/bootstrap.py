@@ -86,6 +86,7 @@ def build_services(
     answer = answer_bootstrap.build(
         retrieve=InProcessStub(retrieve.servicer),
         library=InProcessStub(retrieve.library_servicer),
+        records=InProcessStub(ingest.records),
         sessions=catalog,
         settings=settings.answer,
         workers=workers("answer"),

@@ -15,7 +15,7 @@ from groundwire.catalog.schema import alembic_version, counters, metadata
 from groundwire.catalog.sqlite import reading_engine, writing_engine
 from groundwire.kernel.errors import StoreMismatchError
 
-HEAD = "0002_records"
+HEAD = "0003_conversations"
 """The newest revision below `versions`, which is what `schema.py` says."""
 SCRIPTS = str(files("groundwire.catalog") / "migrations")
 

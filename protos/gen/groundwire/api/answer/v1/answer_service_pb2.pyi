@@ -60,6 +60,9 @@ class CreateSessionRequest(_message.Message):
     USER_ID_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    NEW_CONVERSATION_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection its questions are about."""
     user_id: _builtins.str
@@ -68,6 +71,19 @@ class CreateSessionRequest(_message.Message):
     """
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
+    conversation_id: _builtins.str
+    """Optional. Conversation to record the exchanges in, new or continued: `conv-` and 1 to 64 of letters, digits and
+    `._-`. Without one nothing is recorded. A new session on an old conversation begins with an empty window: what was
+    said before is found by searching for it.
+    """
+    new_conversation: _builtins.bool
+    """Optional. Records the exchanges in a new conversation, whose id, `conv-` and a UUID, is in the session. Excludes
+    `conversation_id`.
+    """
+    scope: _builtins.str
+    """Optional. With a conversation, the scope of its records: `global` or `entity:` and a name of 1 to 128 characters; unset
+    means `entity:` and `user_id`, or `global` without a `user_id`.
+    """
     @_builtins.property
     def idle_timeout(self) -> _duration_pb2.Duration:
         """Optional. Idle time after which it expires, 1 second to 30 days; unset means the server's setting (30
@@ -88,10 +104,13 @@ class CreateSessionRequest(_message.Message):
         user_id: _builtins.str = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         request_id: _builtins.str = ...,
+        conversation_id: _builtins.str = ...,
+        new_conversation: _builtins.bool = ...,
+        scope: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["idle_timeout", b"idle_timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "idle_timeout", b"idle_timeout", "labels", b"labels", "request_id", b"request_id", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "conversation_id", b"conversation_id", "idle_timeout", b"idle_timeout", "labels", b"labels", "new_conversation", b"new_conversation", "request_id", b"request_id", "scope", b"scope", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1212,6 +1231,102 @@ class ListAnswersResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListAnswersResponse: _TypeAlias = ListAnswersResponse  # noqa: Y015
+
+@_typing.final
+class ConsolidateConversationRequest(_message.Message):
+    """Request of `AnswerService.ConsolidateConversation`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    FIRST_TURN_INDEX_FIELD_NUMBER: _builtins.int
+    LAST_TURN_INDEX_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """Required. Name of the collection that has the records."""
+    conversation_id: _builtins.str
+    """Required. Which conversation: `conv-` and 1 to 64 of letters, digits and `._-`."""
+    scope: _builtins.str
+    """Optional. Scope of its records; unset means `global`."""
+    first_turn_index: _builtins.int
+    """Optional. First exchange to derive from; 0 means 1, negative is INVALID_ARGUMENT."""
+    last_turn_index: _builtins.int
+    """Optional. Last exchange to derive from; 0 means the last there is, one before the first is INVALID_ARGUMENT."""
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        conversation_id: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        first_turn_index: _builtins.int = ...,
+        last_turn_index: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "conversation_id", b"conversation_id", "first_turn_index", b"first_turn_index", "last_turn_index", b"last_turn_index", "scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsolidateConversationRequest: _TypeAlias = ConsolidateConversationRequest  # noqa: Y015
+
+@_typing.final
+class ConsolidateConversationResponse(_message.Message):
+    """Response of `AnswerService.ConsolidateConversation`, at most 4 MiB."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMORIES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def memories(self) -> _containers.RepeatedCompositeFieldContainer[Global___DerivedMemory]:
+        """What the turns support, in the order in which it was said."""
+
+    def __init__(
+        self,
+        *,
+        memories: _abc.Iterable[Global___DerivedMemory] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memories", b"memories"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsolidateConversationResponse: _TypeAlias = ConsolidateConversationResponse  # noqa: Y015
+
+@_typing.final
+class DerivedMemory(_message.Message):
+    """A memory that a turn supports."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORD_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    TURN_RECORD_ID_FIELD_NUMBER: _builtins.int
+    CREATED_FIELD_NUMBER: _builtins.int
+    record_id: _builtins.str
+    """Id of the memory."""
+    text: _builtins.str
+    """What was said."""
+    turn_record_id: _builtins.str
+    """Id of the turn in which it was said."""
+    created: _builtins.bool
+    """Whether this call made the memory; otherwise it was there, with this text or one that says the same."""
+    def __init__(
+        self,
+        *,
+        record_id: _builtins.str = ...,
+        text: _builtins.str = ...,
+        turn_record_id: _builtins.str = ...,
+        created: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "record_id", b"record_id", "text", b"text", "turn_record_id", b"turn_record_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DerivedMemory: _TypeAlias = DerivedMemory  # noqa: Y015
 
 @_typing.final
 class GroundTextRequest(_message.Message):

@@ -104,6 +104,11 @@ class AnswerServiceStub:
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersResponse.FromString,
                 _registered_method=True)
+        self.ConsolidateConversation = channel.unary_unary(
+                '/groundwire.api.answer.v1.AnswerService/ConsolidateConversation',
+                request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConsolidateConversationRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConsolidateConversationResponse.FromString,
+                _registered_method=True)
         self.GroundText = channel.unary_unary(
                 '/groundwire.api.answer.v1.AnswerService/GroundText',
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GroundTextRequest.SerializeToString,
@@ -135,7 +140,10 @@ class AnswerServiceServicer:
     """
 
     def CreateSession(self, request, context):
-        """Starts a session. Errors: NOT_FOUND with COLLECTION_NOT_FOUND.
+        """Starts a session. With a conversation, both sides of each exchange are recorded as turns in the collection, soon after
+        the answer, and summaries of them, as `RecordService` keeps them. Errors: NOT_FOUND with COLLECTION_NOT_FOUND;
+        PERMISSION_DENIED for a scope that the credential does not allow; FAILED_PRECONDITION for a conversation where
+        sessions are kept in memory.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -244,6 +252,19 @@ class AnswerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ConsolidateConversation(self, request, context):
+        """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it, such as
+        preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin `DERIVED`
+        in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says already
+        confirms that one. Repeating the call changes nothing: it returns what the turns support.
+
+        Errors: NOT_FOUND with COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; what
+        `RecordService.BatchUpsertRecords` returns. A conversation without turns is no error.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GroundText(self, request, context):
         """Compares a text, whoever wrote it, with the sources: claim by claim, to exact spans. Safe to retry; keeps nothing
         but the query log of its searches. A text that nothing supports is a result, not an error.
@@ -333,6 +354,11 @@ def add_AnswerServiceServicer_to_server(servicer, server):
                     servicer.ListAnswers,
                     request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersResponse.SerializeToString,
+            ),
+            'ConsolidateConversation': grpc.unary_unary_rpc_method_handler(
+                    servicer.ConsolidateConversation,
+                    request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConsolidateConversationRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConsolidateConversationResponse.SerializeToString,
             ),
             'GroundText': grpc.unary_unary_rpc_method_handler(
                     servicer.GroundText,
@@ -684,6 +710,33 @@ class AnswerService:
             '/groundwire.api.answer.v1.AnswerService/ListAnswers',
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersRequest.SerializeToString,
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ConsolidateConversation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.answer.v1.AnswerService/ConsolidateConversation',
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConsolidateConversationRequest.SerializeToString,
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConsolidateConversationResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -44,7 +44,11 @@ class AnswerServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AnswerServiceAsyncStub: ...
     CreateSession: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.CreateSessionRequest, _answer_service_pb2.CreateSessionResponse]
-    """Starts a session. Errors: NOT_FOUND with COLLECTION_NOT_FOUND."""
+    """Starts a session. With a conversation, both sides of each exchange are recorded as turns in the collection, soon after
+    the answer, and summaries of them, as `RecordService` keeps them. Errors: NOT_FOUND with COLLECTION_NOT_FOUND;
+    PERMISSION_DENIED for a scope that the credential does not allow; FAILED_PRECONDITION for a conversation where
+    sessions are kept in memory.
+    """
     GetSession: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.GetSessionRequest, _answer_service_pb2.GetSessionResponse]
     """Returns a session with its window. Safe to retry; does not count as activity. An expired or ended session
     is returned with its state for as long as the store keeps it.
@@ -101,6 +105,15 @@ class AnswerServiceStub:
     """Returns the answers that are kept, in sessions and by `AskRequest.keep_for`, the newest first; those that are kept
     in memory come after all others. Safe to retry.
     """
+    ConsolidateConversation: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.ConsolidateConversationRequest, _answer_service_pb2.ConsolidateConversationResponse]
+    """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it, such as
+    preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin `DERIVED`
+    in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says already
+    confirms that one. Repeating the call changes nothing: it returns what the turns support.
+
+    Errors: NOT_FOUND with COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; what
+    `RecordService.BatchUpsertRecords` returns. A conversation without turns is no error.
+    """
     GroundText: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.GroundTextRequest, _answer_service_pb2.GroundTextResponse]
     """Compares a text, whoever wrote it, with the sources: claim by claim, to exact spans. Safe to retry; keeps nothing
     but the query log of its searches. A text that nothing supports is a result, not an error.
@@ -133,7 +146,11 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateSession: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.CreateSessionRequest, _answer_service_pb2.CreateSessionResponse]  # type: ignore[assignment]
-    """Starts a session. Errors: NOT_FOUND with COLLECTION_NOT_FOUND."""
+    """Starts a session. With a conversation, both sides of each exchange are recorded as turns in the collection, soon after
+    the answer, and summaries of them, as `RecordService` keeps them. Errors: NOT_FOUND with COLLECTION_NOT_FOUND;
+    PERMISSION_DENIED for a scope that the credential does not allow; FAILED_PRECONDITION for a conversation where
+    sessions are kept in memory.
+    """
     GetSession: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.GetSessionRequest, _answer_service_pb2.GetSessionResponse]  # type: ignore[assignment]
     """Returns a session with its window. Safe to retry; does not count as activity. An expired or ended session
     is returned with its state for as long as the store keeps it.
@@ -190,6 +207,15 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     """Returns the answers that are kept, in sessions and by `AskRequest.keep_for`, the newest first; those that are kept
     in memory come after all others. Safe to retry.
     """
+    ConsolidateConversation: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ConsolidateConversationRequest, _answer_service_pb2.ConsolidateConversationResponse]  # type: ignore[assignment]
+    """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it, such as
+    preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin `DERIVED`
+    in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says already
+    confirms that one. Repeating the call changes nothing: it returns what the turns support.
+
+    Errors: NOT_FOUND with COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; what
+    `RecordService.BatchUpsertRecords` returns. A conversation without turns is no error.
+    """
     GroundText: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.GroundTextRequest, _answer_service_pb2.GroundTextResponse]  # type: ignore[assignment]
     """Compares a text, whoever wrote it, with the sources: claim by claim, to exact spans. Safe to retry; keeps nothing
     but the query log of its searches. A text that nothing supports is a result, not an error.
@@ -225,7 +251,11 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _answer_service_pb2.CreateSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.CreateSessionResponse, _abc.Awaitable[_answer_service_pb2.CreateSessionResponse]]:
-        """Starts a session. Errors: NOT_FOUND with COLLECTION_NOT_FOUND."""
+        """Starts a session. With a conversation, both sides of each exchange are recorded as turns in the collection, soon after
+        the answer, and summaries of them, as `RecordService` keeps them. Errors: NOT_FOUND with COLLECTION_NOT_FOUND;
+        PERMISSION_DENIED for a scope that the credential does not allow; FAILED_PRECONDITION for a conversation where
+        sessions are kept in memory.
+        """
 
     @_abc_1.abstractmethod
     def GetSession(
@@ -347,6 +377,21 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_answer_service_pb2.ListAnswersResponse, _abc.Awaitable[_answer_service_pb2.ListAnswersResponse]]:
         """Returns the answers that are kept, in sessions and by `AskRequest.keep_for`, the newest first; those that are kept
         in memory come after all others. Safe to retry.
+        """
+
+    @_abc_1.abstractmethod
+    def ConsolidateConversation(
+        self,
+        request: _answer_service_pb2.ConsolidateConversationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_answer_service_pb2.ConsolidateConversationResponse, _abc.Awaitable[_answer_service_pb2.ConsolidateConversationResponse]]:
+        """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it, such as
+        preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin `DERIVED`
+        in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says already
+        confirms that one. Repeating the call changes nothing: it returns what the turns support.
+
+        Errors: NOT_FOUND with COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; what
+        `RecordService.BatchUpsertRecords` returns. A conversation without turns is no error.
         """
 
     @_abc_1.abstractmethod

@@ -133,6 +133,9 @@ class Session(_message.Message):
     IDLE_TIMEOUT_FIELD_NUMBER: _builtins.int
     USER_ID_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    UNRECORDED_EXCHANGE_COUNT_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Id, a UUID."""
     collection: _builtins.str
@@ -145,6 +148,16 @@ class Session(_message.Message):
     """Messages ever, those outside the window included."""
     user_id: _builtins.str
     """Whose session it is, as its creator says; may be empty."""
+    conversation_id: _builtins.str
+    """Conversation that its exchanges are recorded in; empty when they are not recorded."""
+    scope: _builtins.str
+    """Scope of the records that are made of it and that its answers may use: `global` or `entity:` and a name; empty
+    without a conversation.
+    """
+    unrecorded_exchange_count: _builtins.int
+    """Exchanges that are answered and not recorded yet: their turns are written soon after the answer. Only from
+    `GetSession`.
+    """
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was created."""
@@ -189,10 +202,13 @@ class Session(_message.Message):
         idle_timeout: _duration_pb2.Duration | None = ...,
         user_id: _builtins.str = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        conversation_id: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        unrecorded_exchange_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "expire_time", b"expire_time", "idle_timeout", b"idle_timeout", "last_activity_time", b"last_activity_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "create_time", b"create_time", "expire_time", b"expire_time", "head", b"head", "idle_timeout", b"idle_timeout", "labels", b"labels", "last_activity_time", b"last_activity_time", "message_count", b"message_count", "messages", b"messages", "session_id", b"session_id", "state", b"state", "transitions", b"transitions", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "conversation_id", b"conversation_id", "create_time", b"create_time", "expire_time", b"expire_time", "head", b"head", "idle_timeout", b"idle_timeout", "labels", b"labels", "last_activity_time", b"last_activity_time", "message_count", b"message_count", "messages", b"messages", "scope", b"scope", "session_id", b"session_id", "state", b"state", "transitions", b"transitions", "unrecorded_exchange_count", b"unrecorded_exchange_count", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import ParamSpec, TypeVar
 
 from groundwire.answer.messages import parse_answer, to_answer
+from groundwire.answer.recording import Unrecorded
 from groundwire.answer.sessions import (
     CATALOG,
     AnswerFilter,
@@ -70,6 +71,8 @@ class CatalogSessions:
             idle_timeout=session.idle_timeout,
             user_id=session.user_id,
             labels=session.labels,
+            conversation_id=session.conversation_id,
+            scope=session.scope,
             receipt=_of_rows(receipt),
         )
         return _to_session(row, ())
@@ -116,7 +119,8 @@ class CatalogSessions:
 
     async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
         """Add an answer; see `groundwire.answer.sessions.SessionStore`."""
-        await self._run(self._sessions.reply, tenant, session_id, _to_row(answer), replacing)
+        is_whole = not answer.abandoned
+        await self._run(self._sessions.reply, tenant, session_id, _to_row(answer), replacing, is_whole=is_whole)
 
     async def answers(
         self, tenant: str, wanted: AnswerFilter, after: tuple[str, int] | None, limit: int
@@ -149,6 +153,24 @@ class CatalogSessions:
         """Delete sessions; see `groundwire.answer.sessions.SessionStore`."""
         return await self._run(self._sessions.delete_of_user, tenant, user_id, receipt)
 
+    async def unrecorded(self, after: int, limit: int) -> list[Unrecorded]:
+        """Return exchanges to be recorded; see `groundwire.answer.recording.Outbox`."""
+        rows = await self._run(self._sessions.unrecorded, after, limit)
+        return [
+            Unrecorded(
+                row.number,
+                row.session.tenant,
+                _to_session(row.session, ()),
+                _to_message(row.question),
+                _to_message(row.answer),
+            )
+            for row in rows
+        ]
+
+    async def recorded(self, number: int) -> None:
+        """Note that an exchange is recorded; see `groundwire.answer.recording.Outbox`."""
+        await self._run(self._sessions.recorded, number)
+
     async def _readable(self, tenant: str, messages: Sequence[Message]) -> Sequence[Message]:
         """Return messages without what documents say that were deleted for good, which leaves the store as well."""
         documents = sorted({each for message in messages for each in message.cited | message.shown})
@@ -163,7 +185,11 @@ class CatalogSessions:
         return await self._workers.run(current_budget(), fn, *args, **kwargs)
 
     def _get(self, tenant: str, session_id: str) -> Session:
-        return _to_session(self._sessions.get(tenant, session_id), self._sessions.messages(tenant, session_id))
+        row = self._sessions.get(tenant, session_id)
+        session = _to_session(row, self._sessions.messages(tenant, session_id))
+        if not row.conversation_id:
+            return session
+        return replace(session, unrecorded=self._sessions.count_unrecorded(tenant, session_id))
 
 
 class PurgedSources:
@@ -209,6 +235,8 @@ def _to_session(row: session_rows.Session, messages: Sequence[session_rows.NewMe
         transitions=row.transitions,
         user_id=row.user_id,
         labels=row.labels,
+        conversation_id=row.conversation_id,
+        scope=row.scope,
     )
 
 

@@ -27,6 +27,7 @@ from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     ConflictError,
+    PreconditionError,
     RequestIdReusedError,
     SessionExpiredError,
     SessionHeadMovedError,
@@ -106,7 +107,13 @@ class MemorySessions:
         return earlier.answer
 
     async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
-        """Store a new session; see `groundwire.answer.sessions.SessionStore`."""
+        """Store a new session; see `groundwire.answer.sessions.SessionStore`.
+
+        Raises:
+            PreconditionError: it is part of a conversation, which is kept for good.
+        """
+        if session.conversation_id:
+            raise PreconditionError("sessions that are kept in memory are not recorded in a conversation")
         self._sweep()
         key = (tenant, session.session_id)
         if key in self._sessions:

@@ -1,0 +1,245 @@
+"""Records through the ingest service, over gRPC or in process."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import grpc
+from google.protobuf import field_mask_pb2
+
+from groundwire.answer.adapters.retrieve_client import RetrieveStub
+from groundwire.answer.consolidation import Derived, confirmed
+from groundwire.answer.recording import Conversation, StoredMemory, Summary, made_id
+from groundwire.answer.summaries import Turn
+from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2, role_pb2
+from groundwire.api.ingest.v1 import record_service_pb2 as pb
+from groundwire.api.retrieve.v1 import retrieve_service_pb2
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.filters import And, Comparator, Comparison, Filter
+from groundwire.kernel.identity import Identity
+from groundwire.kernel.session import Role
+from groundwire.rpc import request_context
+from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.filter_messages import to_filter_message
+from groundwire.rpc.request_context import RequestContext
+from groundwire.rpc.value_messages import to_timestamp
+
+_REFUSED = "refused"
+"""Key of the metadata of an answer that says nothing."""
+_ROLES = {Role.USER: role_pb2.ROLE_USER, Role.ASSISTANT: role_pb2.ROLE_ASSISTANT}
+_SIDES = {number: role for role, number in _ROLES.items()}
+_SOURCE = "record:"
+"""What the source of a record begins with; its id follows."""
+_SIMILAR = 5
+_PAGE = 100
+_LIMIT_S = 60.0
+"""Of what is recorded of one exchange."""
+
+
+class RecordStub(Protocol):
+    """The part of the generated aio stub that is used; `InProcessStub` has it too."""
+
+    def BatchUpsertRecords(self, request: pb.BatchUpsertRecordsRequest, /) -> Any:  # noqa: N802 - name of the contract
+        """Return an awaitable of the response."""
+        ...
+
+    def ListRecords(self, request: pb.ListRecordsRequest, /) -> Any:  # noqa: N802 - the same
+        """Return an awaitable of the response."""
+        ...
+
+    def GetRecord(self, request: pb.GetRecordRequest, /) -> Any:  # noqa: N802 - the same
+        """Return an awaitable of the response."""
+        ...
+
+    def UpdateRecord(self, request: pb.UpdateRecordRequest, /) -> Any:  # noqa: N802 - the same
+        """Return an awaitable of the response."""
+        ...
+
+    def AddLinks(self, request: pb.AddLinksRequest, /) -> Any:  # noqa: N802 - the same
+        """Return an awaitable of the response."""
+        ...
+
+
+class RecordClient:
+    """See `groundwire.answer.recording.Records`; memories are searched for by the retrieve service."""
+
+    def __init__(self, records: RecordStub, retrieve: RetrieveStub) -> None:
+        self._records = records
+        self._retrieve = retrieve
+
+    async def write_exchange(self, conversation: Conversation, user: Turn, assistant: Turn, write_id: str) -> int:
+        """Write both sides and return their number."""
+        outcomes = await self._upsert(
+            conversation, [_turn_record(conversation, each) for each in (user, assistant)], write_id
+        )
+        return outcomes[0].result.turn_index
+
+    async def turns(self, conversation: Conversation, first: int, last: int | None = None) -> list[Turn]:
+        """Return turns in order."""
+        where: list[Filter] = [
+            Comparison("record_type", Comparator.EQ, "turn"),
+            Comparison("turn_index", Comparator.GTE, first),
+        ]
+        if last is not None:
+            where.append(Comparison("turn_index", Comparator.LTE, last))
+        return [_to_turn(each) async for each in self._listed(conversation, where, pb.RECORD_ORDER_TURN_ASC)]
+
+    async def last_summary(self, conversation: Conversation) -> Summary | None:
+        """Return the newest summary."""
+        where = [Comparison("record_type", Comparator.EQ, "summary")]
+        newest: Summary | None = None
+        async for each in self._listed(conversation, where, pb.RECORD_ORDER_TIMESTAMP_DESC):
+            first, _, last = each.summary.turn_range.partition("-")
+            if last and (newest is None or each.summary.summary_index > newest.index):
+                newest = Summary(each.summary.summary_index, int(first), int(last))
+        return newest
+
+    async def write_summary(
+        self, conversation: Conversation, summary: Summary, text: str, time: datetime, record_id: str
+    ) -> None:
+        """Write a summary."""
+        details = record_pb2.SummaryDetails(
+            conversation_id=conversation.conversation_id,
+            turn_range=f"{summary.first}-{summary.last}",
+            summary_index=summary.index,
+        )
+        record = record_pb2.Record(
+            record_id=record_id,
+            record_type=record_pb2.RECORD_TYPE_SUMMARY,
+            text=text,
+            timestamp=to_timestamp(time),
+            origin=record_pb2.RECORD_ORIGIN_SYSTEM,
+            scope=conversation.scope,
+            summary=details,
+        )
+        await self._upsert(conversation, [record], made_id(record_id))
+
+    async def similar_memories(self, conversation: Conversation, text: str) -> list[StoredMemory]:
+        """Return the closest memories."""
+        where = And(
+            (
+                Comparison("record_type", Comparator.EQ, "memory"),
+                Comparison("scope", Comparator.EQ, conversation.scope),
+            )
+        )
+        options = retrieval_options_pb2.RetrievalOptions(
+            filter=to_filter_message(where), top_k=_SIMILAR, min_relevance=0.0
+        )
+        request = retrieve_service_pb2.RetrieveRequest(collection=conversation.collection, query=text, options=options)
+        response: retrieve_service_pb2.RetrieveResponse = await _answered(self._retrieve.Retrieve(request))
+        return [StoredMemory(hit.chunk.source_uri.removeprefix(_SOURCE), hit.chunk.content) for hit in response.results]
+
+    async def write_memory(self, conversation: Conversation, derived: Derived, record_id: str) -> None:
+        """Write a memory."""
+        details = record_pb2.MemoryDetails(
+            importance=derived.importance,
+            kind=record_pb2.MemoryKind.Value(f"MEMORY_KIND_{derived.kind.upper()}"),
+            confidence=derived.confidence,
+            conversation_id=conversation.conversation_id,
+        )
+        record = record_pb2.Record(
+            record_id=record_id,
+            record_type=record_pb2.RECORD_TYPE_MEMORY,
+            text=derived.text,
+            timestamp=to_timestamp(derived.turn.time),
+            origin=record_pb2.RECORD_ORIGIN_DERIVED,
+            scope=conversation.scope,
+            memory=details,
+        )
+        await self._upsert(conversation, [record], made_id(record_id))
+
+    async def confirm_memory(self, conversation: Conversation, record_id: str) -> None:
+        """Raise the confidence of a memory."""
+        wanted = pb.GetRecordRequest(collection=conversation.collection, record_id=record_id)
+        stored: record_pb2.Record = (await _answered(self._records.GetRecord(wanted))).record
+        changed = record_pb2.Record(record_id=record_id, etag=stored.etag)
+        changed.memory.confidence = confirmed(stored.memory.confidence)
+        request = pb.UpdateRecordRequest(
+            collection=conversation.collection,
+            record=changed,
+            update_mask=field_mask_pb2.FieldMask(paths=["memory.confidence"]),
+        )
+        await _answered(self._records.UpdateRecord(request))
+
+    async def support(self, conversation: Conversation, source_id: str, memory_id: str) -> None:
+        """Link a record to a memory."""
+        link = pb.RecordLink(kind=pb.LINK_KIND_SUPPORTS, target_record_id=memory_id)
+        request = pb.AddLinksRequest(collection=conversation.collection, record_id=source_id, links=[link])
+        await _answered(self._records.AddLinks(request))
+
+    async def _upsert(
+        self, conversation: Conversation, records: Sequence[record_pb2.Record], write_id: str
+    ) -> Sequence[pb.BatchUpsertRecordsOutcome]:
+        request = pb.BatchUpsertRecordsRequest(collection=conversation.collection, records=records, request_id=write_id)
+        response: pb.BatchUpsertRecordsResponse = await _answered(self._records.BatchUpsertRecords(request))
+        return response.outcomes
+
+    async def _listed(
+        self, conversation: Conversation, where: Sequence[Filter], order: "pb.RecordOrder.ValueType"
+    ) -> AsyncGenerator[record_pb2.Record, None]:
+        mine = (
+            Comparison("conversation_id", Comparator.EQ, conversation.conversation_id),
+            Comparison("scope", Comparator.EQ, conversation.scope),
+        )
+        request = pb.ListRecordsRequest(
+            collection=conversation.collection,
+            filter=to_filter_message(And((*mine, *where))),
+            order_by=order,
+            page_size=_PAGE,
+        )
+        while True:
+            response: pb.ListRecordsResponse = await _answered(self._records.ListRecords(request))
+            for record in response.records:
+                yield record
+            if not response.next_page_token:
+                return
+            request.page_token = response.next_page_token
+
+
+async def _answered(call: Any) -> Any:
+    try:
+        return await call
+    except grpc.RpcError as error:
+        raise from_rpc_error(error) from error
+
+
+def _turn_record(conversation: Conversation, turn: Turn) -> record_pb2.Record:
+    record = record_pb2.Record(
+        record_id=turn.record_id,
+        record_type=record_pb2.RECORD_TYPE_TURN,
+        text=turn.text,
+        timestamp=to_timestamp(turn.time),
+        origin=record_pb2.RECORD_ORIGIN_CHAT,
+        scope=conversation.scope,
+        turn=record_pb2.TurnDetails(conversation_id=conversation.conversation_id, role=_ROLES[turn.role]),
+    )
+    if turn.is_refusal:
+        record.metadata[_REFUSED].bool_value = True
+    return record
+
+
+def _to_turn(record: record_pb2.Record) -> Turn:
+    return Turn(
+        record.record_id,
+        _SIDES[record.turn.role],
+        record.text,
+        record.turn.turn_index,
+        record.timestamp.ToDatetime(UTC),
+        is_refusal=_REFUSED in record.metadata,
+        supports=frozenset(record.links.supports),
+    )
+
+
+async def in_call_of(tenant: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Do work for a tenant as if one of its calls did it; see `groundwire.answer.recording.Recording`."""
+
+    async def call() -> None:
+        identity = Identity(tenant=tenant)
+        context = RequestContext(request_id=str(uuid.uuid4()), identity=identity, budget=Budget(_LIMIT_S))
+        request_context.bind(context)
+        await work()
+
+    # A task of its own, because what is bound in one stays for what it does next, for another tenant.
+    await asyncio.create_task(call())

@@ -1,0 +1,308 @@
+"""Writes what is said in conversations to their collections, behind the calls: turns, summaries, derived memories.
+
+An exchange that is answered stands in the session store until it is recorded, so that neither a crash nor an ingest
+service that is away loses it. Each write has an id made of what it is about and can be repeated: what was written
+before a crash is not written twice.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias
+
+import structlog
+
+from groundwire.answer.consolidation import Derived, derive_memories, says_the_same
+from groundwire.answer.sessions import Message, Session
+from groundwire.answer.summaries import Turn, summarise
+from groundwire.kernel.errors import (
+    GroundwireError,
+    InvalidRequestError,
+    NotFoundError,
+    PermissionDeniedError,
+    PreconditionError,
+    RequestIdReusedError,
+)
+
+_EXCHANGES_AT_A_TIME = 50
+_LOOK_EVERY_S = 30.0
+"""Another replica may have stopped before it recorded what it answered."""
+_LONGEST_PAUSE_S = 60.0
+_IDS = uuid.UUID("0a1e3b52-6f27-4d3c-8f6e-6b3b8f9f2d40")
+"""Name space of the ids that records and their writes get here."""
+_HOPELESS = (InvalidRequestError, NotFoundError, PermissionDeniedError, PreconditionError)
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation as its records stand in a collection."""
+
+    collection: str
+    conversation_id: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """An exchange of a tenant that is to be recorded; `number` rises with each answer that is stored."""
+
+    number: int
+    tenant: str
+    session: Session
+    question: Message
+    answer: Message
+
+    @property
+    def conversation(self) -> Conversation:
+        """Return where it belongs."""
+        return Conversation(self.session.collection, self.session.conversation_id, self.session.scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A summary of the exchanges `first` to `last`, its number counted from 1."""
+
+    index: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMemory:
+    """A memory that is there."""
+
+    record_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What became of a statement: a new memory, or one that was there, confirmed by the turn unless it was before."""
+
+    record_id: str
+    derived: Derived
+    is_new: bool
+
+
+class Outbox(Protocol):
+    """What the session store knows of exchanges that are to be recorded."""
+
+    async def unrecorded(self, after: int, limit: int) -> list[Unrecorded]:
+        """Return up to `limit` of them, of all tenants, behind the number `after`, in the order of their answers."""
+        ...
+
+    async def recorded(self, number: int) -> None:
+        """Note that one is recorded."""
+        ...
+
+
+class Records(Protocol):
+    """Reads and writes records through the ingest service; writes have ids, so that repeating them changes nothing.
+
+    All methods raise what the ingest service answers, and UnavailableError when it does not.
+    """
+
+    async def write_exchange(self, conversation: Conversation, user: Turn, assistant: Turn, write_id: str) -> int:
+        """Write both sides; return the number of the exchange in its conversation, from 1."""
+        ...
+
+    async def turns(self, conversation: Conversation, first: int, last: int | None = None) -> list[Turn]:
+        """Return the turns of the exchanges `first` to `last`, None for all that follow, in order."""
+        ...
+
+    async def last_summary(self, conversation: Conversation) -> Summary | None:
+        """Return the newest summary, None when there is none."""
+        ...
+
+    async def write_summary(
+        self, conversation: Conversation, summary: Summary, text: str, time: datetime, record_id: str
+    ) -> None:
+        """Write a summary."""
+        ...
+
+    async def similar_memories(self, conversation: Conversation, text: str) -> list[StoredMemory]:
+        """Return the memories of the conversation's scope that are closest to a text, the closest first."""
+        ...
+
+    async def write_memory(self, conversation: Conversation, derived: Derived, record_id: str) -> None:
+        """Write a memory that follows from a turn."""
+        ...
+
+    async def confirm_memory(self, conversation: Conversation, record_id: str) -> None:
+        """Raise the confidence of a memory that was said once more."""
+        ...
+
+    async def support(self, conversation: Conversation, source_id: str, memory_id: str) -> None:
+        """Link a record to the memory that it supports."""
+        ...
+
+
+InCallOf: TypeAlias = Callable[[str, Callable[[], Coroutine[Any, Any, None]]], Awaitable[None]]
+
+
+class Recording:
+    """Records exchanges one after the other, each conversation in its order, until it is stopped.
+
+    Args:
+        outbox: has what is to be recorded.
+        records: where it goes.
+        in_call_of: does work as a call of a tenant would, with a time limit.
+        summary_every: exchanges of a conversation that one summary covers.
+        consolidates: whether memories are derived with each summary.
+    """
+
+    def __init__(
+        self, outbox: Outbox, records: Records, in_call_of: InCallOf, *, summary_every: int, consolidates: bool
+    ) -> None:
+        self._outbox = outbox
+        self._records = records
+        self._in_call_of = in_call_of
+        self._summary_every = summary_every
+        self._consolidates = consolidates
+        self._arrived = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._has_failed = False
+
+    def start(self) -> None:
+        """Begin on the running event loop, with what an earlier process left."""
+        self._task = asyncio.create_task(self._run(), name="recording")
+
+    def close(self) -> None:
+        """Stop; what is not recorded by now is when another process starts. Call it on the event loop."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def wake(self) -> None:
+        """Say that there is something to record."""
+        self._arrived.set()
+
+    async def consolidate(
+        self, conversation: Conversation, first: int = 1, last: int | None = None
+    ) -> list[Remembered]:
+        """Derive memories from the turns of some exchanges, and return what became of each statement.
+
+        What says the same as a memory of the scope confirms that one, once for each turn.
+
+        Raises:
+            GroundwireError: as `Records`.
+        """
+        turns = await self._records.turns(conversation, first, last)
+        remembered: list[Remembered] = []
+        for derived in derive_memories(turns):
+            record_id = _memory_id(derived)
+            similar = await self._records.similar_memories(conversation, derived.text)
+            same = next((each for each in similar if says_the_same(each.text, derived.text)), None)
+            if same is None or same.record_id == record_id:
+                await self._records.write_memory(conversation, derived, record_id)
+                remembered.append(Remembered(record_id, derived, is_new=same is None))
+            else:
+                record_id = same.record_id
+                if record_id not in derived.turn.supports:
+                    await self._records.confirm_memory(conversation, record_id)
+                remembered.append(Remembered(record_id, derived, is_new=False))
+            if record_id not in derived.turn.supports:
+                await self._records.support(conversation, derived.turn.record_id, record_id)
+        return remembered
+
+    async def _run(self) -> None:
+        pause_s = 1.0
+        while True:
+            self._arrived.clear()
+            try:
+                has_left = await self._record_all()
+            except GroundwireError as error:
+                has_left = True
+                self._complain(error)
+            if has_left:
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                continue
+            self._has_failed, pause_s = False, 1.0
+            try:
+                async with asyncio.timeout(_LOOK_EVERY_S):
+                    await self._arrived.wait()
+            except TimeoutError:
+                continue
+
+    async def _record_all(self) -> bool:
+        """Record what there is; return whether something could not be recorded now."""
+        stuck: set[tuple[str, Conversation]] = set()
+        after = 0
+        while batch := await self._outbox.unrecorded(after, _EXCHANGES_AT_A_TIME):
+            for exchange in batch:
+                after = exchange.number
+                place = (exchange.tenant, exchange.conversation)
+                # What follows in its conversation waits, so that the order stays; other conversations go on.
+                if place not in stuck and not await self._record_safely(exchange):
+                    stuck.add(place)
+        return bool(stuck)
+
+    async def _record_safely(self, exchange: Unrecorded) -> bool:
+        """Record an exchange and return whether it is done with; what can never be recorded is."""
+        try:
+            await self._in_call_of(exchange.tenant, lambda: self.record(exchange))
+        except _HOPELESS as error:
+            _log.warning(
+                "an exchange cannot be recorded", conversation_id=exchange.session.conversation_id, error=str(error)
+            )
+        except GroundwireError as error:
+            self._complain(error)
+            return False
+        await self._outbox.recorded(exchange.number)
+        return True
+
+    async def record(self, exchange: Unrecorded) -> None:
+        """Write the turns of an exchange, and the summaries that are due with it.
+
+        Raises:
+            GroundwireError: as `Records`.
+        """
+        if exchange.answer.redacted:
+            return  # a document that it quotes was deleted for good meanwhile
+        conversation = exchange.conversation
+        sides = (_turn(exchange, exchange.question, "user"), _turn(exchange, exchange.answer, "assistant"))
+        try:
+            index = await self._records.write_exchange(conversation, *sides, write_id=made_id(sides[0].record_id))
+        except RequestIdReusedError:
+            return  # written before with other content: it was redacted in between
+        if index < self._summary_every:
+            return
+        newest = await self._records.last_summary(conversation)
+        number, done = (newest.index, newest.last) if newest else (0, 0)
+        while index - done >= self._summary_every:
+            number += 1
+            due = Summary(number, done + 1, done + self._summary_every)
+            turns = await self._records.turns(conversation, due.first, due.last)
+            if turns:
+                record_id = made_id(conversation.collection, conversation.conversation_id, str(number))
+                await self._records.write_summary(
+                    conversation, due, summarise(turns), turns[-1].time, f"summary-{record_id}"
+                )
+                if self._consolidates:
+                    await self.consolidate(conversation, due.first, due.last)
+            done = due.last
+
+    def _complain(self, error: GroundwireError) -> None:
+        if not self._has_failed:
+            _log.warning("exchanges cannot be recorded now and are tried again", error=str(error))
+        self._has_failed = True
+
+
+def _turn(exchange: Unrecorded, message: Message, side: str) -> Turn:
+    record_id = f"turn-{made_id(exchange.session.session_id, exchange.question.message_id)}-{side}"
+    is_refusal = message.answer is not None and message.answer.refusal is not None
+    return Turn(record_id, message.role, message.content, 0, message.time, is_refusal)
+
+
+def _memory_id(derived: Derived) -> str:
+    digest = made_id(derived.turn.record_id, derived.text).replace("-", "")[:8]
+    return f"chunk-{derived.turn.time:%Y-%m-%d}-{digest}"
+
+
+def made_id(*parts: str) -> str:
+    """Return a UUID that is always the same for the same parts."""
+    return str(uuid.uuid5(_IDS, "\n".join(parts)))

@@ -1,0 +1,248 @@
+"""Sessions that are recorded: turns, summaries and memories of a conversation, over a real server."""
+
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from groundwire.api.answer.v1 import answer_pb2, session_pb2
+from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.api.common.v1 import record_pb2
+from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
+from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError, PreconditionError
+from groundwire.kernel.filter_parsing import parse_filter
+from groundwire.rpc.filter_messages import to_filter_message
+from tests.e2e.server import ServerProcess
+
+NAME = "handbook"
+TIDES = "# Tides\n\nThe moon causes the tides of the sea. A spring tide is the highest tide.\n"
+EVERY = 2
+SAID = (
+    "I live in Bonn and I work at Globex.",
+    "What causes the tides of the sea?",
+    "I prefer short answers.",
+    "What is the highest tide?",
+    "The launch of Atlas is on 3 March 2026.",
+)
+LIMIT_S = 60
+SETTINGS = {"GROUNDWIRE_ANSWER_SUMMARY_EVERY_N_TURNS": str(EVERY), "GROUNDWIRE_ANSWER_CONSOLIDATE": "true"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    running = ServerProcess(tmp_path_factory.mktemp("talk") / "data", **SETTINGS)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def client(server: ServerProcess) -> Iterator[GroundwireClient]:
+    with GroundwireClient(server.address) as made:
+        made.create_collection(collection=NAME)
+        made.ingest_document(collection=NAME, source_uri="tides.md", text=TIDES)
+        yield made
+
+
+def ask(
+    client: GroundwireClient, session: session_pb2.Session, question: str, message_id: str = ""
+) -> answer_pb2.Answer:
+    asked = pb.AskRequest(question=question, session_id=session.session_id, message_id=message_id or str(uuid.uuid4()))
+    return client.ask.send(asked).answer
+
+
+def wait_until_recorded(client: GroundwireClient, session: session_pb2.Session) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while client.get_session(session_id=session.session_id).session.unrecorded_exchange_count:
+        assert time.monotonic() < deadline, "the exchanges are not recorded"
+        time.sleep(0.05)
+
+
+def records(client: GroundwireClient, **where: object) -> list[record_pb2.Record]:
+    """Return the records with these fields by their turn."""
+    conditions = to_filter_message(parse_filter(where))
+    return list(
+        client.list_records(
+            collection=NAME, filter=conditions, order_by=records_pb.RECORD_ORDER_TURN_ASC, page_size=100
+        ).records
+    )
+
+
+@pytest.fixture(scope="module")
+def talk(client: GroundwireClient) -> tuple[session_pb2.Session, list[answer_pb2.Answer]]:
+    """Return a session of a new conversation, recorded, and its answers."""
+    session = client.create_session(collection=NAME, user_id="ada", new_conversation=True).session
+    answers = [ask(client, session, said) for said in SAID]
+    wait_until_recorded(client, session)
+    return session, answers
+
+
+@pytest.mark.requirement("S0-35")
+@pytest.mark.requirement("S0-38")
+def test_both_sides_of_each_exchange_become_turns(
+    client: GroundwireClient, talk: tuple[session_pb2.Session, list[answer_pb2.Answer]]
+) -> None:
+    session, answers = talk
+    assert uuid.UUID(session.conversation_id.removeprefix("conv-")).version == 4
+    assert session.scope == "entity:ada"
+    turns = records(client, record_type="turn", conversation_id=session.conversation_id)
+    user, assistant = turns[::2], turns[1::2]
+    assert [each.text for each in user] == list(SAID)
+    assert [each.text for each in assistant] == [answer.content for answer in answers]
+    assert [each.turn.turn_index for each in turns] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert {(each.scope, each.origin) for each in turns} == {("entity:ada", record_pb2.RECORD_ORIGIN_CHAT)}
+    messages = client.list_messages(session_id=session.session_id).messages
+    assert [each.timestamp.ToMilliseconds() for each in turns] == [m.message_time.ToMilliseconds() for m in messages]
+
+
+@pytest.mark.requirement("S0-42")
+@pytest.mark.requirement("S0-44")
+@pytest.mark.requirement("S0-46")
+def test_every_so_many_exchanges_there_is_a_summary(
+    client: GroundwireClient, talk: tuple[session_pb2.Session, list[answer_pb2.Answer]]
+) -> None:
+    summaries = records(client, record_type="summary", conversation_id=talk[0].conversation_id)
+    summaries.sort(key=lambda each: each.summary.summary_index)
+    assert [(each.summary.summary_index, each.summary.turn_range) for each in summaries] == [(1, "1-2"), (2, "3-4")]
+    assert {(each.origin, each.scope) for each in summaries} == {(record_pb2.RECORD_ORIGIN_SYSTEM, "entity:ada")}
+    assert SAID[0] in summaries[0].text
+    assert "The moon causes the tides of the sea." in summaries[0].text
+    assert SAID[2] in summaries[1].text
+
+
+@pytest.mark.requirement("S0-73")
+def test_memories_are_derived_with_each_summary_and_linked_to_what_was_said(
+    client: GroundwireClient, talk: tuple[session_pb2.Session, list[answer_pb2.Answer]]
+) -> None:
+    session, _ = talk
+    memories = records(client, record_type="memory", entity="ada")
+    assert {each.text for each in memories} == {SAID[0], SAID[2]}  # the fifth exchange has no summary yet
+    assert {each.origin for each in memories} == {record_pb2.RECORD_ORIGIN_DERIVED}
+    assert {each.memory.conversation_id for each in memories} == {session.conversation_id}
+    preference = next(each for each in memories if each.text == SAID[2])
+    assert preference.memory.kind == record_pb2.MEMORY_KIND_PREFERENCE
+    turns = records(client, record_type="turn", conversation_id=session.conversation_id)
+    assert [each.text for each in turns if preference.record_id in each.links.supports] == [SAID[2]]
+
+
+def test_consolidating_again_changes_nothing_but_what_is_new(
+    client: GroundwireClient, talk: tuple[session_pb2.Session, list[answer_pb2.Answer]]
+) -> None:
+    session, _ = talk
+    conversation: dict[str, Any] = {
+        "collection": NAME,
+        "conversation_id": session.conversation_id,
+        "scope": session.scope,
+    }
+    before = {each.record_id: each.memory.confidence for each in records(client, record_type="memory", entity="ada")}
+    first = client.consolidate_conversation(**conversation).memories
+    assert [(each.text, each.created) for each in first] == [(SAID[0], False), (SAID[2], False), (SAID[4], True)]
+    again = client.consolidate_conversation(**conversation).memories
+    assert [(each.record_id, each.created) for each in again] == [(each.record_id, False) for each in first]
+    part = client.consolidate_conversation(**conversation, first_turn_index=3, last_turn_index=3).memories
+    assert [each.text for each in part] == [SAID[2]]
+    after = {each.record_id: each.memory.confidence for each in records(client, record_type="memory", entity="ada")}
+    assert {key: after[key] for key in before} == before
+    with pytest.raises(InvalidRequestError, match="last_turn_index"):
+        client.consolidate_conversation(**conversation, first_turn_index=3, last_turn_index=2)
+
+
+def test_what_is_said_again_confirms_a_memory(client: GroundwireClient) -> None:
+    session = client.create_session(collection=NAME, user_id="ben", new_conversation=True).session
+    for said in ("I prefer tea.", "What is the highest tide?", "I really prefer tea!", "What causes the tides?"):
+        ask(client, session, said)
+    wait_until_recorded(client, session)
+    (memory,) = records(client, record_type="memory", entity="ben")
+    assert memory.text == "I prefer tea."
+    assert memory.memory.confidence == pytest.approx(0.9)
+    turns = records(client, record_type="turn", conversation_id=session.conversation_id)
+    supporting = [each.text for each in turns if memory.record_id in each.links.supports]
+    assert supporting == ["I prefer tea.", "I really prefer tea!"]
+
+
+@pytest.mark.requirement("C17")
+def test_a_session_without_a_conversation_records_nothing(client: GroundwireClient) -> None:
+    before = len(records(client, scope="entity:carl"))
+    session = client.create_session(collection=NAME, user_id="carl").session
+    for said in SAID[:EVERY]:
+        ask(client, session, said)
+    # What is recorded keeps its order, so that nothing can still be on its way when this is there.
+    recorded = client.create_session(collection=NAME, user_id="carl", new_conversation=True).session
+    ask(client, recorded, SAID[0])
+    wait_until_recorded(client, recorded)
+    there = records(client, scope="entity:carl")
+    assert before == 0
+    assert {each.turn.conversation_id for each in there} == {recorded.conversation_id}
+
+
+def test_a_question_that_is_sent_again_is_recorded_once(client: GroundwireClient) -> None:
+    session = client.create_session(collection=NAME, conversation_id="conv-again", scope="entity:dora").session
+    message_id = str(uuid.uuid4())
+    first = ask(client, session, SAID[1], message_id)
+    assert ask(client, session, SAID[1], message_id) == first
+    with pytest.raises(AlreadyExistsError):
+        ask(client, session, SAID[3], message_id)
+    wait_until_recorded(client, session)
+    assert [each.text for each in records(client, conversation_id="conv-again")] == [SAID[1], first.content]
+
+
+def test_a_conversation_goes_on_in_a_new_session_with_the_next_number(client: GroundwireClient) -> None:
+    for said in SAID[:3]:
+        session = client.create_session(collection=NAME, conversation_id="conv-long", user_id="eva").session
+        assert client.get_session(session_id=session.session_id).session.message_count == 0
+        ask(client, session, said)
+        wait_until_recorded(client, session)
+    turns = records(client, record_type="turn", conversation_id="conv-long", role="user")
+    assert [(each.turn.turn_index, each.text) for each in turns] == list(enumerate(SAID[:3], start=1))
+    (summary,) = records(client, record_type="summary", conversation_id="conv-long")
+    assert summary.summary.turn_range == "1-2"
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"conversation_id": "talk-1"}, "conversation_id"),
+        ({"conversation_id": "conv-1", "new_conversation": True}, "new_conversation"),
+        ({"conversation_id": "conv-1", "scope": "team:x"}, "scope"),
+        ({"scope": "entity:ada"}, "scope"),
+    ],
+)
+def test_what_does_not_name_a_conversation_is_refused(
+    client: GroundwireClient, given: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match=field):
+        client.create_session(collection=NAME, **given)
+
+
+def test_a_session_in_memory_is_not_recorded(client: GroundwireClient) -> None:
+    client.collection("novel").create(profile="book")
+    with pytest.raises(PreconditionError):
+        client.create_session(collection="novel", new_conversation=True)
+
+
+def test_what_a_killed_server_had_not_recorded_is_recorded_by_the_next(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    server = ServerProcess(data, **SETTINGS)
+    try:
+        with GroundwireClient(server.address) as client:
+            client.create_collection(collection=NAME)
+            client.ingest_document(collection=NAME, source_uri="tides.md", text=TIDES)
+            session = client.create_session(collection=NAME, conversation_id="conv-killed").session
+            for said in SAID:
+                ask(client, session, said)
+    finally:
+        server.kill()
+    server = ServerProcess(data, **SETTINGS)
+    try:
+        with GroundwireClient(server.address) as client:
+            wait_until_recorded(client, session)
+            turns = records(client, record_type="turn", conversation_id="conv-killed", role="user")
+            assert [(each.turn.turn_index, each.text) for each in turns] == list(enumerate(SAID, start=1))
+            assert len(records(client, record_type="turn", conversation_id="conv-killed")) == 2 * len(SAID)
+            ranges = [each.summary.turn_range for each in records(client, record_type="summary")]
+            assert sorted(ranges) == ["1-2", "3-4"]
+    finally:
+        server.stop()
