@@ -31,7 +31,7 @@ def collection(client: GroundwireClient, name: str) -> Collection:
 
 def content(made: Collection) -> list[dict[str, Any]]:
     """Return all records with what outlives a move to another server, in order of their ids."""
-    own = ("create_time", "update_time", "delete_time", "etag", "document_id", "generation")
+    own = ("update_time", "delete_time", "etag", "document_id", "generation")
     shown = []
     for record in made.records(include_deleted=True):
         message = json_format.MessageToDict(record.message, preserving_proto_field_name=True)
@@ -90,6 +90,8 @@ def everything(client: GroundwireClient) -> Collection:
     python, rust, sky = ids[2:5]
     made.add_links(rust, contradicts=python)
     made.add_links(python, supports=sky)
+    made.record(python, count_access=True)
+    made.record(python, count_access=True)
     made.delete_records(made.remember("Forget this.", tags=["old"]).record_id)
     return made
 
@@ -107,10 +109,21 @@ def test_what_a_catalog_holds_comes_back_from_its_files(
     assert imported.failed == {}
     assert content(empty) == content(everything)
     assert len(content(empty)) == 9
+    back = ChunkStore(tmp_path / "back")
+    export_records(client, empty.name, back)
+    for archived in (False, True):
+        exported = [each.changed(extra=None) for each in store.list_chunks(archived=archived)]
+        assert [each.changed(extra=None) for each in back.list_chunks(archived=archived)] == exported
 
     again = import_records(client, empty.name, ChunkStore(tmp_path))
     assert again.failed == {}
     assert content(empty) == content(everything)
+    (python,) = empty.records(filter={"tags": "Büro"})
+    assert python.access_count == 2
+    assert empty.record(python.record_id, count_access=True).access_count == 3
+    empty.update_record(python.record_id, text="Alice prefers Rust.")
+    changed = empty.record(python.record_id)
+    assert (changed.access_count, changed.create_time) == (3, python.create_time)
     assert export_records(client, everything.name, store) == ExportReport(written=0, unchanged=9, removed=0)
 
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -33,6 +33,7 @@ from groundwire.kernel.errors import RecordNotFoundError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
+from groundwire.kernel.record_links import FOLLOWS_WINDOW, MAX_RELATED
 from groundwire.kernel.records import (
     LinkKind,
     RecordLinks,
@@ -43,10 +44,6 @@ from groundwire.kernel.records import (
     record_time,
 )
 
-FOLLOWS_WITHIN_MS = 300_000
-"""A record follows another one of its conversation that is at most so much older (requirement S2-15)."""
-MAX_RELATED = 20
-"""Memories that share tags with one that it is linked with (requirement C18)."""
 _INDEXED = frozenset({"record_id", "record_type", "scope", "entity", "conversation_id", "role"})
 _r, _d = records.c, documents.c
 
@@ -317,7 +314,7 @@ def _links(connection: Connection, collection: int, row: Row[Any]) -> RecordLink
         earlier = or_(_r.time < time, and_(_r.time == time, _r.document_key < key))
         of_conversation = (_r.conversation_id == conversation, _r.record_type == metadata["type"], _r.scope == scope)
         follows = (
-            live.where(*of_conversation, earlier, _r.time >= time - FOLLOWS_WITHIN_MS)
+            live.where(*of_conversation, earlier, _r.time >= time - FOLLOWS_WINDOW // timedelta(milliseconds=1))
             .order_by(_r.time.desc(), _r.document_key.desc())
             .limit(1)
         )

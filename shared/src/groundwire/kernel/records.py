@@ -17,8 +17,13 @@ from groundwire.kernel.identifiers import GLOBAL_SCOPE, parse_caller_id
 SOURCE_PREFIX = "record:"
 """What the source of every record begins with, and of no other document."""
 MEMORY = "memory"
+MIN_STRICT_TOKENS = 100
+"""Fewest tokens of a text where more than a few words are asked for (C05); else one is enough."""
+MAX_TOKENS = 800
+HISTORY = "history"
+"""Key of the metadata of a record that came from another server: what that said of its creation and its accesses."""
 _ENTITY = "entity:"
-_MEMORY_ID = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-[0-9a-f]{8}")
+_MEMORY_ID = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-[0-9a-f]{8}", re.ASCII)
 _FILTER_NAMES = {"type": "record_type", "source": "origin"}
 
 
@@ -32,13 +37,18 @@ def record_id_of(source_uri: str) -> str:
     return source_uri.removeprefix(SOURCE_PREFIX)
 
 
+def is_memory_id(value: str) -> bool:
+    """Tell whether an id has the form of those of memories, which become file names (requirement S2-01)."""
+    return _MEMORY_ID.fullmatch(value) is not None
+
+
 def parse_record_id(value: str, record_type: str = "", field: str = "record_id") -> str:
     """Return the id if it has the form of its type; memories become files of this name (requirements C03 and S2-34).
 
     Raises:
         InvalidRequestError: naming `field`.
     """
-    if record_type == MEMORY and _MEMORY_ID.fullmatch(value) is None:
+    if record_type == MEMORY and not is_memory_id(value):
         raise InvalidRequestError.of(field, "must be 'chunk-', a date, '-' and 8 hexadecimal digits for a memory")
     return parse_caller_id(value, field)
 
@@ -64,7 +74,7 @@ def entity_of(record: Mapping[str, Any]) -> str | None:
 
 def record_keys(source_uri: str, record: Mapping[str, Any]) -> dict[str, Value | None]:
     """Return the filter keys of a record under the names of `RECORD_FIELDS`; its time is that of its chunks."""
-    own = {_FILTER_NAMES.get(key, key): value for key, value in record.items() if key != "timestamp"}
+    own = {_FILTER_NAMES.get(key, key): value for key, value in record.items() if key not in {"timestamp", HISTORY}}
     return own | {"record_id": record_id_of(source_uri), "entity": entity_of(record)}
 
 

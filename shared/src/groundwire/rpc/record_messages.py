@@ -1,13 +1,14 @@
 """Records as messages, and their metadata under the stored keys that `groundwire.schemas` knows."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 
 from groundwire.api.common.v1 import record_pb2 as pb
 from groundwire.kernel.filters import Value
-from groundwire.kernel.records import RecordLinks, StoredRecord, record_time
+from groundwire.kernel.records import HISTORY, RecordLinks, StoredRecord, record_time
 from groundwire.rpc.value_messages import to_metadata, to_timestamp
 
 RECORD_TYPES = ("persona", "faq", "memory", "turn", "summary")
@@ -44,7 +45,8 @@ def place_of(record_type: str, parts: Sequence[int | str]) -> str:
 def to_record_message(record: StoredRecord) -> pb.Record:
     """Return the message of a record."""
     document, metadata = record.document, record.metadata
-    record_type = metadata["type"]
+    record_type, history = metadata["type"], metadata.get(HISTORY, {})
+    accessed = record.last_accessed or _moment(history, "last_accessed_time")
     message = pb.Record(
         record_id=record.record_id,
         record_type=pb.RecordType.Value(f"RECORD_TYPE_{record_type.upper()}"),
@@ -54,9 +56,9 @@ def to_record_message(record: StoredRecord) -> pb.Record:
         scope=metadata["scope"],
         metadata=to_metadata(document.fields.metadata),
         links=to_links_message(record.links),
-        access_count=record.access_count,
-        last_accessed_time=None if record.last_accessed is None else to_timestamp(record.last_accessed),
-        create_time=to_timestamp(document.ingest_time),
+        access_count=record.access_count + history.get("access_count", 0),
+        last_accessed_time=None if accessed is None else to_timestamp(accessed),
+        create_time=to_timestamp(_moment(history, "create_time") or document.ingest_time),
         update_time=to_timestamp(document.update_time),
         delete_time=None if document.delete_time is None else to_timestamp(document.delete_time),
         etag=document.etag,
@@ -69,6 +71,10 @@ def to_record_message(record: StoredRecord) -> pb.Record:
     for field in details.DESCRIPTOR.fields:
         _set_detail(details, field, document.fields.tags if field.name == "tags" else metadata.get(_stored_key(field)))
     return message
+
+
+def _moment(history: Mapping[str, Any], name: str) -> datetime | None:
+    return datetime.fromisoformat(history[name]) if name in history else None
 
 
 def to_links_message(links: RecordLinks) -> pb.RecordLinks:

@@ -11,20 +11,18 @@ The values obey the rules of `groundwire.schemas`. A file that `groundwire vault
 """
 
 import re
-import secrets
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.record_links import LinkedMemory
+from groundwire.kernel.records import is_memory_id
 from groundwire.schemas.kinds import Confidence, Conversation, Count, DocumentTime, MemoryKind, Tags, not_blank
 
 SCHEMA_VERSION = "1.0"
 MANUAL_LINK_TYPES = ("supports", "contradicts")
 
-_ID = re.compile(r"chunk-(\d{4}-\d{2}-\d{2})-[0-9a-f]{8}", re.ASCII)
 # Vaults of others have ids whose end is not eight hexadecimal digits (trap T17); these characters do no harm in a path.
 _HARMLESS_ID = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-[0-9a-z]{1,32}", re.ASCII)
 
@@ -40,18 +38,8 @@ def parse_chunk_id(value: str, field: str = "chunk_id") -> str:
     return value
 
 
-def new_chunk_id(created: datetime) -> str:
-    """Make an id: the date of creation in UTC, and 8 random hexadecimal digits (requirement S2-01)."""
-    return f"chunk-{created:%Y-%m-%d}-{secrets.token_hex(4)}"
-
-
-def is_chunk_id(value: str) -> bool:
-    """Tell whether an id has the form of those that are made here."""
-    return _ID.fullmatch(value) is not None
-
-
 def _chunk_id(value: str) -> str:
-    if not is_chunk_id(value):
+    if not is_memory_id(value):
         raise ValueError("must be 'chunk-', a date like 2026-02-10, '-' and 8 hexadecimal digits")
     return value
 

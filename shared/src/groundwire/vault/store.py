@@ -34,18 +34,15 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
 )
 from groundwire.kernel.record_links import FOLLOWS_WINDOW, most_related, predecessor
+from groundwire.kernel.records import MAX_TOKENS, MEMORY, MIN_STRICT_TOKENS, new_record_id
 from groundwire.vault.chunk import (
     MANUAL_LINK_TYPES,
     SCHEMA_VERSION,
     Chunk,
     checked_chunk,
-    new_chunk_id,
     parse_chunk_id,
 )
 
-MIN_TOKENS = 100
-"""Fewest tokens under `strict_tokens` (C05); else one is enough."""
-MAX_TOKENS = 800
 _IN_METADATA = ("conversation_id", "source", "confidence")
 _CHANGEABLE = ("content", "tokens", "type", "tags", *_IN_METADATA)
 _LOCK_RETRY_S = 0.005
@@ -103,7 +100,7 @@ class ChunkStore:
     ) -> None:
         self.root = Path(root)
         self._chunks, self._index, self._archive = (self.root / name for name in ("chunks", "index", "archive"))
-        self._min_tokens = MIN_TOKENS if strict_tokens else 1
+        self._min_tokens = MIN_STRICT_TOKENS if strict_tokens else 1
         self._now = now
         self._lock_timeout_s = lock_timeout_s
         self._live, self._archived = _Folder(), _Folder()
@@ -129,7 +126,7 @@ class ChunkStore:
         """
         with self._audited("create") as audit:
             created = self._now().astimezone(UTC)
-            audit.chunk_id = new_chunk_id(created)
+            audit.chunk_id = new_record_id(MEMORY, created)
             chunk = checked_chunk(
                 {
                     "id": audit.chunk_id,

@@ -24,8 +24,9 @@ from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.client.values import enum_name, named_value
 from groundwire.kernel.errors import GroundwireError, InvalidRequestError, UnavailableError
+from groundwire.kernel.records import is_memory_id
 from groundwire.rpc.error_status import from_status
-from groundwire.vault.chunk import Chunk, checked_chunk, is_chunk_id
+from groundwire.vault.chunk import Chunk, checked_chunk
 from groundwire.vault.store import ChunkStore
 
 _PAGE = 100
@@ -153,7 +154,10 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
     ordered = sorted(records.items(), key=lambda item: (*_moment(item[1]), chunks[item[0]].metadata.created, item[0]))
     for batch in _batches(dict(ordered)):
         request = pb.BatchUpsertRecordsRequest(
-            collection=collection, records=[records[chunk_id] for chunk_id in batch], allow_partial=True
+            collection=collection,
+            records=[records[chunk_id] for chunk_id in batch],
+            allow_partial=True,
+            keep_history=True,
         )
         response = client.batch_upsert_records.send(request)
         for chunk_id, outcome in zip(batch, response.outcomes, strict=True):
@@ -181,7 +185,7 @@ def _chunk_ids(records: Iterable[Record], stored: Iterable[Chunk]) -> dict[str, 
         if record_id in chunk_ids:
             continue
         chunk_id, attempt = record_id, 0
-        while not is_chunk_id(chunk_id) or chunk_id in taken:
+        while not is_memory_id(chunk_id) or chunk_id in taken:
             digest = hashlib.sha256(f"{record_id}\x00{attempt}".encode()).hexdigest()
             chunk_id, attempt = f"chunk-{record.create_time.ToDatetime():%Y-%m-%d}-{digest[:8]}", attempt + 1
         chunk_ids[record_id] = chunk_id

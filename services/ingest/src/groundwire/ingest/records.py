@@ -38,6 +38,7 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.records import (
+    HISTORY,
     LinkKind,
     RecordLinks,
     StoredRecord,
@@ -334,7 +335,8 @@ class RecordUpkeep:
                     raise
                 plan.items.append(error)
                 continue
-            plan.items.append(turns.numbered(item, stored) if _wants_number(item) else item)
+            kept = item if stored is None else _with_history_of(item, stored)
+            plan.items.append(turns.numbered(kept, stored) if _wants_number(kept) else kept)
         return replace(plan, turns=turns.before)
 
     def _write(
@@ -469,6 +471,14 @@ def _refuse(identity: Identity, item: NewRecord, stored: StoredRecord | None, pl
         raise InvalidRequestError.of(f"{place}.record_type", f"the record is of the type {stored.metadata['type']}")
     if item.etag and (stored is None or stored.document.etag != item.etag):
         raise DocumentChangedError("the record has another etag by now: read it again", document_id=item.record_id)
+
+
+def _with_history_of(item: NewRecord, stored: StoredRecord) -> NewRecord:
+    """Return a record with the history of the one that it replaces: what is stored here is known here."""
+    record = {key: value for key, value in item.metadata.items() if key != HISTORY}
+    if HISTORY in stored.metadata:
+        record[HISTORY] = stored.metadata[HISTORY]
+    return replace(item, fields=replace(item.fields, record=record))
 
 
 def _draft(item: NewRecord, live: StoredRecord | None) -> GenerationDraft:

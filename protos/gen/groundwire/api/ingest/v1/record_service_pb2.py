@@ -30,7 +30,7 @@ from groundwire.api.common.v1 import record_pb2 as groundwire_dot_api_dot_common
 from groundwire.api.ingest.v1 import deletion_pb2 as groundwire_dot_api_dot_ingest_dot_v1_dot_deletion__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-groundwire/api/ingest/v1/record_service.proto\x12\x18groundwire.api.ingest.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x17google/rpc/status.proto\x1a%groundwire/api/common/v1/filter.proto\x1a%groundwire/api/common/v1/record.proto\x1a\'groundwire/api/ingest/v1/deletion.proto\"\xc2\x01\n\x19\x42\x61tchUpsertRecordsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x37\n\x07records\x18\x02 \x03(\x0b\x32 .groundwire.api.common.v1.RecordB\x04\xe2\x41\x01\x02\x12\x1b\n\rallow_partial\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1b\n\rstrict_tokens\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\"~\n\x1a\x42\x61tchUpsertRecordsResponse\x12\x45\n\x08outcomes\x18\x01 \x03(\x0b\x32\x33.groundwire.api.ingest.v1.BatchUpsertRecordsOutcome\x12\x19\n\x11\x63onsistency_token\x18\x02 \x01(\t\"\x85\x01\n\x19\x42\x61tchUpsertRecordsOutcome\x12\x38\n\x06result\x18\x01 \x01(\x0b\x32&.groundwire.api.ingest.v1.RecordResultH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"\xcd\x01\n\x0cRecordResult\x12\x11\n\trecord_id\x18\x01 \x01(\t\x12\x38\n\x07outcome\x18\x02 \x01(\x0e\x32\'.groundwire.api.ingest.v1.RecordOutcome\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x04 \x01(\t\x12\x12\n\ngeneration\x18\x05 \x01(\x05\x12\x12\n\nturn_index\x18\x06 \x01(\x05\x12\x13\n\x0btoken_count\x18\x07 \x01(\x05\x12\x10\n\x08\x65mbedded\x18\x08 \x01(\x08\"\x9e\x01\n\x10GetRecordRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x17\n\trecord_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1a\n\x0c\x63ount_access\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1c\n\x0ewith_embedding\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1d\n\x0finclude_deleted\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x01\"X\n\x11GetRecordResponse\x12\x30\n\x06record\x18\x01 \x01(\x0b\x32 .groundwire.api.common.v1.Record\x12\x11\n\tembedding\x18\x02 \x03(\x02\"\xf7\x01\n\x12ListRecordsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x36\n\x06\x66ilter\x18\x02 \x01(\x0b\x32 .groundwire.api.common.v1.FilterB\x04\xe2\x41\x01\x01\x12=\n\x08order_by\x18\x03 \x01(\x0e\x32%.groundwire.api.ingest.v1.RecordOrderB\x04\xe2\x41\x01\x01\x12\x1d\n\x0finclude_deleted\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\"a\n\x13ListRecordsResponse\x12\x31\n\x07records\x18\x01 \x03(\x0b\x32 .groundwire.api.common.v1.Record\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xb8\x01\n\x13UpdateRecordRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x36\n\x06record\x18\x02 \x01(\x0b\x32 .groundwire.api.common.v1.RecordB\x04\xe2\x41\x01\x02\x12\x35\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"i\n\x14UpdateRecordResponse\x12\x36\n\x06result\x18\x01 \x01(\x0b\x32&.groundwire.api.ingest.v1.RecordResult\x12\x19\n\x11\x63onsistency_token\x18\x02 \x01(\t\"\xd8\x01\n\x14\x44\x65leteRecordsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x32\n\x03ids\x18\x02 \x01(\x0b\x32#.groundwire.api.ingest.v1.RecordIdsH\x00\x12\x32\n\x06\x66ilter\x18\x03 \x01(\x0b\x32 .groundwire.api.common.v1.FilterH\x00\x12\x17\n\tpermanent\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x42\x0b\n\tselection\"%\n\tRecordIds\x12\x18\n\nrecord_ids\x18\x01 \x03(\tB\x04\xe2\x41\x01\x02\"n\n\x15\x44\x65leteRecordsResponse\x12:\n\x07receipt\x18\x01 \x01(\x0b\x32).groundwire.api.ingest.v1.DeletionReceipt\x12\x19\n\x11\x63onsistency_token\x18\x02 \x01(\t\"e\n\x15RestoreRecordsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrecord_ids\x18\x02 \x03(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\"l\n\x16RestoreRecordsResponse\x12\x37\n\x07results\x18\x01 \x03(\x0b\x32&.groundwire.api.ingest.v1.RecordResult\x12\x19\n\x11\x63onsistency_token\x18\x02 \x01(\t\"d\n\nRecordLink\x12\x36\n\x04kind\x18\x01 \x01(\x0e\x32\".groundwire.api.ingest.v1.LinkKindB\x04\xe2\x41\x01\x02\x12\x1e\n\x10target_record_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\"\x99\x01\n\x0f\x41\x64\x64LinksRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x17\n\trecord_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x39\n\x05links\x18\x03 \x03(\x0b\x32$.groundwire.api.ingest.v1.RecordLinkB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"H\n\x10\x41\x64\x64LinksResponse\x12\x34\n\x05links\x18\x01 \x01(\x0b\x32%.groundwire.api.common.v1.RecordLinks\"\x9c\x01\n\x12RemoveLinksRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x17\n\trecord_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x39\n\x05links\x18\x03 \x03(\x0b\x32$.groundwire.api.ingest.v1.RecordLinkB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"K\n\x13RemoveLinksResponse\x12\x34\n\x05links\x18\x01 \x01(\x0b\x32%.groundwire.api.common.v1.RecordLinks*\x86\x01\n\rRecordOutcome\x12\x1e\n\x1aRECORD_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n\x16RECORD_OUTCOME_CREATED\x10\x01\x12\x1b\n\x17RECORD_OUTCOME_REPLACED\x10\x02\x12\x1c\n\x18RECORD_OUTCOME_UNCHANGED\x10\x03*\xa9\x01\n\x0bRecordOrder\x12\x1c\n\x18RECORD_ORDER_UNSPECIFIED\x10\x00\x12\x1f\n\x1bRECORD_ORDER_TIMESTAMP_DESC\x10\x01\x12\x1e\n\x1aRECORD_ORDER_TIMESTAMP_ASC\x10\x02\x12 \n\x1cRECORD_ORDER_IMPORTANCE_DESC\x10\x03\x12\x19\n\x15RECORD_ORDER_TURN_ASC\x10\x04*}\n\x08LinkKind\x12\x19\n\x15LINK_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12LINK_KIND_SUPPORTS\x10\x01\x12\x19\n\x15LINK_KIND_CONTRADICTS\x10\x02\x12#\n\x1fLINK_KIND_SUGGESTED_CONTRADICTS\x10\x03\x32\x87\x07\n\rRecordService\x12\x7f\n\x12\x42\x61tchUpsertRecords\x12\x33.groundwire.api.ingest.v1.BatchUpsertRecordsRequest\x1a\x34.groundwire.api.ingest.v1.BatchUpsertRecordsResponse\x12\x64\n\tGetRecord\x12*.groundwire.api.ingest.v1.GetRecordRequest\x1a+.groundwire.api.ingest.v1.GetRecordResponse\x12j\n\x0bListRecords\x12,.groundwire.api.ingest.v1.ListRecordsRequest\x1a-.groundwire.api.ingest.v1.ListRecordsResponse\x12m\n\x0cUpdateRecord\x12-.groundwire.api.ingest.v1.UpdateRecordRequest\x1a..groundwire.api.ingest.v1.UpdateRecordResponse\x12p\n\rDeleteRecords\x12..groundwire.api.ingest.v1.DeleteRecordsRequest\x1a/.groundwire.api.ingest.v1.DeleteRecordsResponse\x12s\n\x0eRestoreRecords\x12/.groundwire.api.ingest.v1.RestoreRecordsRequest\x1a\x30.groundwire.api.ingest.v1.RestoreRecordsResponse\x12\x61\n\x08\x41\x64\x64Links\x12).groundwire.api.ingest.v1.AddLinksRequest\x1a*.groundwire.api.ingest.v1.AddLinksResponse\x12j\n\x0bRemoveLinks\x12,.groundwire.api.ingest.v1.RemoveLinksRequest\x1a-.groundwire.api.ingest.v1.RemoveLinksResponseB]\n\x1bio.groundwire.api.ingest.v1P\x01Z!groundwire/api/ingest/v1;ingestv1\xaa\x02\x18Groundwire.Api.Ingest.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-groundwire/api/ingest/v1/record_service.proto\x12\x18groundwire.api.ingest.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x17google/rpc/status.proto\x1a%groundwire/api/common/v1/filter.proto\x1a%groundwire/api/common/v1/record.proto\x1a\'groundwire/api/ingest/v1/deletion.proto\"\xde\x01\n\x19\x42\x61tchUpsertRecordsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x37\n\x07records\x18\x02 \x03(\x0b\x32 .groundwire.api.common.v1.RecordB\x04\xe2\x41\x01\x02\x12\x1b\n\rallow_partial\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1b\n\rstrict_tokens\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1a\n\x0ckeep_history\x18\x06 \x01(\x08\x42\x04\xe2\x41\x01\x01\"~\n\x1a\x42\x61tchUpsertRecordsResponse\x12\x45\n\x08outcomes\x18\x01 \x03(\x0b\x32\x33.groundwire.api.ingest.v1.BatchUpsertRecordsOutcome\x12\x19\n\x11\x63onsistency_token\x18\x02 \x01(\t\"\x85\x01\n\x19\x42\x61tchUpsertRecordsOutcome\x12\x38\n\x06result\x18\x01 \x01(\x0b\x32&.groundwire.api.ingest.v1.RecordResultH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"\xcd\x01\n\x0cRecordResult\x12\x11\n\trecord_id\x18\x01 \x01(\t\x12\x38\n\x07outcome\x18\x02 \x01(\x0e\x32\'.groundwire.api.ingest.v1.RecordOutcome\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x04 \x01(\t\x12\x12\n\ngeneration\x18\x05 \x01(\x05\x12\x12\n\nturn_index\x18\x06 \x01(\x05\x12\x13\n\x0btoken_count\x18\x07 \x01(\x05\x12\x10\n\x08\x65mbedded\x18\x08 \x01(\x08\"\x9e\x01\n\x10GetRecordRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x17\n\trecord_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1a\n\x0c\x63ount_access\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1c\n\x0ewith_embedding\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1d\n\x0finclude_deleted\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x01\"X\n\x11GetRecordResponse\x12\x30\n\x06record\x18\x01 \x01(\x0b\x32 .groundwire.api.common.v1.Record\x12\x11\n\tembedding\x18\x02 \x03(\x02\"\xf7\x01\n\x12ListRecordsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x36\n\x06\x66ilter\x18\x02 \x01(\x0b\x32 .groundwire.api.common.v1.FilterB\x04\xe2\x41\x01\x01\x12=\n\x08order_by\x18\x03 \x01(\x0e\x32%.groundwire.api.ingest.v1.RecordOrderB\x04\xe2\x41\x01\x01\x12\x1d\n\x0finclude_deleted\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\"a\n\x13ListRecordsResponse\x12\x31\n\x07records\x18\x01 \x03(\x0b\x32 .groundwire.api.common.v1.Record\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xb8\x01\n\x13UpdateRecordRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x36\n\x06record\x18\x02 \x01(\x0b\x32 .groundwire.api.common.v1.RecordB\x04\xe2\x41\x01\x02\x12\x35\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"i\n\x14UpdateRecordResponse\x12\x36\n\x06result\x18\x01 \x01(\x0b\x32&.groundwire.api.ingest.v1.RecordResult\x12\x19\n\x11\x63onsistency_token\x18\x02 \x01(\t\"\xd8\x01\n\x14\x44\x65leteRecordsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x32\n\x03ids\x18\x02 \x01(\x0b\x32#.groundwire.api.ingest.v1.RecordIdsH\x00\x12\x32\n\x06\x66ilter\x18\x03 \x01(\x0b\x32 .groundwire.api.common.v1.FilterH\x00\x12\x17\n\tpermanent\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x42\x0b\n\tselection\"%\n\tRecordIds\x12\x18\n\nrecord_ids\x18\x01 \x03(\tB\x04\xe2\x41\x01\x02\"n\n\x15\x44\x65leteRecordsResponse\x12:\n\x07receipt\x18\x01 \x01(\x0b\x32).groundwire.api.ingest.v1.DeletionReceipt\x12\x19\n\x11\x63onsistency_token\x18\x02 \x01(\t\"e\n\x15RestoreRecordsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrecord_ids\x18\x02 \x03(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\"l\n\x16RestoreRecordsResponse\x12\x37\n\x07results\x18\x01 \x03(\x0b\x32&.groundwire.api.ingest.v1.RecordResult\x12\x19\n\x11\x63onsistency_token\x18\x02 \x01(\t\"d\n\nRecordLink\x12\x36\n\x04kind\x18\x01 \x01(\x0e\x32\".groundwire.api.ingest.v1.LinkKindB\x04\xe2\x41\x01\x02\x12\x1e\n\x10target_record_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\"\x99\x01\n\x0f\x41\x64\x64LinksRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x17\n\trecord_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x39\n\x05links\x18\x03 \x03(\x0b\x32$.groundwire.api.ingest.v1.RecordLinkB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"H\n\x10\x41\x64\x64LinksResponse\x12\x34\n\x05links\x18\x01 \x01(\x0b\x32%.groundwire.api.common.v1.RecordLinks\"\x9c\x01\n\x12RemoveLinksRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x17\n\trecord_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x39\n\x05links\x18\x03 \x03(\x0b\x32$.groundwire.api.ingest.v1.RecordLinkB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"K\n\x13RemoveLinksResponse\x12\x34\n\x05links\x18\x01 \x01(\x0b\x32%.groundwire.api.common.v1.RecordLinks*\x86\x01\n\rRecordOutcome\x12\x1e\n\x1aRECORD_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n\x16RECORD_OUTCOME_CREATED\x10\x01\x12\x1b\n\x17RECORD_OUTCOME_REPLACED\x10\x02\x12\x1c\n\x18RECORD_OUTCOME_UNCHANGED\x10\x03*\xa9\x01\n\x0bRecordOrder\x12\x1c\n\x18RECORD_ORDER_UNSPECIFIED\x10\x00\x12\x1f\n\x1bRECORD_ORDER_TIMESTAMP_DESC\x10\x01\x12\x1e\n\x1aRECORD_ORDER_TIMESTAMP_ASC\x10\x02\x12 \n\x1cRECORD_ORDER_IMPORTANCE_DESC\x10\x03\x12\x19\n\x15RECORD_ORDER_TURN_ASC\x10\x04*}\n\x08LinkKind\x12\x19\n\x15LINK_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12LINK_KIND_SUPPORTS\x10\x01\x12\x19\n\x15LINK_KIND_CONTRADICTS\x10\x02\x12#\n\x1fLINK_KIND_SUGGESTED_CONTRADICTS\x10\x03\x32\x87\x07\n\rRecordService\x12\x7f\n\x12\x42\x61tchUpsertRecords\x12\x33.groundwire.api.ingest.v1.BatchUpsertRecordsRequest\x1a\x34.groundwire.api.ingest.v1.BatchUpsertRecordsResponse\x12\x64\n\tGetRecord\x12*.groundwire.api.ingest.v1.GetRecordRequest\x1a+.groundwire.api.ingest.v1.GetRecordResponse\x12j\n\x0bListRecords\x12,.groundwire.api.ingest.v1.ListRecordsRequest\x1a-.groundwire.api.ingest.v1.ListRecordsResponse\x12m\n\x0cUpdateRecord\x12-.groundwire.api.ingest.v1.UpdateRecordRequest\x1a..groundwire.api.ingest.v1.UpdateRecordResponse\x12p\n\rDeleteRecords\x12..groundwire.api.ingest.v1.DeleteRecordsRequest\x1a/.groundwire.api.ingest.v1.DeleteRecordsResponse\x12s\n\x0eRestoreRecords\x12/.groundwire.api.ingest.v1.RestoreRecordsRequest\x1a\x30.groundwire.api.ingest.v1.RestoreRecordsResponse\x12\x61\n\x08\x41\x64\x64Links\x12).groundwire.api.ingest.v1.AddLinksRequest\x1a*.groundwire.api.ingest.v1.AddLinksResponse\x12j\n\x0bRemoveLinks\x12,.groundwire.api.ingest.v1.RemoveLinksRequest\x1a-.groundwire.api.ingest.v1.RemoveLinksResponseB]\n\x1bio.groundwire.api.ingest.v1P\x01Z!groundwire/api/ingest/v1;ingestv1\xaa\x02\x18Groundwire.Api.Ingest.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,6 +48,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BATCHUPSERTRECORDSREQUEST'].fields_by_name['strict_tokens']._serialized_options = b'\342A\001\001'
   _globals['_BATCHUPSERTRECORDSREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_BATCHUPSERTRECORDSREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\001'
+  _globals['_BATCHUPSERTRECORDSREQUEST'].fields_by_name['keep_history']._loaded_options = None
+  _globals['_BATCHUPSERTRECORDSREQUEST'].fields_by_name['keep_history']._serialized_options = b'\342A\001\001'
   _globals['_GETRECORDREQUEST'].fields_by_name['collection']._loaded_options = None
   _globals['_GETRECORDREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\002'
   _globals['_GETRECORDREQUEST'].fields_by_name['record_id']._loaded_options = None
@@ -112,52 +114,52 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REMOVELINKSREQUEST'].fields_by_name['links']._serialized_options = b'\342A\001\002'
   _globals['_REMOVELINKSREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_REMOVELINKSREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\001'
-  _globals['_RECORDOUTCOME']._serialized_start=3001
-  _globals['_RECORDOUTCOME']._serialized_end=3135
-  _globals['_RECORDORDER']._serialized_start=3138
-  _globals['_RECORDORDER']._serialized_end=3307
-  _globals['_LINKKIND']._serialized_start=3309
-  _globals['_LINKKIND']._serialized_end=3434
+  _globals['_RECORDOUTCOME']._serialized_start=3029
+  _globals['_RECORDOUTCOME']._serialized_end=3163
+  _globals['_RECORDORDER']._serialized_start=3166
+  _globals['_RECORDORDER']._serialized_end=3335
+  _globals['_LINKKIND']._serialized_start=3337
+  _globals['_LINKKIND']._serialized_end=3462
   _globals['_BATCHUPSERTRECORDSREQUEST']._serialized_start=287
-  _globals['_BATCHUPSERTRECORDSREQUEST']._serialized_end=481
-  _globals['_BATCHUPSERTRECORDSRESPONSE']._serialized_start=483
-  _globals['_BATCHUPSERTRECORDSRESPONSE']._serialized_end=609
-  _globals['_BATCHUPSERTRECORDSOUTCOME']._serialized_start=612
-  _globals['_BATCHUPSERTRECORDSOUTCOME']._serialized_end=745
-  _globals['_RECORDRESULT']._serialized_start=748
-  _globals['_RECORDRESULT']._serialized_end=953
-  _globals['_GETRECORDREQUEST']._serialized_start=956
-  _globals['_GETRECORDREQUEST']._serialized_end=1114
-  _globals['_GETRECORDRESPONSE']._serialized_start=1116
-  _globals['_GETRECORDRESPONSE']._serialized_end=1204
-  _globals['_LISTRECORDSREQUEST']._serialized_start=1207
-  _globals['_LISTRECORDSREQUEST']._serialized_end=1454
-  _globals['_LISTRECORDSRESPONSE']._serialized_start=1456
-  _globals['_LISTRECORDSRESPONSE']._serialized_end=1553
-  _globals['_UPDATERECORDREQUEST']._serialized_start=1556
-  _globals['_UPDATERECORDREQUEST']._serialized_end=1740
-  _globals['_UPDATERECORDRESPONSE']._serialized_start=1742
-  _globals['_UPDATERECORDRESPONSE']._serialized_end=1847
-  _globals['_DELETERECORDSREQUEST']._serialized_start=1850
-  _globals['_DELETERECORDSREQUEST']._serialized_end=2066
-  _globals['_RECORDIDS']._serialized_start=2068
-  _globals['_RECORDIDS']._serialized_end=2105
-  _globals['_DELETERECORDSRESPONSE']._serialized_start=2107
-  _globals['_DELETERECORDSRESPONSE']._serialized_end=2217
-  _globals['_RESTORERECORDSREQUEST']._serialized_start=2219
-  _globals['_RESTORERECORDSREQUEST']._serialized_end=2320
-  _globals['_RESTORERECORDSRESPONSE']._serialized_start=2322
-  _globals['_RESTORERECORDSRESPONSE']._serialized_end=2430
-  _globals['_RECORDLINK']._serialized_start=2432
-  _globals['_RECORDLINK']._serialized_end=2532
-  _globals['_ADDLINKSREQUEST']._serialized_start=2535
-  _globals['_ADDLINKSREQUEST']._serialized_end=2688
-  _globals['_ADDLINKSRESPONSE']._serialized_start=2690
-  _globals['_ADDLINKSRESPONSE']._serialized_end=2762
-  _globals['_REMOVELINKSREQUEST']._serialized_start=2765
-  _globals['_REMOVELINKSREQUEST']._serialized_end=2921
-  _globals['_REMOVELINKSRESPONSE']._serialized_start=2923
-  _globals['_REMOVELINKSRESPONSE']._serialized_end=2998
-  _globals['_RECORDSERVICE']._serialized_start=3437
-  _globals['_RECORDSERVICE']._serialized_end=4340
+  _globals['_BATCHUPSERTRECORDSREQUEST']._serialized_end=509
+  _globals['_BATCHUPSERTRECORDSRESPONSE']._serialized_start=511
+  _globals['_BATCHUPSERTRECORDSRESPONSE']._serialized_end=637
+  _globals['_BATCHUPSERTRECORDSOUTCOME']._serialized_start=640
+  _globals['_BATCHUPSERTRECORDSOUTCOME']._serialized_end=773
+  _globals['_RECORDRESULT']._serialized_start=776
+  _globals['_RECORDRESULT']._serialized_end=981
+  _globals['_GETRECORDREQUEST']._serialized_start=984
+  _globals['_GETRECORDREQUEST']._serialized_end=1142
+  _globals['_GETRECORDRESPONSE']._serialized_start=1144
+  _globals['_GETRECORDRESPONSE']._serialized_end=1232
+  _globals['_LISTRECORDSREQUEST']._serialized_start=1235
+  _globals['_LISTRECORDSREQUEST']._serialized_end=1482
+  _globals['_LISTRECORDSRESPONSE']._serialized_start=1484
+  _globals['_LISTRECORDSRESPONSE']._serialized_end=1581
+  _globals['_UPDATERECORDREQUEST']._serialized_start=1584
+  _globals['_UPDATERECORDREQUEST']._serialized_end=1768
+  _globals['_UPDATERECORDRESPONSE']._serialized_start=1770
+  _globals['_UPDATERECORDRESPONSE']._serialized_end=1875
+  _globals['_DELETERECORDSREQUEST']._serialized_start=1878
+  _globals['_DELETERECORDSREQUEST']._serialized_end=2094
+  _globals['_RECORDIDS']._serialized_start=2096
+  _globals['_RECORDIDS']._serialized_end=2133
+  _globals['_DELETERECORDSRESPONSE']._serialized_start=2135
+  _globals['_DELETERECORDSRESPONSE']._serialized_end=2245
+  _globals['_RESTORERECORDSREQUEST']._serialized_start=2247
+  _globals['_RESTORERECORDSREQUEST']._serialized_end=2348
+  _globals['_RESTORERECORDSRESPONSE']._serialized_start=2350
+  _globals['_RESTORERECORDSRESPONSE']._serialized_end=2458
+  _globals['_RECORDLINK']._serialized_start=2460
+  _globals['_RECORDLINK']._serialized_end=2560
+  _globals['_ADDLINKSREQUEST']._serialized_start=2563
+  _globals['_ADDLINKSREQUEST']._serialized_end=2716
+  _globals['_ADDLINKSRESPONSE']._serialized_start=2718
+  _globals['_ADDLINKSRESPONSE']._serialized_end=2790
+  _globals['_REMOVELINKSREQUEST']._serialized_start=2793
+  _globals['_REMOVELINKSREQUEST']._serialized_end=2949
+  _globals['_REMOVELINKSRESPONSE']._serialized_start=2951
+  _globals['_REMOVELINKSRESPONSE']._serialized_end=3026
+  _globals['_RECORDSERVICE']._serialized_start=3465
+  _globals['_RECORDSERVICE']._serialized_end=4368
 # @@protoc_insertion_point(module_scope)

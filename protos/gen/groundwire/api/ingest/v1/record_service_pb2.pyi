@@ -123,6 +123,7 @@ class BatchUpsertRecordsRequest(_message.Message):
     ALLOW_PARTIAL_FIELD_NUMBER: _builtins.int
     STRICT_TOKENS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    KEEP_HISTORY_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
     allow_partial: _builtins.bool
@@ -131,6 +132,10 @@ class BatchUpsertRecordsRequest(_message.Message):
     """Optional. Refuses texts of fewer than 100 tokens."""
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
+    keep_history: _builtins.bool
+    """Optional. Takes `create_time`, `access_count` and `last_accessed_time` of records that the collection does not have yet
+    from the request, for those that come from another server.
+    """
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[_record_pb2.Record]:
         """Required. The records, 1 to 100, each id at most once. An `etag` must be that of the stored record."""
@@ -143,10 +148,11 @@ class BatchUpsertRecordsRequest(_message.Message):
         allow_partial: _builtins.bool = ...,
         strict_tokens: _builtins.bool = ...,
         request_id: _builtins.str = ...,
+        keep_history: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_partial", b"allow_partial", "collection", b"collection", "records", b"records", "request_id", b"request_id", "strict_tokens", b"strict_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_partial", b"allow_partial", "collection", b"collection", "keep_history", b"keep_history", "records", b"records", "request_id", b"request_id", "strict_tokens", b"strict_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,6 +1,7 @@
 """Records: what calls ask of them and what is answered, as messages and as types of the use case."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
@@ -13,7 +14,15 @@ from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError
 from groundwire.kernel.filters import Value
-from groundwire.kernel.records import LinkKind, RecordOrder, StoredRecord, parse_record_id
+from groundwire.kernel.records import (
+    HISTORY,
+    MAX_TOKENS,
+    MIN_STRICT_TOKENS,
+    LinkKind,
+    RecordOrder,
+    StoredRecord,
+    parse_record_id,
+)
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.record_messages import (
     RECORD_TYPES,
@@ -28,7 +37,6 @@ from groundwire.rpc.value_messages import parse_timestamp
 MAX_RECORDS = 100
 MAX_IDS = 1000
 MAX_LINKS = 100
-_LEAST_TOKENS, _MOST_TOKENS = 100, 800
 _ORDERS = numbers_of(pb.RecordOrder, "RECORD_ORDER", RecordOrder)
 _KINDS = numbers_of(pb.LinkKind, "LINK_KIND", LinkKind)
 _CHANGEABLE = frozenset({"text", "timestamp", "origin", "scope", "metadata"})
@@ -53,7 +61,8 @@ def parse_upserts(
             taken = f"is that of records[{first[message.record_id]}] already"
             raise InvalidRequestError.of(f"{path}.record_id", taken)
         try:
-            parsed.append(parse_record(message, path, count_tokens, strict=request.strict_tokens))
+            item = parse_record(message, path, count_tokens, strict=request.strict_tokens)
+            parsed.append(_with_history(item, message, path) if request.keep_history else item)
         except InvalidRequestError as error:
             parsed.append(error)
             violations += error.violations
@@ -73,7 +82,7 @@ def parse_record(
     # Loaded late: pydantic takes its time, and a server without records needs none of it.
     from groundwire.schemas.registry import check_metadata  # noqa: PLC0415 - see above
 
-    tokens, violations = _count(message.text, f"{path}.text", count_tokens, _LEAST_TOKENS if strict else 1)
+    tokens, violations = _count(message.text, f"{path}.text", count_tokens, MIN_STRICT_TOKENS if strict else 1)
     record_type, details = record_type_of(message), message.WhichOneof("details")
     if record_type not in RECORD_TYPES:
         said = f"must be one of {', '.join(RECORD_TYPES)}"
@@ -102,6 +111,21 @@ def parse_record(
     return NewRecord(message.record_id, message.text, tokens, fields, message.etag)
 
 
+def _with_history(item: NewRecord, message: record_pb2.Record, path: str) -> NewRecord:
+    """Return a record with what another server said of its creation and its accesses.
+
+    Raises:
+        InvalidRequestError: naming a figure that cannot be.
+    """
+    if message.access_count < 0:
+        raise InvalidRequestError.of(f"{path}.access_count", "must not be negative")
+    history: dict[str, object] = {"access_count": message.access_count}
+    for name in ("create_time", "last_accessed_time"):
+        if message.HasField(name):
+            history[name] = parse_timestamp(getattr(message, name), f"{path}.{name}").isoformat()
+    return replace(item, fields=replace(item.fields, record={**item.metadata, HISTORY: history}))
+
+
 def _count(text: str, place: str, count_tokens: Callable[[str], int], least: int) -> tuple[int, list[FieldViolation]]:
     """Return the tokens of a text, and what is wrong with it."""
     tokens, said = 0, ""
@@ -111,8 +135,8 @@ def _count(text: str, place: str, count_tokens: Callable[[str], int], least: int
         said = f"must have at most {MAX_CHUNK_CHARS} characters"
     elif has_controls(text):
         said = WITHOUT_CONTROLS
-    elif not least <= (tokens := count_tokens(text)) <= _MOST_TOKENS:
-        said = f"must have {least} to {_MOST_TOKENS} tokens, not {tokens}"
+    elif not least <= (tokens := count_tokens(text)) <= MAX_TOKENS:
+        said = f"must have {least} to {MAX_TOKENS} tokens, not {tokens}"
     return tokens, [FieldViolation(place, said)] if said else []
 
 
