@@ -11,6 +11,7 @@ from groundwire.answer.servicer import AnswerServicer
 from groundwire.ingest.servicer.collection_calls import CollectionServicer
 from groundwire.ingest.servicer.ingest_calls import IngestServicer
 from groundwire.ingest.servicer.maintenance_calls import MaintenanceServicer
+from groundwire.ingest.servicer.record_calls import RecordServicer
 from groundwire.retrieve.servicers import LibraryServicer, RetrieveServicer
 from groundwire.standalone.server_info import ServerServicer
 from tests.stubs import SERVICES
@@ -19,6 +20,7 @@ SERVICERS = {
     "IngestService": IngestServicer,
     "CollectionService": CollectionServicer,
     "MaintenanceService": MaintenanceServicer,
+    "RecordService": RecordServicer,
     "RetrieveService": RetrieveServicer,
     "LibraryService": LibraryServicer,
     "AnswerService": AnswerServicer,
