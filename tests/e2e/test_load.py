@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import descriptor_pool, json_format, message_factory
 
 from groundwire.client import GroundwireClient
 from tests.e2e.server import ServerProcess, groundwire
@@ -122,3 +123,15 @@ def test_what_cannot_be_measured_is_refused(queries: str, tmp_path: Path, option
         value = str(tmp_path / "slo.yaml")
     done = groundwire("bench", "load", "-c", COLLECTION, "--queries", queries, option, value, address="127.0.0.1:1")
     assert (done.returncode, done.stderr.startswith(f"error INVALID_FIELD: {reason}: ")) == (2, True), done.stderr
+
+
+def test_the_requests_for_other_tools_are_those_of_the_contract() -> None:
+    folder = Path(__file__).resolve().parents[2] / "benchmarks" / "load"
+    requests = json.loads((folder / "requests.json").read_text("utf-8"))
+    ghz = json.loads((folder / "search.ghz.json").read_text("utf-8"))
+    assert requests[ghz["call"]] == ghz["data"]
+    assert len(requests) == 3
+    for name, body in requests.items():
+        service, _, method = name.partition("/")
+        described = descriptor_pool.Default().FindServiceByName(service).methods_by_name[method]
+        json_format.ParseDict(body, message_factory.GetMessageClass(described.input_type)())
