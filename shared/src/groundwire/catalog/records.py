@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -123,6 +124,44 @@ class Records:
             collection_key(connection, tenant, collection)
             rows = connection.execute(statement, {"tenant": tenant, "collection": collection})
             return {record.record_id: record for record in (_to_record(row) for row in rows)}
+
+    def at_numbers(self, tenant: str, collection: str, numbers: Sequence[int]) -> list[StoredRecord]:
+        """Return the live records whose chunks have these numbers, in no order and without links.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+        """
+        statement = _SELECT.where(among(chunks.c.chunk_number, numbers), IS_VISIBLE)
+        with self._database.read() as connection:
+            collection_key(connection, tenant, collection)
+            rows = connection.execute(statement, {"tenant": tenant, "collection": collection})
+            return [_to_record(row) for row in rows]
+
+    def suggest_contradictions(self, tenant: str, collection: str, opposed: Mapping[str, Sequence[str]]) -> None:
+        """Say of records which others they seem to contradict, instead of what was suggested of them before.
+
+        Records that are gone meanwhile are left out.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+        """
+        kind = LinkKind.SUGGESTED_CONTRADICTS.value
+
+        def work(connection: Connection) -> None:
+            key = collection_key(connection, tenant, collection)
+            for record_id, others in opposed.items():
+                with suppress(RecordNotFoundError):
+                    source = _live_key(connection, key, record_id, None)
+                    link = record_links.c
+                    mine = or_(link.document_key == source, link.target_key == source)
+                    connection.execute(delete(record_links).where(mine, link.kind == kind))
+                    for other in others:
+                        values = {"document_key": source, "kind": kind}
+                        with suppress(RecordNotFoundError):
+                            values["target_key"] = _live_key(connection, key, other, None)
+                            connection.execute(upsert(record_links).values(values).on_conflict_do_nothing())
+
+        self._database.write(work)
 
     def get(
         self,

@@ -33,6 +33,7 @@ from groundwire.catalog.uploads import Uploads
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.ingest.collections import CollectionUpkeep
+from groundwire.ingest.contradicting import ContradictionFinder
 from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.embedding import ChunkEmbedder
@@ -327,14 +328,16 @@ def _document_upkeep(core: _Core, housekeeping: Housekeeping) -> DocumentUpkeep:
 
 
 def _record_upkeep(core: _Core, ingest: DocumentIngest, upkeep: DocumentUpkeep) -> RecordUpkeep:
+    records = Records(core.catalog, core.clock)
     return RecordUpkeep(
         core.collections,
         core.documents,
-        Records(core.catalog, core.clock),
+        records,
         core.accesses,
         ingest.chunks,
         upkeep,
         ingest.writer,
+        ContradictionFinder(records, ingest.writer.embedder, ingest.writer.vectors),
         KeyedLocks(),
         core.clock,
         ingest.after_write,

@@ -15,6 +15,7 @@ from groundwire.catalog.generations import GenerationDraft, PendingGeneration
 from groundwire.catalog.records import RecordAccesses, Records
 from groundwire.catalog.vectors import NewVectors
 from groundwire.ingest.changes import DocumentUpkeep
+from groundwire.ingest.contradicting import ContradictionFinder
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.preparing import refuse_other_model
 from groundwire.ingest.writing import GenerationWriter, Written
@@ -39,6 +40,7 @@ from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.records import (
     HISTORY,
+    MEMORY,
     LinkKind,
     RecordLinks,
     StoredRecord,
@@ -105,6 +107,7 @@ class RecordUpkeep:
     chunks: Chunks
     upkeep: DocumentUpkeep
     writer: GenerationWriter
+    contradictions: ContradictionFinder
     conversations: KeyedLocks
     clock: Clock
     after_write: Callable[[Collection], None]
@@ -374,6 +377,7 @@ class RecordUpkeep:
         finally:
             self.after_write(collection)
         self.upkeep.tasks.finish(tasks, budget)
+        self.contradictions.suggest(collection, plan.new_memories(), budget)
         return done
 
 
@@ -391,6 +395,12 @@ class _Plan:
     def drafts(self) -> list[GenerationDraft]:
         """Return the generations to be written: of new records and of new texts."""
         return [_draft(item, self._live(item)) for item in self._records() if self._text_changes(item)]
+
+    def new_memories(self) -> list[str]:
+        """Return the ids of the memories that are new or have a new text."""
+        return [
+            item.record_id for item in self._records() if item.metadata["type"] == MEMORY and self._text_changes(item)
+        ]
 
     def changes(self) -> list[FieldChange]:
         """Return the new fields of records whose texts stay."""
