@@ -40,7 +40,7 @@ DELIVERED ?= \
 	R12 R26
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-llm serve test test-fast test-slow test-faults test-limits test-clients requirements check format protos release-contract wheel-test flow clean
+.PHONY: help demo demo-llm serve test test-fast test-slow test-faults test-limits test-postgres test-clients requirements check format protos release-contract wheel-test flow clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -88,6 +88,9 @@ test-slow: $(STAMP) ## Run the tests that take minutes
 
 test-faults: $(STAMP) ## Run the tests that kill processes
 	$(BIN)/pytest -m faults --timeout 1800
+
+test-postgres: $(STAMP) ## Run the tests of the catalog on PostgreSQL
+	GROUNDWIRE_TEST_CATALOG=postgresql $(BIN)/pytest tests/integration/catalog tests/unit/catalog
 
 test-limits: $(STAMP) ## Run the tests with more load than there are workers
 	$(BIN)/pytest -m limits --timeout 1800

@@ -50,6 +50,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the files that take longest, so that the workers of pytest-xdist end at the same time."""
+    if os.environ.get("GROUNDWIRE_TEST_CATALOG", "sqlite") != "sqlite":
+        about_sqlite = [item for item in items if item.get_closest_marker("sqlite")]
+        config.hook.pytest_deselected(items=about_sqlite)
+        items[:] = [item for item in items if item not in set(about_sqlite)]
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: _rank(item.path))
 

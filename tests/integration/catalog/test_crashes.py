@@ -7,9 +7,14 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from groundwire.kernel.document import Document
 from tests.integration.catalog import crashing_writer
 from tests.integration.catalog.drafts import TENANT, Catalog, open_catalog
+
+pytestmark = pytest.mark.sqlite
+
 
 KILLS = 5
 MOST_KILLS = 20

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, insert, select
 
+from groundwire.catalog.dialects import BinaryJson
 from groundwire.catalog.filters import to_sql
-from groundwire.catalog.sqlite import BinaryJson, writing_engine
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import CollectionNotFoundError
@@ -31,6 +31,7 @@ from groundwire.kernel.filters import (
     Value,
     matches,
 )
+from tests.catalogs import catalogs_are, new_storage
 from tests.conformance.filters import random_filter, random_payload
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, matching
 
@@ -60,12 +61,13 @@ TEXTS = (
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    engine = writing_engine(tmp_path / "payloads.db")
-    with engine.begin() as opened:
+def connection(tmp_path: Path, database_kind: str) -> Iterator[Connection]:
+    with catalogs_are(database_kind):
+        storage = new_storage(tmp_path / "payloads.db")
+    with storage.writing.begin() as opened:
         PAYLOADS.create(opened)
         yield opened
-    engine.dispose()
+    storage.close()
 
 
 def _assert_agree(connection: Connection, payloads: list[Payload], filters: list[Filter]) -> None:

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, delete, insert, select
 
+from groundwire.catalog.dialects import BinaryJson
 from groundwire.catalog.filters import to_sql
-from groundwire.catalog.sqlite import BinaryJson, writing_engine
 from groundwire.kernel.filter_parsing import filter_to_json, parse_filter
 from groundwire.kernel.filters import (
     MAX_DEPTH,
@@ -27,6 +27,7 @@ from groundwire.kernel.filters import (
     Value,
     matches,
 )
+from tests.catalogs import catalogs_are, new_storage
 
 PAYLOADS = Table("payloads", MetaData(), Column("id", Integer, primary_key=True), Column("payload", BinaryJson))
 
@@ -64,12 +65,13 @@ _FILTERS: st.SearchStrategy[Filter] = st.recursive(
 
 
 @pytest.fixture(scope="module")
-def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    engine = writing_engine(tmp_path_factory.mktemp("filters") / "payloads.db")
-    with engine.connect() as connection:
+def connection(tmp_path_factory: pytest.TempPathFactory, database_kind: str) -> Iterator[Connection]:
+    with catalogs_are(database_kind):
+        storage = new_storage(tmp_path_factory.mktemp("filters") / "payloads.db")
+    with storage.writing.connect() as connection:
         PAYLOADS.create(connection)
         yield connection
-    engine.dispose()
+    storage.close()
 
 
 def _values_of(payloads: list[Payload]) -> list[Scalar]:

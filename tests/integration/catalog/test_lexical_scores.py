@@ -309,7 +309,7 @@ def test_numbers_far_apart_are_added_up_all_the_same(catalog: Catalog, docs: Col
     texts = {f"{number}.md": _texts(chance, 1) for number in range(12)}
     for source, of_source in texts.items():
         if far_apart:
-            catalog.database.chunk_numbers.take(70_000)
+            catalog.database.take_chunk_numbers(70_000)
         catalog.put(docs, make_draft(*of_source, source=source))
     reference = catalog.collections.create(make_collection("reference"))
     catalog.put(reference, make_draft(*(text for each in texts.values() for text in each)))

@@ -34,6 +34,9 @@ from groundwire.kernel.errors import (
 from tests.integration.catalog.drafts import TENANT, make_collection, make_draft, open_catalog
 from tests.manual_clock import ManualClock
 
+pytestmark = pytest.mark.sqlite
+
+
 HOUR_MS = 3_600_000
 
 
@@ -48,7 +51,7 @@ def test_a_new_file_and_its_folder_are_for_the_owner_only(tmp_path: Path) -> Non
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize("url", ["postgresql://host/db", "sqlite:", "sqlite", "catalog.db", "sqlite:/"])
+@pytest.mark.parametrize("url", ["sqlite:", "sqlite", "catalog.db", "sqlite:/"])
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(InvalidRequestError):
         Database.open(url)

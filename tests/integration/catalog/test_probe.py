@@ -11,9 +11,11 @@ from sqlalchemy import Connection, text
 
 from groundwire.catalog import sqlite
 from groundwire.catalog.database import Database
-from groundwire.catalog.sqlite import CatalogProbe
+from groundwire.catalog.sqlite import FileProbe
 from groundwire.kernel.errors import StoreUnavailableError
 from tests.catalogs import open_database
+
+pytestmark = pytest.mark.sqlite
 
 
 @pytest.fixture
@@ -24,13 +26,13 @@ def catalog(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture
-def probe(catalog: Database) -> Iterator[CatalogProbe]:
-    probe = CatalogProbe(catalog.path)
+def probe(catalog: Database) -> Iterator[FileProbe]:
+    probe = FileProbe(catalog.path)
     yield probe
     probe.close()
 
 
-def test_a_catalog_at_work_can_be_read_and_written(catalog: Database, probe: CatalogProbe) -> None:
+def test_a_catalog_at_work_can_be_read_and_written(catalog: Database, probe: FileProbe) -> None:
     probe.check_readable()
     probe.check_writable()
     catalog.write(lambda connection: connection.execute(text("SELECT 1")))
@@ -40,7 +42,7 @@ def test_a_catalog_at_work_can_be_read_and_written(catalog: Database, probe: Cat
 
 @pytest.mark.alone
 def test_a_catalog_that_others_keep_locked_cannot_be_written(
-    catalog: Database, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
+    catalog: Database, probe: FileProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "_STUCK_S", 0.6)
     probe.check_writable()
@@ -65,7 +67,7 @@ def test_a_long_transaction_of_our_own_is_no_fault_while_it_works(
     catalog: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "_STUCK_S", 1.0)
-    probe = CatalogProbe(catalog.path, catalog.writer_busy_s)
+    probe = FileProbe(catalog.path, catalog.writer_busy_s)
     begun, rests, ends = threading.Event(), threading.Event(), threading.Event()
 
     def work(connection: Connection) -> None:
@@ -96,18 +98,18 @@ def test_a_long_transaction_of_our_own_is_no_fault_while_it_works(
     probe.close()
 
 
-def test_a_catalog_whose_file_is_gone_is_lost(catalog: Database, probe: CatalogProbe) -> None:
+def test_a_catalog_whose_file_is_gone_is_lost(catalog: Database, probe: FileProbe) -> None:
     probe.check_readable()
     catalog.path.rename(catalog.path.with_name("away.db"))
     with pytest.raises(StoreUnavailableError, match="gone"):
         probe.check_readable()
     with pytest.raises(StoreUnavailableError, match="does not answer"):
-        CatalogProbe(catalog.path).check_readable()
+        FileProbe(catalog.path).check_readable()
     catalog.path.with_name("away.db").rename(catalog.path)
     probe.check_readable()
 
 
-def test_a_closed_probe_leaves_the_log_to_be_folded_into_the_file(catalog: Database, probe: CatalogProbe) -> None:
+def test_a_closed_probe_leaves_the_log_to_be_folded_into_the_file(catalog: Database, probe: FileProbe) -> None:
     probe.check_writable()
     probe.close()
     catalog.close()

@@ -10,6 +10,9 @@ from sqlalchemy import Executable
 from groundwire.catalog import chunks, documents, operations, rows, sqlite
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 
+pytestmark = pytest.mark.sqlite
+
+
 LARGE_TABLES = {"chunks", "documents", "generations", "text_segments", "embeddings", "document_aliases"}
 IN_COLLECTION = {"tenant": TENANT, "collection": "docs"}
 

@@ -117,6 +117,7 @@ def test_writers_of_many_documents_do_not_disturb_one_another(catalog: Catalog, 
     assert catalog.integrity.problems() == []
 
 
+@pytest.mark.sqlite
 def test_a_connection_reads_what_was_written_after_a_read_that_failed(catalog: Catalog, docs: Collection) -> None:
     def read(statement: str) -> None:
         with catalog.database.read() as connection:
@@ -136,6 +137,7 @@ def _position_of(database: Database) -> int:
         return Database.position(connection)
 
 
+@pytest.mark.sqlite
 def test_a_read_whose_transaction_the_file_has_ended_fails_with_the_reason(catalog: Catalog, docs: Collection) -> None:
     def runs_out_of_space() -> None:
         with catalog.database.read() as connection:
@@ -149,6 +151,7 @@ def test_a_read_whose_transaction_the_file_has_ended_fails_with_the_reason(catal
     assert catalog.full_text.live_chunks(TENANT, "docs") == 1
 
 
+@pytest.mark.sqlite
 def test_a_closed_catalog_is_let_go_of_when_its_last_reader_is_done(catalog: Catalog, docs: Collection) -> None:
     catalog.put(docs, make_draft("tide"))
     inside, closed = threading.Event(), threading.Event()

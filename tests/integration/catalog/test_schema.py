@@ -19,6 +19,8 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft, open_catalog
 
+pytestmark = pytest.mark.sqlite
+
 
 @pytest.fixture
 def file(catalog: Catalog, docs: Collection) -> Iterator[pysqlite3.Connection]:

@@ -169,6 +169,7 @@ def test_all_sessions_of_a_user_go_and_those_of_others_stay(catalog: Catalog) ->
     assert catalog.sessions.get("other", ID).user_id == "ann"
 
 
+@pytest.mark.sqlite
 def test_sessions_of_a_user_are_found_by_an_index(catalog: Catalog) -> None:
     plan = """EXPLAIN QUERY PLAN SELECT * FROM sessions WHERE tenant = 't' AND user_id = 'ann'
         ORDER BY last_activity DESC, session_id DESC LIMIT 10"""

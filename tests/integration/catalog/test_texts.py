@@ -101,6 +101,7 @@ def test_a_lost_segment_is_data_loss(catalog: Catalog, docs: Collection) -> None
     assert any("text" in problem.message for problem in catalog.integrity.problems())
 
 
+@pytest.mark.sqlite
 def test_a_slice_of_a_large_text_reads_only_its_segments(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, long_draft("0123456789" * 700_000))
     statements: list[str] = []

@@ -395,7 +395,7 @@ def test_an_altered_record_of_changes_is_told(library: Library, damage: str) -> 
 
 
 def test_broken_references_are_told(library: Library) -> None:
-    with library.harness.catalog._writing.connect() as connection:
+    with library.harness.catalog._storage.writing.connect() as connection:
         connection.exec_driver_sql("COMMIT")
         connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
         connection.exec_driver_sql("INSERT INTO document_tags (document_key, tag) VALUES (999, 'x')")

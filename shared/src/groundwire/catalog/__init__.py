@@ -1,8 +1,8 @@
 """The catalog: the truth in SQL, of which vectors and full-text rows can be built again.
 
-* The file: `database` (snapshots to read, transactions to write), `writer` (the one thread that writes), `schema` (the
-  tables), `migrations`, `sqlite` (what only SQLite understands), `rows` (values to rows and back, and which rows
-  readers see).
+* The database: `database` (snapshots to read, transactions to write), `writer` (the one thread that writes), `schema`
+  (the tables), `migrations`, `sqlite` and `postgresql` (what only one of them understands), `dialects` (which picks),
+  `encoding`, `rows` (values to rows and back, and which rows readers see).
 * What is stored: `collections`, `documents`, `records`, `generations`, `chunks`, `texts`, `vectors`, `sessions`.
 * What is done to it: `changes`, `deletions`, `soft_deletes`, `duplicate_chunks`, `index_builds`; what engines still
   have to do about it is in `outbox`.

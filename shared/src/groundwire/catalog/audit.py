@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 
 from groundwire.catalog.database import Database
+from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.idempotency import document_told_of, settle
 from groundwire.catalog.schema import audit
-from groundwire.catalog.sqlite import encode_json
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.exactly_once import Receipt
 

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, and_, exists, sele
 
 from groundwire.catalog.audit import Audit
 from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.dialects import update_json
 from groundwire.catalog.lexical_index import add_chunks, numbered, remove_chunks
 from groundwire.catalog.outbox import queue_matched_points
 from groundwire.catalog.records import set_record
@@ -23,7 +24,6 @@ from groundwire.catalog.rows import (
     visible_row,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
-from groundwire.catalog.sqlite import update_json
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.document import Document, DocumentFields, file_name

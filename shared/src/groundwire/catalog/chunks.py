@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, bindparam, select
 
 from groundwire.catalog.database import Database
+from groundwire.catalog.dialects import CompiledArray, among, array_of, read_array
+from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import chunks_matching
 from groundwire.catalog.rows import (
     CHUNK_COLUMNS,
@@ -24,7 +26,6 @@ from groundwire.catalog.rows import (
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
 from groundwire.catalog.scopes import Scopes, in_scopes
-from groundwire.catalog.sqlite import CompiledArray, among, array_of, encode_json, read_array
 from groundwire.catalog.texts import slice_of_generation
 from groundwire.catalog.vectors import vectors_by_hash
 from groundwire.catalog.vocabularies import metadata_fields

@@ -1,30 +1,21 @@
-"""The catalog file: opening, snapshots to read, transactions to write, and the clocks that go with them."""
+"""The open catalog: snapshots to read, transactions to write, and the clocks that go with them."""
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
-from sqlalchemy import Connection, Engine, select, update
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy import Connection, select, update
+from sqlalchemy.exc import DBAPIError
 
+from groundwire.catalog.dialects import upsert
 from groundwire.catalog.migrations import migrate
-from groundwire.catalog.schema import chunks, collections, counters
-from groundwire.catalog.sqlite import (
-    OwnerLock,
-    begin_snapshot,
-    check_sqlite_version,
-    end_snapshot,
-    last_number,
-    reading_engine,
-    translated_failures,
-    upsert,
-    writing_engine,
-)
+from groundwire.catalog.postgresql import CatalogServer, ServerProbe
+from groundwire.catalog.schema import collections, counters
+from groundwire.catalog.sqlite import CatalogFile, FileProbe
 from groundwire.catalog.writer import Writer
 from groundwire.kernel.budget import Budget, current_budget
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
@@ -65,10 +56,19 @@ class SteadyTime:
         """Note how far it is, at most once a second unless `at_once`, in a transaction that is made anyway."""
         if not at_once and self.now_ms() - self._stored_ms < _STORE_EVERY_MS:
             return
+        rows = connection.execute(
+            select(counters.c.name, counters.c.value).where(counters.c.name.in_((_STEADY, _DOWN)))
+        )
+        stored = {str(name): int(value) for name, value in rows}
+        # Other processes may have been at work for longer, or have begun while this one wrote nothing.
+        if (ahead_ms := stored.get(_STEADY, 0) - self.now_ms()) > 0:
+            self._base_ms, self._downtime_ms = self._base_ms + ahead_ms, stored.get(_DOWN, 0)
         self._stored_ms = self.now_ms()
         # The time of day goes with it: if the clock was set meanwhile, the next process must not take that for a pause.
         values = {_STEADY: self.now_ms(), _DOWN: self._downtime_ms, _WALL: epoch_ms(self._clock.now())}
-        statement = upsert(counters).values([{"name": name, "value": value} for name, value in values.items()])
+        statement = upsert(connection, counters).values(
+            [{"name": name, "value": value} for name, value in values.items()]
+        )
         value = statement.excluded.value
         connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_={"value": value}))
 
@@ -98,30 +98,9 @@ def advance_position(connection: Connection, collection_key: int | None = None, 
     return position
 
 
-class ChunkNumbers:
-    """Hands out numbers before rows are written, so that rows are made ready outside the writer thread.
-
-    The owner of the file is one process, so counting in memory is safe; SQLite's own sequence
-    (AUTOINCREMENT) follows the highest number written and is where the count starts after a restart. Numbers
-    of a failed write are skipped; after a restart they may be given again, but nothing had them.
-    """
-
-    def __init__(self, read: Callable[[], AbstractContextManager[Connection]]) -> None:
-        self._read = read
-        self._lock = threading.Lock()
-        self._next: int | None = None
-
-    def take(self, count: int) -> range:
-        """Return `count` numbers that were never returned before."""
-        with self._lock:
-            if self._next is None:
-                with self._read() as connection:
-                    self._next = last_number(connection, chunks) + 1
-            first, self._next = self._next, self._next + count
-            return range(first, first + count)
-
-
 T = TypeVar("T")
+Storage: TypeAlias = CatalogFile | CatalogServer
+Probe: TypeAlias = FileProbe | ServerProbe
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,49 +122,63 @@ _SCRUB_PAUSE_S = 0.05
 
 
 class Database:
-    """An open catalog; safe to use from many threads, owned by one process.
+    """An open catalog; safe to use from many threads.
 
     One writer, many readers: a read sees the state after some acknowledged write and never waits for the
-    writer.
+    writer. A file is owned by one process, a server is shared by as many as like, of which one writes at a time.
+
+    Attributes:
+        path: the file; of a server the folder that was given.
+        folder: where this process keeps what belongs to its catalog.
+        is_shared: other processes may write the catalog, too.
     """
 
-    def __init__(self, path: Path, lock: OwnerLock, writing: Engine, reading: Engine, clock: Clock) -> None:
+    def __init__(self, storage: Storage, path: Path, clock: Clock) -> None:
         self.path = path
-        self._lock = lock
-        self._writing = writing
-        self._readers = _Readers(reading, READ_CONNECTIONS)
-        with reading.connect() as connection:
+        self.folder = path if storage.is_shared else path.resolve().parent
+        self.is_shared = storage.is_shared
+        self._storage = storage
+        self._readers = _Readers(storage, READ_CONNECTIONS)
+        with storage.reading.connect() as connection:
             self.steady = SteadyTime(connection, clock)
         # The time of service is written along with whatever is written anyway, so that it costs no flush of its own.
-        self._writer = Writer(writing, self.position, self.steady.store)
+        self._writer = Writer(storage, self.position, self.steady.store)
         self._closing = threading.Lock()
         self._closed = False
-        self.chunk_numbers = ChunkNumbers(self.read)
 
     @classmethod
-    def open(cls, url: str, clock: Clock | None = None) -> "Database":
-        """Open `sqlite:FILE`, made when missing (with its folder, readable by the owner only), and migrate it.
+    def open(
+        cls, url: str, clock: Clock | None = None, *, folder: Path | None = None, password: str | None = None
+    ) -> "Database":
+        """Open a catalog, made when it is empty or missing, and migrate it.
 
-        `clock` measures the ages of rows.
+        Args:
+            url: `sqlite:FILE` (made with its folder, readable by the owner only), or
+                `postgresql://USER@HOST:PORT/DATABASE`, whose database exists.
+            clock: measures the ages of rows.
+            folder: of the process, with a catalog on a server; the current one by default.
+            password: of the user of a server; without one the driver looks in PGPASSWORD and the user's .pgpass.
 
         Raises:
             InvalidRequestError: the URL is of another form.
             StoreOwnedError: another process has the file open.
-            StoreMismatchError: the file was made by another version or is no catalog; it is left unchanged.
+            StoreMismatchError: it was made by another version or is no catalog; it is left unchanged.
+            MissingExtraError: the driver of the server is not installed.
+            StoreUnavailableError: the server cannot be reached.
             DataLossError: the file is damaged.
         """
-        path = _parse(url)
-        check_sqlite_version()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = OwnerLock(path)
+        storage: Storage
+        if url.startswith(("postgresql:", "postgres:")):
+            path, storage = (folder or Path()).absolute(), CatalogServer(url, password)
+        else:
+            path = _parse(url)
+            storage = CatalogFile(path)
         try:
-            # Made here, for the owner alone, because SQLite would make it for everybody whom the umask lets in.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            with translated_failures():
-                migrate(path)
-                return cls(path, lock, writing_engine(path), reading_engine(path), clock or SystemClock())
+            with storage.translated_failures():
+                migrate(storage)
+                return cls(storage, path, clock or SystemClock())
         except BaseException:
-            lock.release()
+            storage.close()
             raise
 
     @contextmanager
@@ -196,12 +189,12 @@ class Database:
         of the current call.
 
         Raises:
-            StoreUnavailableError: none became free in time, or the file cannot be read.
+            StoreUnavailableError: none became free in time, or the catalog cannot be read.
             RuntimeError: this thread has one already, which is a defect of its code.
         """
         if self._closed:
             raise DrainingError("the catalog is closed")
-        with translated_failures(), self._readers.one(current_budget()) as connection:
+        with self._storage.translated_failures(), self._readers.one(current_budget()) as connection:
             yield connection
 
     def write(self, work: Callable[[Connection], T], *, alone: bool = False) -> T:
@@ -219,6 +212,11 @@ class Database:
         self._readers.refuse_holder()
         return self._writer.run(work, alone=alone)
 
+    def take_chunk_numbers(self, count: int) -> range:
+        """Return numbers that no chunk ever had, so that rows are made ready outside the writer thread."""
+        with self._storage.translated_failures():
+            return self._storage.take_chunk_numbers(count)
+
     def scrub(self, budget: Budget) -> bool:
         """Empty the write-ahead log, which holds what was deleted until it is written over; tell whether it is empty.
 
@@ -227,12 +225,16 @@ class Database:
         """
         ends_at = time.monotonic() + _SCRUB_S
         while True:
-            if self._writer.checkpoint():
+            if self._writer.scrub():
                 return True
             budget.check()
             if time.monotonic() > ends_at:
                 return False
             time.sleep(_SCRUB_PAUSE_S)
+
+    def probe(self, *, of_writes: bool = False) -> Probe:
+        """Return what asks the catalog whether it works, on a connection of its own; to be closed."""
+        return self._storage.probe(self.writer_busy_s) if of_writes else self._storage.probe()
 
     def writer_busy_s(self) -> float | None:
         """Return how long the writer has used the processor, None unless it is inside a transaction; never waits."""
@@ -245,8 +247,16 @@ class Database:
 
     @property
     def latest_position(self) -> int:
-        """Return the position of the last transaction that was committed, without asking the file."""
-        return self._writer.position
+        """Return the position of the last transaction that was committed, by whichever process.
+
+        A file is not asked. A thread that reads gets the position of its snapshot.
+        """
+        if not self.is_shared:
+            return self._writer.position
+        if (connection := self._readers.current()) is not None:
+            return self.position(connection)
+        with self.read() as connection:
+            return self.position(connection)
 
     @staticmethod
     def position(connection: Connection) -> int:
@@ -264,20 +274,18 @@ class Database:
                 self._writer.run(lambda connection: self.steady.store(connection, at_once=True))
             self._writer.close()
             self._readers.close()
-            # The last connection to close folds the write-ahead log into the file.
-            self._writing.dispose()
-            self._lock.release()
+            self._storage.close()
 
 
 class _Readers:
     """Hands out connections to read, so many at a time and one to each thread.
 
-    They stay open, and only SQLite hears of the transactions on them: what SQLAlchemy does around each one, to take it
-    out of the pool, to begin and to put it back, costs several times as much as the statements of a search.
+    They stay open, and only the database hears of the transactions on them: what SQLAlchemy does around each one, to
+    take it out of the pool, to begin and to put it back, costs several times as much as the statements of a search.
     """
 
-    def __init__(self, engine: Engine, size: int) -> None:
-        self._engine = engine
+    def __init__(self, storage: Storage, size: int) -> None:
+        self._storage = storage
         self.free = size
         self.waits = 0
         self._idle: list[Connection] = []
@@ -296,22 +304,20 @@ class _Readers:
             self.free -= 1
             # Opened below, outside the lock, where there is none yet.
             connection = self._idle.pop() if self._idle else None
-        self._own.reads = True
         try:
-            if connection is None:
-                connection = self._engine.connect()
-            begin_snapshot(connection)
+            connection = self._begun(connection)
+            self._own.connection = connection
             try:
                 yield connection
             finally:
-                end_snapshot(connection)
-        except DatabaseError:
+                self._storage.end_snapshot(connection)
+        except DBAPIError:
             if connection is not None:
                 connection.close()  # whatever state it is in, nobody else gets it
                 connection = None
             raise
         finally:
-            self._own.reads = False
+            self._own.connection = None
             with self._changed:
                 self.free += 1
                 self._changed.notify()
@@ -320,6 +326,31 @@ class _Readers:
                     connection = None
             if connection is not None:
                 connection.close()
+
+    def _begun(self, connection: Connection | None) -> Connection:
+        """Begin a snapshot on an idle connection, or on a new one where there is none that works."""
+        if connection is not None:
+            try:
+                self._storage.begin_snapshot(connection)
+            except DBAPIError:
+                # The server was restarted: all that were open before are as dead as this one.
+                with self._changed:
+                    broken, self._idle = [connection, *self._idle], []
+                for each in broken:
+                    each.close()
+            else:
+                return connection
+        connection = self._storage.reading.connect()
+        try:
+            self._storage.begin_snapshot(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def current(self) -> Connection | None:
+        """Return the connection that this thread reads with, if any."""
+        return getattr(self._own, "connection", None)
 
     def _wait_free(self, budget: Budget) -> None:
         try:
@@ -337,16 +368,15 @@ class _Readers:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
-        self._engine.dispose()
 
     def refuse_holder(self) -> None:
         """Raise RuntimeError when this thread reads."""
-        if getattr(self._own, "reads", False):
+        if self.current() is not None:
             raise RuntimeError("a thread that reads the catalog must not wait for it again")
 
 
 def _parse(url: str) -> Path:
     scheme, separator, rest = url.partition(":")
     if scheme != "sqlite" or not separator or not rest.strip("/"):
-        raise InvalidRequestError.of("catalog", f"must look like sqlite:FILE, not {scheme}:…")
+        raise InvalidRequestError.of("catalog", f"must look like sqlite:FILE or postgresql://…, not {scheme}:…")
     return Path(rest.removeprefix("//")).absolute()

@@ -27,6 +27,8 @@ from sqlalchemy import (
 )
 
 from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.dialects import among, upsert
+from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.generations import drop_empty_document
 from groundwire.catalog.idempotency import oldest_kept, redact_answers
 from groundwire.catalog.lexical_index import remove_chunks
@@ -61,7 +63,6 @@ from groundwire.catalog.schema import (
     tombstones,
 )
 from groundwire.catalog.sessions import count_quoting_messages, redact_messages
-from groundwire.catalog.sqlite import among, encode_json, upsert
 from groundwire.catalog.vectors import forget_embeddings, unneeded_embeddings
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
@@ -407,7 +408,7 @@ def delete_document(
         "position": advance_position(connection, row["collection_key"]),
         "deleted_time": now,
     }
-    tombstone = upsert(tombstones).values(tenant=row["tenant"], document_id=row["document_id"], **buried)
+    tombstone = upsert(connection, tombstones).values(tenant=row["tenant"], document_id=row["document_id"], **buried)
     connection.execute(tombstone.on_conflict_do_update(index_elements=["tenant", "document_id"], set_=buried))
     # Before the rows go: the index is told by the words of the chunks which rows of its own to rewrite.
     remove_chunks(connection, generations.c.document_key == key)

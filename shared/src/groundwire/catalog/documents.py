@@ -14,6 +14,7 @@ from groundwire.catalog.audit import Audit
 from groundwire.catalog.changes import change_fields
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.deletions import Deleted, delete_document, insert_deletion, together
+from groundwire.catalog.dialects import among, upsert
 from groundwire.catalog.filters import chunks_matching, has_chunk_matching
 from groundwire.catalog.generations import (
     CHUNKS_PER_TRANSACTION,
@@ -48,7 +49,6 @@ from groundwire.catalog.rows import (
 from groundwire.catalog.schema import collections, document_aliases, documents, generations
 from groundwire.catalog.scopes import Scopes, in_scopes
 from groundwire.catalog.sessions import gone_documents
-from groundwire.catalog.sqlite import among, upsert
 from groundwire.catalog.texts import check_chunks, measure
 from groundwire.catalog.vectors import NewVectors, embedding_times, insert_vectors
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
@@ -281,7 +281,8 @@ class Documents:
             connection.execute(delete(document_aliases).where(given_up))
             if source_uri != row["source_path"]:
                 values = {"collection_key": key, "source_path": source_uri, "document_key": row["document_key"]}
-                if connection.execute(upsert(document_aliases).values(values).on_conflict_do_nothing()).rowcount:
+                new = upsert(connection, document_aliases).values(values).on_conflict_do_nothing()
+                if connection.execute(new.returning(document_aliases.c.source_path)).first() is not None:
                     count_aliases(connection, [row["document_key"]], 1)
             owner = connection.execute(select(alias.document_key).where(this_alias)).scalar()
             if owner not in {None, row["document_key"]}:
@@ -343,7 +344,7 @@ class Documents:
         prepared = []
         for draft in drafts:
             document_id = draft.document_id or hidden_ids.get(draft.source_uri) or new_document_id()
-            numbers = self._database.chunk_numbers.take(len(draft.chunks))
+            numbers = self._database.take_chunk_numbers(len(draft.chunks))
             chunk_ids = draft.chunk_ids or [prefixed_chunk_id(document_id, each.sequence_num) for each in draft.chunks]
             pending = PendingGeneration(
                 key=0,

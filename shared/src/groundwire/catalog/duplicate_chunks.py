@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Connection, exists, func, select, true, update
 
 from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.dialects import among
 from groundwire.catalog.lexical_index import add_chunks, numbered
 from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, key_of, live_generation_keys
 from groundwire.catalog.schema import chunks, collections, documents, generations
-from groundwire.catalog.sqlite import among
 from groundwire.kernel.collection import Collection
 
 _PER_QUERY = 5000

@@ -19,8 +19,8 @@ from sqlalchemy import (
     true,
 )
 
+from groundwire.catalog.dialects import as_text, contains, elements_of, is_like, number_among, number_holds, type_of
 from groundwire.catalog.schema import chunks, documents, generations
-from groundwire.catalog.sqlite import contains, elements_of, is_like, type_of
 from groundwire.kernel.filters import (
     And,
     Comparator,
@@ -40,7 +40,6 @@ Element: TypeAlias = TableValuedAlias
 Number: TypeAlias = int | float
 Ordering: TypeAlias = Callable[[Any, Any], Any]
 
-_INT64 = 2**63
 _ORDERINGS: dict[Comparator, Ordering] = {
     Comparator.GT: operator.gt,
     Comparator.GTE: operator.ge,
@@ -93,63 +92,49 @@ def _comparison(payload: ColumnElement[Any], field: str, comparator: Comparator,
 
 def _containment(payload: ColumnElement[Any], field: str, value: Scalar) -> Condition:
     kind = type_of(payload, field)
-    element = and_(kind.is_("array"), _some_element(payload, field, lambda each: _is_one_of(each, (value,))))
+    element = and_(
+        kind.is_not_distinct_from("array"), _some_element(payload, field, lambda each: _is_one_of(each, (value,)))
+    )
     if not isinstance(value, str):
         return element
     part = _some_element(payload, field, lambda each: contains(each.c.value, value))
-    return or_(element, and_(kind.is_("text"), part))
+    return or_(element, and_(kind.is_not_distinct_from("text"), part))
 
 
 def _is_one_of(each: Element, values: tuple[Scalar, ...]) -> Condition:
     texts = [value for value in values if isinstance(value, str)]
     # Before the numbers: in Python True is one of them, in JSON it is not.
     truths = [str(value).lower() for value in values if isinstance(value, bool)]
-    numbers = [number for value in values if not isinstance(value, (str, bool)) for number in _exact(value)]
+    numbers = [value for value in values if not isinstance(value, (str, bool)) and not _is_nan(value)]
     return or_(
         false(),
         *([and_(each.c.type == "text", each.c.value.in_(texts))] if texts else []),
         *([each.c.type.in_(truths)] if truths else []),
-        *([and_(_is_number(each), each.c.value.in_(numbers))] if numbers else []),
+        *([number_among(each, numbers)] if numbers else []),
     )
 
 
-def _is_number(each: Element) -> Condition:
-    return each.c.type.in_(("integer", "real"))
-
-
-def _exact(value: Number) -> list[Number]:
-    """Return the value as SQLite can hold it, nothing when no stored number can equal it."""
-    if isinstance(value, float):
-        return [] if math.isnan(value) else [value]
-    if -_INT64 <= value < _INT64:
-        return [value]
-    nearest = _nearest(value)
-    return [nearest] if nearest == value else []
-
-
 def _ordered(each: Element, comparator: Comparator, value: str | Number) -> Condition:
-    """Compare with a text or a number; an integer beyond 64 bits becomes the nearest float, compared so that it agrees.
-
-    SQLite orders texts by their UTF-8 bytes, which is the order of their code points.
-    """
+    """Compare with a text, by code points, or with a number."""
     holds: Ordering = _ORDERINGS[comparator]
     if isinstance(value, str):
-        return and_(each.c.type == "text", holds(each.c.value, value))
-    bound: Number = value
-    # NaN is below and above nothing; SQLite would take it for NULL.
-    if isinstance(value, float) and math.isnan(value):
+        return and_(each.c.type == "text", holds(as_text(each.c.value), value))
+    if _is_nan(value):  # it is below and above nothing
         return false()
-    if isinstance(value, int) and not -_INT64 <= value < _INT64:
-        bound = _nearest(value)
-        upwards = comparator in {Comparator.GT, Comparator.GTE}
-        if bound > value:
-            holds = operator.ge if upwards else operator.lt
-        elif bound < value:
-            holds = operator.gt if upwards else operator.le
-    return and_(_is_number(each), holds(each.c.value, bound))
+    nearest, nearest_holds = _nearest(value), holds
+    upwards = comparator in {Comparator.GT, Comparator.GTE}
+    if nearest > value:
+        nearest_holds = operator.ge if upwards else operator.lt
+    elif nearest < value:
+        nearest_holds = operator.gt if upwards else operator.le
+    return number_holds(each, (holds, value), (nearest_holds, nearest))
 
 
-def _nearest(value: int) -> float:
+def _is_nan(value: Number) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _nearest(value: Number) -> float:
     try:
         return float(value)
     except OverflowError:

@@ -9,6 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, RowMapping, delete, exists, func, insert, select, update
 
 from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.dialects import among, insert_rows
+from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.lexical_index import (
     Entry,
     Segment,
@@ -45,7 +47,6 @@ from groundwire.catalog.schema import (
     text_segments,
     tombstones,
 )
-from groundwire.catalog.sqlite import among, encode_json, insert_rows
 from groundwire.catalog.texts import TextFigures, cut
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk

@@ -7,8 +7,8 @@ from typing import TypeVar
 from sqlalchemy import Connection, delete, select, update
 
 from groundwire.catalog.database import Database, SteadyTime
+from groundwire.catalog.dialects import among, upsert
 from groundwire.catalog.schema import operations, requests
-from groundwire.catalog.sqlite import among, upsert
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import (
     ConflictError,
@@ -143,6 +143,6 @@ def _store(
         "resource_id": resource_id,
         "create_time": steady.now_ms(),
     }
-    statement = upsert(requests).values(tenant=tenant, request_id=key.request_id, **values)
+    statement = upsert(connection, requests).values(tenant=tenant, request_id=key.request_id, **values)
     # An answer older than a day is still there until the sweeper comes by: its id may be used again.
     connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "request_id"], set_=values))

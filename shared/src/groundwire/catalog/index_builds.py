@@ -8,10 +8,11 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, LargeBinary, delete, insert, select, type_coerce, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from groundwire.catalog.audit import Audit
 from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.dialects import stored_bytes
 from groundwire.catalog.outbox import queue_dropped_collection, queue_dropped_engine
 from groundwire.catalog.rows import (
     IS_INDEXED,
@@ -197,7 +198,7 @@ class IndexBuilds:
 
 def _live_points(connection: Connection, collection: Collection) -> LivePoints:
     # The stored form of the filter keys: the same keys are always stored as the same bytes.
-    payload = type_coerce(chunks.c.payload, LargeBinary)
+    payload = stored_bytes(chunks.c.payload)
     statement = select(chunks.c.chunk_number, payload).where(
         IS_INDEXED, chunks.c.generation_key.in_(live_generation_keys(key_of(collection)))
     )

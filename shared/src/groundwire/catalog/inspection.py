@@ -24,6 +24,7 @@ from sqlalchemy import (
 
 from groundwire.catalog.audit import Audit, first_broken
 from groundwire.catalog.database import Database
+from groundwire.catalog.dialects import among, file_problems, interruptible
 from groundwire.catalog.idempotency import ANSWER_RETENTION
 from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, GenerationState, key_of, to_payload
@@ -41,7 +42,6 @@ from groundwire.catalog.schema import (
     sessions,
     text_segments,
 )
-from groundwire.catalog.sqlite import among, file_problems, interruptible
 from groundwire.catalog.texts import Segment, cut
 from groundwire.catalog.vectors import has_vector, lacks_vector, to_vector, with_vectors
 from groundwire.kernel.budget import Budget

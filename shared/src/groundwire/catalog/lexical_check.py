@@ -6,6 +6,7 @@ import numpy as np
 from sqlalchemy import Connection, delete, insert, select
 
 from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.dialects import array_of, read_array, stored_word
 from groundwire.catalog.index_words import RULES_COUNTER, WORD_RULES
 from groundwire.catalog.lexical_index import (
     MEMBER,
@@ -23,7 +24,6 @@ from groundwire.catalog.lexical_index import (
 )
 from groundwire.catalog.rows import IS_INDEXED, GenerationState
 from groundwire.catalog.schema import chunks, collections, counters, generations, lexical_postings, lexical_segments
-from groundwire.catalog.sqlite import array_of, read_array
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 
@@ -206,6 +206,7 @@ def _is_right(connection: Connection, key: int, segment_key: int) -> bool:
         return True  # it was merged into another meanwhile, or removed
     entries = _read(connection, key, row.state, members_of(row.members, row.high))
     expected = make_segment(row.high, entries)
+    rows = sorted((stored_word(connection, word), postings, places) for word, postings, places in expected.rows)
     statement = select(_p.word, _p.postings, _p.positions).where(_p.segment_key == segment_key).order_by(_p.word)
     stored = [tuple(each) for each in connection.execute(statement)]
     try:
@@ -214,7 +215,7 @@ def _is_right(connection: Connection, key: int, segment_key: int) -> bool:
         return (
             figures == (row.chunk_count, row.word_count)
             and np.array_equal(members, expected.members)
-            and _in_order(stored) == _in_order(expected.rows)
+            and _in_order(stored) == _in_order(rows)
         )
     except ValueError:  # a row that is cut off
         return False

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
+from groundwire.catalog.dialects import among, insert_rows, merge_postings
 from groundwire.catalog.index_words import RULES_COUNTER, WORD_RULES, index_words
 from groundwire.catalog.rows import IS_INDEXED, GenerationState
 from groundwire.catalog.schema import chunks, counters, generations, lexical_postings, lexical_segments
-from groundwire.catalog.sqlite import among, insert_rows, merge_postings
 
 SHARED_BITS = 16
 """The chunks of a segment have the same number but for so many low bits, which is what a posting holds of it."""

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, func, literal_column, select
 
+from groundwire.catalog.dialects import array_of, read_array, read_postings, sizes_of_postings
 from groundwire.catalog.index_words import index_words
 from groundwire.catalog.lexical_index import MEMBER, POSITION, POSTING, SHARED_BITS
 from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, GenerationState
 from groundwire.catalog.schema import chunks, generations, lexical_segments
-from groundwire.catalog.sqlite import array_of, read_array, read_postings, sizes_of_postings
 from groundwire.kernel.bounded_cache import BoundedCache
 
 Numbers: TypeAlias = NDArray[np.int64]

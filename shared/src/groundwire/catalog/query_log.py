@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, select, tuple_
 
 from groundwire.catalog.database import Database
+from groundwire.catalog.dialects import insert_rows
 from groundwire.catalog.schema import collections, query_logs
-from groundwire.catalog.sqlite import insert_rows
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.query_log import LoggedQuery, QueryType

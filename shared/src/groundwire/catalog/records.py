@@ -24,10 +24,10 @@ from sqlalchemy import (
 
 from groundwire.catalog.audit import Audit
 from groundwire.catalog.database import Database
+from groundwire.catalog.dialects import among, upsert
 from groundwire.catalog.filters import to_sql
 from groundwire.catalog.rows import DOCUMENT_COLUMNS, IS_HIDDEN, IS_VISIBLE, collection_key, to_document
 from groundwire.catalog.schema import chunks, collections, document_tags, documents, generations, record_links, records
-from groundwire.catalog.sqlite import among, upsert
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms, from_epoch_ms
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import RecordNotFoundError
@@ -77,7 +77,7 @@ def set_record(connection: Connection, collection: int, document: int, source_ur
         **{name: record.get(name) for name in ("conversation_id", "role", "turn_index", "importance")},
         "time": epoch_ms(record_time(record)),
     }
-    statement = upsert(records).values(values)
+    statement = upsert(connection, records).values(values)
     connection.execute(statement.on_conflict_do_update(index_elements=["document_key"], set_=values))
 
 
@@ -271,7 +271,7 @@ class Records:
                     )
                 else:
                     values |= {"target_key": _live_key(connection, key, target_id, scopes)}
-                    connection.execute(upsert(record_links).values(values).on_conflict_do_nothing())
+                    connection.execute(upsert(connection, record_links).values(values).on_conflict_do_nothing())
             statement = _SELECT.where(_r.document_key == source)
             row = connection.execute(statement, {"tenant": tenant, "collection": collection}).one()
             changed = _links(connection, key, row)

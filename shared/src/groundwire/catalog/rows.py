@@ -25,8 +25,9 @@ from sqlalchemy import (
     update,
 )
 
+from groundwire.catalog.dialects import array_in, array_of, read_array
+from groundwire.catalog.encoding import decode_json, encode_json
 from groundwire.catalog.schema import chunks, collections, document_aliases, document_tags, documents, generations
-from groundwire.catalog.sqlite import array_in, array_of, decode_json, encode_json, read_array
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import (

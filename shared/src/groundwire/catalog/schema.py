@@ -7,7 +7,6 @@ are JSON arrays. An earlier catalog gets what it lacks from `migrations/versions
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
     CheckConstraint,
     Column,
@@ -20,12 +19,11 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     String,
     Table,
-    Text,
     UniqueConstraint,
     text,
 )
 
-from groundwire.catalog.sqlite import BinaryJson
+from groundwire.catalog.dialects import INDEXED_WORD, JSON_OR_NULL, JSON_TEXT, TEXT, BinaryJson
 
 metadata = MetaData()
 
@@ -57,7 +55,7 @@ def words(
     """Make columns of text."""
     server_default = None if default is None else text(f"'{default}'")
     return [
-        Column(name, Text, nullable=nullable, server_default=server_default, primary_key=primary_key) for name in names
+        Column(name, TEXT, nullable=nullable, server_default=server_default, primary_key=primary_key) for name in names
     ]
 
 
@@ -68,7 +66,7 @@ def blob(*names: str, nullable: bool = False) -> list[Column[bytes]]:
 
 def json_text(*names: str) -> list[Column[Any]]:
     """Make columns of JSON text."""
-    return [Column(name, JSON, nullable=False) for name in names]
+    return [Column(name, JSON_TEXT, nullable=False) for name in names]
 
 
 def belongs_to(column: str, *, primary_key: bool = False) -> Column[int]:
@@ -79,7 +77,7 @@ def belongs_to(column: str, *, primary_key: bool = False) -> Column[int]:
 
 def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
     """Make an index of some rows alone; a statement uses it when it repeats the condition word for word."""
-    return Index(name, *columns, unique=unique, sqlite_where=text(where))
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
 
 
 collections = Table(
@@ -123,7 +121,7 @@ documents = Table(
     *number("deleted_generation", default=0),
     *number("source_version", nullable=True),
     *number("alias_count", "alias_changes", default=0),
-    Column("record", JSON(none_as_null=True), nullable=True),
+    Column("record", JSON_OR_NULL, nullable=True),
     UniqueConstraint("tenant", "document_id"),
     # A defect of the code is to fail the write that has it, and not some reader of what it wrote.
     CheckConstraint("live_generation >= 0 AND deleted_generation >= 0"),
@@ -331,7 +329,7 @@ lexical_postings = Table(
     "lexical_postings",
     metadata,
     belongs_to("lexical_segments.segment_key", primary_key=True),
-    *words("word", primary_key=True),
+    Column("word", INDEXED_WORD, primary_key=True),
     *blob("postings"),
     # Last, so that a search for words does not read the pages that long rows overflow to.
     *blob("positions"),

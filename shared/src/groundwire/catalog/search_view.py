@@ -12,6 +12,8 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, select, te
 
 from groundwire.catalog.chunks import ChunkFacts, documents_by_key, facts_now, facts_then, live_rows
 from groundwire.catalog.database import Database
+from groundwire.catalog.dialects import among, array_of, driver_rows, read_array
+from groundwire.catalog.encoding import decode_json
 from groundwire.catalog.filters import chunks_matching, to_sql
 from groundwire.catalog.generations import check_snapshot, oldest_snapshot
 from groundwire.catalog.lexical_search import LexicalMatches, LexicalSearch, Reading, live_numbers
@@ -29,7 +31,6 @@ from groundwire.catalog.rows import (
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations, records
 from groundwire.catalog.scopes import Scopes, in_scopes, scope_filter
-from groundwire.catalog.sqlite import among, array_of, decode_json, driver_rows, read_array
 from groundwire.catalog.vectors import vectors_of
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache, bytes_of

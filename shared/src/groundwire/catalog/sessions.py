@@ -24,9 +24,9 @@ from sqlalchemy import (
 )
 
 from groundwire.catalog.database import Database
+from groundwire.catalog.dialects import among, entries_of
 from groundwire.catalog.idempotency import redact_answers, settle
 from groundwire.catalog.schema import documents, message_documents, messages, sessions, tombstones
-from groundwire.catalog.sqlite import among, entries_of
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import (
     AlreadyExistsError,

@@ -5,10 +5,10 @@ import fcntl
 import json
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -23,25 +23,30 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    LargeBinary,
     NullPool,
     QueuePool,
     Select,
     Table,
     TableValuedAlias,
+    and_,
     bindparam,
     create_engine,
     event,
+    false,
     func,
     insert,
     select,
     text,
+    type_coerce,
     update,
 )
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.types import UserDefinedType
+from sqlalchemy.types import TypeEngine
 
+from groundwire.catalog.encoding import StoredPostings, decode_json, encode_json
 from groundwire.kernel.errors import (
     DataLossError,
     ExhaustedError,
@@ -51,7 +56,8 @@ from groundwire.kernel.errors import (
 )
 
 upsert = sqlite.insert
-"""An INSERT that can say what happens ON CONFLICT."""
+EACH = "json_each"
+"""The function that makes a table of what is in a list or an object."""
 
 _FIXED_SINCE = (3, 51, 3)
 _WITHDRAWN = (3, 52, 0)
@@ -76,10 +82,6 @@ _WRITE_SETTINGS = (
     "PRAGMA wal_autocheckpoint = 4000",
     "PRAGMA journal_size_limit = 67108864",
 )
-
-
-_DECODER = json.JSONDecoder()
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def check_sqlite_version(version: tuple[int, ...] = pysqlite3.sqlite_version_info) -> None:
@@ -110,19 +112,6 @@ def reading_engine(path: Path) -> Engine:
     It keeps none: one that is closed is closed for good, so that the file is let go of, and no fault of it stays.
     """
     return _engine(path, (*_READ_SETTINGS, "PRAGMA query_only = ON"), None, {"poolclass": NullPool})
-
-
-def begin_snapshot(connection: Connection) -> None:
-    """Let a reading connection see one state of the file, that of its next statement, until `end_snapshot`."""
-    driver_rows(connection, "BEGIN DEFERRED")
-
-
-def end_snapshot(connection: Connection) -> None:
-    """Let the writer fold away what only this connection may have seen."""
-    driver: Any = connection.connection.dbapi_connection
-    # Without space or memory SQLite ends the transaction itself: a COMMIT would fail and hide the reason.
-    if driver.in_transaction:
-        driver_rows(connection, "COMMIT")
 
 
 def driver_rows(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
@@ -164,72 +153,30 @@ def _engine(path: Path, settings: tuple[str, ...], begin: str | None, pool: Mapp
     return engine
 
 
-def encode_json(value: Any) -> str:
-    """Return compact JSON; ValueError for numbers that JSON does not have."""
-    return _ENCODER.encode(value)
-
-
-def decode_json(stored: str) -> Any:
-    """Return the value of JSON text as `encode_json` writes it; quick for the empty lists that most rows have."""
-    if stored == "[]":
-        return []
-    if stored == "{}":
-        return {}
-    value, end = _DECODER.raw_decode(stored)
-    if end != len(stored):
-        raise json.JSONDecodeError("Extra data", stored, end)
-    return value
-
-
-class BinaryJson(UserDefinedType[str]):
-    """JSON in SQLite's binary form, which its functions read two to three times faster than text.
-
-    Takes what `json.dumps` takes and gives JSON text.
-    """
-
-    cache_ok = True
-
-    def get_col_spec(self, **_: Any) -> str:
-        """Return the name of the type in DDL; its affinity is BLOB."""
-        return "BLOB"
-
-    def bind_processor(self, dialect: Any) -> Any:  # noqa: ARG002 - SQLAlchemy's signature
-        """Return the function that makes text of a value."""
-        return encode_json
-
-    def bind_expression(self, bindvalue: Any) -> ColumnElement[Any]:
-        """Wrap a value on its way in."""
-        return func.jsonb(bindvalue, type_=self)
-
-    def column_expression(self, colexpr: Any) -> ColumnElement[Any]:
-        """Wrap the column on its way out."""
-        return func.json(colexpr, type_=self)
-
-
 _ROWS_PER_STATEMENT = 64
 
 
 # What is inside JSON
 
 
-def entries_of(column: ColumnElement[Any]) -> TableValuedAlias:
-    """Return the table of the entries of an object: key, value, and type as `elements_of` has it."""
-    return func.json_each(column).table_valued("key", "value", "type")
+def to_binary_json(value: ColumnElement[Any], type_: TypeEngine[Any]) -> ColumnElement[Any]:
+    """Return JSON text in the binary form that columns hold."""
+    return func.jsonb(value, type_=type_)
 
 
-def elements_of(column: ColumnElement[Any], field: str | None = None) -> TableValuedAlias:
-    """Return the table of the elements of a list, or of a field of an object: their type and value.
+def json_text(column: ColumnElement[Any], type_: TypeEngine[Any]) -> ColumnElement[Any]:
+    """Return the JSON text of a binary column."""
+    return func.json(column, type_=type_)
 
-    It has one row for a single value and none for an absent field. Types are text, integer, real, true, false, null,
-    array and object.
-    """
-    path = () if field is None else (_path(field),)
-    return func.json_each(column, *path).table_valued("type", "value")
+
+def stored_bytes(column: ColumnElement[Any]) -> ColumnElement[bytes]:
+    """Return a binary column as it is."""
+    return type_coerce(column, LargeBinary)
 
 
 def type_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
     """Return the type of a field of an object, NULL for an absent one."""
-    return func.json_type(column, _path(field))
+    return func.json_type(column, path_of(field))
 
 
 def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -253,6 +200,33 @@ def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
     return value.op("GLOB", is_comparison=True)(like_to_glob(pattern))
 
 
+def number_among(each: TableValuedAlias, numbers: Sequence[int | float]) -> ColumnElement[bool]:
+    """Return the condition that an element is one of some numbers."""
+    exact = [number for number in map(_exact, numbers) if number is not None]
+    return and_(each.c.type.in_(_NUMBERS), each.c.value.in_(exact)) if exact else false()
+
+
+def _exact(value: float) -> int | float | None:
+    """Return the value as SQLite can hold it, None when no stored number can equal it."""
+    if isinstance(value, float) or -_INT64 <= value < _INT64:
+        return value
+    try:
+        return float(value) if float(value) == value else None
+    except OverflowError:
+        return None
+
+
+def number_holds(
+    each: TableValuedAlias,
+    exact: tuple[Callable[[Any, Any], Any], int | float],
+    nearest: tuple[Callable[[Any, Any], Any], float],
+) -> ColumnElement[bool]:
+    """Return the condition that an element is a number which compares so with a bound."""
+    # It compares integers with floats exactly, but takes none beyond 64 bits.
+    holds, bound = exact if isinstance(exact[1], float) or -_INT64 <= exact[1] < _INT64 else nearest
+    return and_(each.c.type.in_(_NUMBERS), holds(each.c.value, bound))
+
+
 def like_to_glob(pattern: str) -> str:
     """Translate a LIKE pattern with backslash escapes."""
     parts = re.findall(r"\\.|%|_|[^\\%_]+|\\", pattern, flags=re.DOTALL)
@@ -265,43 +239,28 @@ def _literal_glob(part: str) -> str:
     return re.sub(r"[*?\[]", r"[\g<0>]", plain)
 
 
-def _path(field: str) -> str:
+def path_of(field: str) -> str:
+    """Return the path of a field."""
     return f"$.{json.dumps(field, ensure_ascii=False)}"
 
 
 # Many values and many rows at once
 
 
-def among(column: ColumnElement[Any], values: Iterable[Any] | BindParameter[Any]) -> ColumnElement[bool]:
-    """Return the condition that a column has one of some values, however many: they travel as one parameter.
-
-    Of a statement that is made once, `values` is a parameter, which is to get `encode_json` of a list.
-    """
-    given = values if isinstance(values, BindParameter) else encode_json(list(values))
-    return column.in_(select(func.json_each(given).table_valued("value").c.value))
+def among(column: ColumnElement[Any], values: BindParameter[Any]) -> ColumnElement[bool]:
+    """Return the condition that a column has one of the values of a JSON list."""
+    return column.in_(select(func.json_each(values).table_valued("value").c.value))
 
 
 def array_of(*columns: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the aggregate that puts the values of a column, or rows of several, into one row for `read_array`.
-
-    Columns of JSON come as values.
-
-    The driver gives up the interpreter lock for each row and has to win it back from busy threads: one row does that
-    once.
-    """
+    """Return the aggregate that puts the values of a column, or rows of several, into one JSON list."""
     # As texts they would be decoded one by one.
     values = [func.json(column) if isinstance(column.type, JSON) else column for column in columns]
     return func.json_group_array(values[0] if len(values) == 1 else func.json_array(*values))
 
 
-def read_array(connection: Connection, statement: Select[Any], given: Mapping[str, Any] | None = None) -> list[Any]:
-    """Return what a statement that selects `array_of` finds, in no order."""
-    found: list[Any] = json.loads(connection.execute(statement, dict(given or {})).scalar_one())
-    return found
-
-
-class CompiledArray:
-    """A statement that selects `array_of`, whose SQL is made once: for those on the path of every search."""
+class CompiledStatement:
+    """A statement with one value, whose SQL is made once."""
 
     def __init__(self, statement: Select[Any]) -> None:
         compiled = statement.compile(dialect=sqlite.dialect(paramstyle="qmark"))
@@ -309,11 +268,10 @@ class CompiledArray:
         self._names: Sequence[str] = compiled.positiontup or ()
         self._constants = compiled.params
 
-    def read(self, connection: Connection, given: Mapping[str, Any]) -> list[Any]:
-        """Return what the statement finds with these parameters, in no order."""
+    def scalar(self, connection: Connection, given: Mapping[str, Any]) -> Any:
+        """Return the value that the statement finds with these parameters."""
         values = {**self._constants, **given}
-        ((array,),) = driver_rows(connection, self._sql, [values[name] for name in self._names])
-        found: list[Any] = json.loads(array)
+        ((found,),) = driver_rows(connection, self._sql, [values[name] for name in self._names])
         return found
 
 
@@ -352,6 +310,8 @@ def _statement(table: Table, columns: tuple[str, ...], rows: int, skip_existing:
     return head + values + ", ".join([row] * rows) + (" ON CONFLICT DO NOTHING" if skip_existing else "")
 
 
+_INT64 = 2**63
+_NUMBERS = ("integer", "real")
 _DAMAGED = ("malformed", "not a database", "corrupt")
 _FULL = ("disk is full", "disk full")
 
@@ -380,12 +340,6 @@ def translated_failures() -> Iterator[None]:
         if isinstance(error, OperationalError):
             raise StoreUnavailableError("the catalog did not answer", engine="catalog") from error
         raise
-
-
-def last_number(connection: Connection, table: Table) -> int:
-    """Return the highest key that a table ever gave, 0 for none; its rows may be gone."""
-    statement = text("SELECT seq FROM sqlite_sequence WHERE name = :table")
-    return int(connection.execute(statement, {"table": table.name}).scalar() or 0)
 
 
 def checkpoint(engine: Engine) -> bool:
@@ -458,20 +412,6 @@ _VECTORS = """
     """
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPostings:
-    """Rows of the full-text index, column by column: of each row the word, the `high` of its segment and the bytes.
-
-    `sizes` are those of the postings. `postings` and `positions` are those of all rows, one behind the other.
-    """
-
-    words: Sequence[str]
-    highs: Sequence[int]
-    sizes: Sequence[int]
-    postings: bytes
-    positions: bytes
-
-
 def read_postings(
     connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str], *, with_positions: bool
 ) -> StoredPostings:
@@ -537,12 +477,83 @@ class OwnerLock:
             self._descriptor = -1
 
 
+class CatalogFile:
+    """The file of a catalog, which this process owns: nobody else reads or writes it."""
+
+    is_shared = False
+    owner = 0
+
+    def __init__(self, path: Path) -> None:
+        check_sqlite_version()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path = path
+        self._lock = OwnerLock(path)
+        try:
+            # Made here, for the owner alone, because SQLite would make it for everybody whom the umask lets in.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except BaseException:
+            self._lock.release()
+            raise
+        self.reading, self.writing = reading_engine(path), writing_engine(path)
+        self._numbering = threading.Lock()
+        self._next: int | None = None
+
+    @staticmethod
+    def translated_failures() -> AbstractContextManager[None]:
+        """Raise kernel errors for what the database library raises inside the block, as the function does."""
+        return translated_failures()
+
+    def prepare(self, connection: Connection) -> None:
+        """Make nothing: the tables are all that statements need."""
+
+    def begin_snapshot(self, connection: Connection) -> None:
+        """Let a reading connection see one state of the file, that of its next statement, until `end_snapshot`."""
+        driver_rows(connection, "BEGIN DEFERRED")
+
+    def end_snapshot(self, connection: Connection) -> None:
+        """Let the writer fold away what only this connection may have seen."""
+        driver: Any = connection.connection.dbapi_connection
+        # Without space or memory SQLite ends the transaction itself: a COMMIT would fail and hide the reason.
+        if driver.in_transaction:
+            driver_rows(connection, "COMMIT")
+
+    def take_chunk_numbers(self, count: int) -> range:
+        """Return keys for rows of `chunks` that are not written yet, which no row ever had.
+
+        The owner of the file is one process, so counting in memory is safe; SQLite's own sequence (AUTOINCREMENT)
+        follows the highest key written and is where the count starts after a restart. Keys of a failed write are
+        skipped; after a restart they may be given again, but nothing had them.
+        """
+        with self._numbering:
+            if self._next is None:
+                statement = text("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'")
+                with self.reading.connect() as connection:
+                    self._next = int(connection.execute(statement).scalar() or 0) + 1
+            first, self._next = self._next, self._next + count
+            return range(first, first + count)
+
+    def scrub(self) -> bool:
+        """Fold the write-ahead log into the file and empty it; False while readers need what is in it."""
+        return checkpoint(self.writing)
+
+    def probe(self, writer_busy_s: Callable[[], float | None] = lambda: None) -> "FileProbe":
+        """Return a probe of the file."""
+        return FileProbe(self.path, writer_busy_s)
+
+    def close(self) -> None:
+        """Close what is open and let go of the lock."""
+        self.reading.dispose()
+        # The last connection to close folds the write-ahead log into the file.
+        self.writing.dispose()
+        self._lock.release()
+
+
 _BUSY_MS = 500
 _STUCK_S = 3.0
 """Somebody else's transaction may keep others from writing for so long, and ours without using the processor."""
 
 
-class CatalogProbe:
+class FileProbe:
     """Connections of its own, used by one thread at a time.
 
     Args:

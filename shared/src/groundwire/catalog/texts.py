@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, exists, select
 
 from groundwire.catalog.database import Database
+from groundwire.catalog.dialects import among
 from groundwire.catalog.rows import GenerationState, to_fields
 from groundwire.catalog.schema import collections, documents, generations, text_pages, text_segments
-from groundwire.catalog.sqlite import among
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError

@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from groundwire.catalog.database import Database
+from groundwire.catalog.dialects import among, array_of, insert_rows, read_array, read_vectors
 from groundwire.catalog.rows import (
     IS_INDEXED,
     IS_LIVE,
@@ -36,7 +37,6 @@ from groundwire.catalog.rows import (
     to_payload,
 )
 from groundwire.catalog.schema import chunks, collections, documents, embeddings, generations
-from groundwire.catalog.sqlite import among, array_of, insert_rows, read_array, read_vectors
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection

@@ -6,10 +6,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case, func, select, text, true
 
 from groundwire.catalog.database import Database
+from groundwire.catalog.dialects import elements_of, entries_of, first_type_of, list_of
 from groundwire.catalog.rows import IS_LIVE, to_collection
 from groundwire.catalog.schema import chunks, collections, documents, generations
 from groundwire.catalog.scopes import Scopes, in_scopes
-from groundwire.catalog.sqlite import elements_of, entries_of, first_type_of, list_of
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import CollectionNotFoundError

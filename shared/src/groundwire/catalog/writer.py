@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
-from groundwire.catalog.sqlite import checkpoint, translated_failures
+from groundwire.catalog.postgresql import CatalogServer
+from groundwire.catalog.sqlite import CatalogFile
 from groundwire.kernel.budget import Budget, current_budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, DrainingError
 
@@ -42,7 +43,7 @@ class _Unit:
 
 
 class Writer:
-    """Runs units of work one after the other; those that wait at the same time in one immediate transaction.
+    """Runs units of work one after the other; those that wait at the same time in one transaction.
 
     Attributes:
         position: what `read_position` returned at the end of the last transaction that was committed.
@@ -50,14 +51,14 @@ class Writer:
 
     def __init__(
         self,
-        engine: Engine,
+        storage: CatalogFile | CatalogServer,
         read_position: Callable[[Connection], int],
         at_begin: Callable[[Connection], None] = lambda _: None,
     ) -> None:
-        self._engine = engine
+        self._storage = storage
         self._read_position = read_position
         self._at_begin = at_begin
-        with engine.begin() as connection:
+        with storage.writing.begin() as connection:
             self.position = read_position(connection)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="catalog-writer")
         self._inside = threading.local()
@@ -105,14 +106,14 @@ class Writer:
         clock = self._clock
         return None if clock is None else time.clock_gettime(clock)
 
-    def checkpoint(self) -> bool:
-        """Fold the write-ahead log into the file and empty it; False while readers need what is in it.
+    def scrub(self) -> bool:
+        """Let no trace be left of what was deleted, between two transactions; False while readers need it.
 
         Raises:
             DrainingError: the database is closed.
         """
         try:
-            return self._thread.submit(checkpoint, self._engine).result()
+            return self._thread.submit(self._storage.scrub).result()
         except RuntimeError as error:
             raise DrainingError("the catalog is closed") from error
 
@@ -123,8 +124,8 @@ class Writer:
     def _outcome(self, unit: _Unit, budget: Budget) -> Any:
         """Wait for a unit until the budget ends, and no longer than that unless it has begun.
 
-        Once begun it ends by itself, at the latest when SQLite gives up a lock of another process. What a call writes
-        to tidy up after its deadline gets some time to begin, too.
+        Once begun it ends by itself, at the latest when the database gives up a lock of another process. What a call
+        writes to tidy up after its deadline gets some time to begin, too.
         """
         try:
             return budget.result_of(unit.future)
@@ -157,7 +158,7 @@ class Writer:
         group = [first]
         self._inside.active = True
         try:
-            with translated_failures(), self._engine.begin() as connection:
+            with self._storage.translated_failures(), self._storage.writing.begin() as connection:
                 self._clock = time.pthread_getcpuclockid(threading.get_ident())
                 self._at_begin(connection)
                 self._run_group(connection, group)
@@ -179,28 +180,27 @@ class Writer:
             group[0].outcome = group[0].work(connection)  # alone: an exception ends the transaction
             return
         ends_at = time.monotonic() + GROUP_S
-        _attempt(connection, group[0])
+        self._attempt(connection, group[0])
         while len(group) < GROUP_UNITS and time.monotonic() < ends_at and (unit := self._next(joins=True)) is not None:
             group.append(unit)
-            _attempt(connection, unit)
+            self._attempt(connection, unit)
 
+    def _attempt(self, connection: Connection, unit: _Unit) -> None:
+        """Run a unit inside a transaction that it shares; what it did is undone when it fails.
 
-def _attempt(connection: Connection, unit: _Unit) -> None:
-    """Run a unit inside a transaction that it shares; what it did is undone when it fails.
-
-    Raises:
-        Exception: that of the unit, when the failure was so bad that the database gave up the whole transaction.
-    """
-    # A savepoint for each, so that the failure of one does not undo those it shares the transaction with.
-    savepoint = connection.begin_nested()
-    try:
-        with translated_failures():
-            unit.outcome = unit.work(connection)
-    except BaseException as error:  # noqa: BLE001 - it belongs to the caller
-        unit.outcome, unit.failed = error, True
+        Raises:
+            Exception: that of the unit, when the failure was so bad that the database gave up the whole transaction.
+        """
+        # A savepoint for each, so that the failure of one does not undo those it shares the transaction with.
+        savepoint = connection.begin_nested()
         try:
-            savepoint.rollback()
-        except Exception:  # noqa: BLE001 - the reason is the error of the unit
-            raise error from None
-    else:
-        savepoint.commit()
+            with self._storage.translated_failures():
+                unit.outcome = unit.work(connection)
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
+            unit.outcome, unit.failed = error, True
+            try:
+                savepoint.rollback()
+            except Exception:  # noqa: BLE001 - the reason is the error of the unit
+                raise error from None
+        else:
+            savepoint.commit()

@@ -31,7 +31,7 @@ config = click.Group("config", help="Show the configuration.")
 @click.option("--insecure", is_flag=True, default=None, help="Let the network call without a credential.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder for all data.")
 @click.option("--vectors", help="Vector store: qdrant-edge:DIR, chroma:DIR, memory: or a server.")
-@click.option("--catalog", help="Catalog: sqlite:FILE.")
+@click.option("--catalog", help="Catalog: sqlite:FILE or postgresql://USER@HOST/DATABASE.")
 @click.option("--embedder", help="Embedder: sentence-transformers:NAME_OR_DIR.")
 @click.option("--generator", help="Generator: extractive: or a chat model, openai+http://HOST/v1#MODEL.")
 def serve(

@@ -178,7 +178,7 @@ def build(
     parser = ParserPool(embedder.tokenizer.definition, _parser_limits(settings), settings.parser_processes)
     ingest = _document_ingest(core, parser, upkeep.stale, housekeeping)
     # Page tokens and consistency tokens are signed by one key, which a restart must not change.
-    key = load_key(catalog.path.resolve().parent / PAGE_TOKEN_KEY_FILE)
+    key = load_key(catalog.folder / PAGE_TOKEN_KEY_FILE)
     page_tokens = PageTokens(key)
     parts = CallParts(
         Pools.beside(workers, settings.concurrent_documents),
@@ -229,7 +229,7 @@ def _core(catalog: Database, vectors: VectorStore, embedder: Embedder, settings:
     collections, cache = Collections(catalog, clock), VectorCache(catalog, clock)
     chunk_embedder = ChunkEmbedder(cache, embedder, settings.embed_batch_tokens)
     tasks = EngineTasks(collections, Outbox(catalog), cache, vectors, KeyedLocks())
-    staging = StagingFolder(catalog.path.resolve().parent / STAGING_FOLDER)
+    staging = StagingFolder(catalog.folder / STAGING_FOLDER)
     return _Core(
         catalog=catalog,
         vectors=vectors,

@@ -127,7 +127,7 @@ def _extractor(settings: RetrieveSettings) -> RuleExtractor | EndpointExtractor:
 
 
 def _token_key(catalog: Database) -> bytes:
-    return load_key(catalog.path.resolve().parent / PAGE_TOKEN_KEY_FILE)
+    return load_key(catalog.folder / PAGE_TOKEN_KEY_FILE)
 
 
 def _search(

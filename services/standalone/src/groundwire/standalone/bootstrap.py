@@ -10,11 +10,10 @@ from groundwire.answer import bootstrap as answer_bootstrap
 from groundwire.answer.bootstrap import ANSWER, AnswerService
 from groundwire.answer.settings import parse_generator
 from groundwire.catalog.database import Database
-from groundwire.catalog.sqlite import CatalogProbe
 from groundwire.ingest import bootstrap as ingest_bootstrap
 from groundwire.ingest.bootstrap import COLLECTIONS, INGEST, MAINTENANCE, OPERATIONS, IngestService
 from groundwire.kernel.embedder import Embedder
-from groundwire.kernel.errors import InvalidRequestError, NotAvailableError, UnavailableError
+from groundwire.kernel.errors import InvalidRequestError, UnavailableError
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve import bootstrap as retrieve_bootstrap
 from groundwire.retrieve.bootstrap import LIBRARY, RETRIEVE, RetrieveService
@@ -58,7 +57,12 @@ def build_services(
         GroundwireError: something cannot be opened; what was opened before is on `stack`.
     """
     announce("opening the catalog")
-    catalog = Database.open(catalog_url(settings.server.catalog, settings.server.data))
+    data, password = settings.server.data, settings.server.catalog_password
+    catalog = Database.open(
+        catalog_url(settings.server.catalog, data),
+        folder=data,
+        password=password.get_secret_value() if password is not None else None,
+    )
     stack.callback(catalog.close)
     if not vectors_opening.done():
         announce("opening the vector store")
@@ -114,7 +118,7 @@ def dependencies_of(catalog: Database, vectors: VectorStore, embedder: Embedder,
     # Answer needs the engine and the model because it searches.
     searching, writing = frozenset({INGEST, RETRIEVE, ANSWER}), frozenset({INGEST, COLLECTIONS, ANSWER})
     every = frozenset({INGEST, COLLECTIONS, MAINTENANCE, OPERATIONS, RETRIEVE, LIBRARY, ANSWER})
-    reads, writes = CatalogProbe(catalog.path), CatalogProbe(catalog.path, catalog.writer_busy_s)
+    reads, writes = catalog.probe(), catalog.probe(of_writes=True)
     stack.callback(reads.close)
     stack.callback(writes.close)
 
@@ -134,11 +138,10 @@ def catalog_url(url: str, data: Path) -> str:
     """Return the catalog's URL with its file: a relative or missing one is below the data folder.
 
     Raises:
-        NotAvailableError: it names a database server.
         InvalidRequestError: it is of another form.
     """
     if url.startswith(("postgresql:", "postgres:")):
-        raise NotAvailableError("a PostgreSQL catalog is not offered yet", feature="postgresql")
+        return url
     if not url.startswith("sqlite:"):
-        raise InvalidRequestError.of("catalog", f"{url!r} is not of the form sqlite:FILE")
+        raise InvalidRequestError.of("catalog", f"{url!r} is of neither form: sqlite:FILE, postgresql://…")
     return f"sqlite:{data / (url.removeprefix('sqlite:') or CATALOG_FILE)}"

@@ -59,6 +59,7 @@ class ServerSettings(BaseSettings):
     data: Path = Path("groundwire-data")
     cache: Path = Field(default_factory=_default_cache)
     catalog: str = "sqlite:"
+    catalog_password: SecretStr | None = None
     vectors: str = "qdrant-edge:"
     vectors_api_key: SecretStr | None = None
     vectors_open_collections: int = Field(default=32, ge=1, le=1000)

@@ -6,13 +6,13 @@ else: that takes a tenth of a start.
 """
 
 from importlib.resources import files
-from pathlib import Path
 
-from sqlalchemy import Connection, insert, inspect, select
+from sqlalchemy import Connection, Engine, insert, inspect, select
 
 from groundwire.catalog.index_words import RULES_COUNTER, WORD_RULES
+from groundwire.catalog.postgresql import CatalogServer
 from groundwire.catalog.schema import alembic_version, counters, metadata
-from groundwire.catalog.sqlite import reading_engine, writing_engine
+from groundwire.catalog.sqlite import CatalogFile
 from groundwire.kernel.errors import StoreMismatchError
 
 HEAD = "0003_conversations"
@@ -20,29 +20,27 @@ HEAD = "0003_conversations"
 SCRIPTS = str(files("groundwire.catalog") / "migrations")
 
 
-def migrate(path: Path) -> None:
-    """Bring a file to `HEAD`; a kill in the middle leaves it as it was.
+def migrate(storage: CatalogFile | CatalogServer) -> None:
+    """Bring a catalog to `HEAD`; a kill in the middle leaves it as it was.
 
     Raises:
-        StoreMismatchError: the file has a revision that this version does not know, or is no catalog.
+        StoreMismatchError: it has a revision that this version does not know, or is no catalog.
     """
-    revision = _revision(path)
-    if revision == HEAD:
+    if _revision(storage.reading) == HEAD:
         return
-    engine = writing_engine(path)
-    try:
-        # SQLite can roll back what defines tables like everything else.
-        with engine.begin() as connection:
-            if revision is None:
-                metadata.create_all(connection)
-                connection.execute(insert(counters).values(name="position", value=0))
-                # What is indexed from now on has the words of this version: nothing has to be renewed.
-                connection.execute(insert(counters).values(name=RULES_COUNTER, value=WORD_RULES))
-                connection.execute(insert(alembic_version).values(version_num=HEAD))
-            else:
-                _upgrade(connection, revision)
-    finally:
-        engine.dispose()
+    # Both databases can roll back what defines tables like everything else.
+    with storage.writing.begin() as connection:
+        # Looked at once more: another process may have been waiting for its turn to do the same.
+        revision = _revision_of(connection)
+        if revision is None:
+            metadata.create_all(connection)
+            connection.execute(insert(counters).values(name="position", value=0))
+            # What is indexed from now on has the words of this version: nothing has to be renewed.
+            connection.execute(insert(counters).values(name=RULES_COUNTER, value=WORD_RULES))
+            connection.execute(insert(alembic_version).values(version_num=HEAD))
+        elif revision != HEAD:
+            _upgrade(connection, revision)
+        storage.prepare(connection)
 
 
 def _upgrade(connection: Connection, revision: str) -> None:
@@ -63,22 +61,22 @@ def _upgrade(connection: Connection, revision: str) -> None:
     command.upgrade(config, "head")
 
 
-def _revision(path: Path) -> str | None:
-    """Return the revision of the file, None for a new one; reads only, so a refused file stays as it is."""
-    engine = reading_engine(path)
-    try:
-        with engine.connect() as connection:
-            tables = inspect(connection).get_table_names()
-            revision: str | None = None
-            if alembic_version.name in tables:
-                revision = connection.execute(select(alembic_version.c.version_num)).scalar()
-            if revision is None and tables:
-                raise StoreMismatchError(
-                    "the file is an SQLite database but no catalog",
-                    setting="catalog revision",
-                    expected=HEAD,
-                    got="none",
-                )
-            return revision
-    finally:
-        engine.dispose()
+def _revision(reading: Engine) -> str | None:
+    """Return the revision of a catalog, None for a new one; reads only, so a refused file stays as it is."""
+    with reading.connect() as connection:
+        return _revision_of(connection)
+
+
+def _revision_of(connection: Connection) -> str | None:
+    tables = inspect(connection).get_table_names()
+    revision: str | None = None
+    if alembic_version.name in tables:
+        revision = connection.execute(select(alembic_version.c.version_num)).scalar()
+    if revision is None and tables:
+        raise StoreMismatchError(
+            "the database is no catalog and holds other tables",
+            setting="catalog revision",
+            expected=HEAD,
+            got="none",
+        )
+    return revision

@@ -1,0 +1,584 @@
+"""All that is peculiar to PostgreSQL: connections, its JSON functions, its advisory locks, its errors.
+
+The driver is imported when a server is connected to: it comes with the extra `postgres`.
+"""
+
+import hashlib
+import importlib.util
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from decimal import Decimal
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Float,
+    LargeBinary,
+    NullPool,
+    Numeric,
+    Select,
+    Table,
+    TableValuedAlias,
+    Text,
+    any_,
+    bindparam,
+    case,
+    cast,
+    create_engine,
+    event,
+    false,
+    func,
+    literal,
+    literal_column,
+    make_url,
+    select,
+    update,
+)
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.types import TypeEngine
+
+from groundwire.catalog.encoding import StoredPostings, decode_json, encode_json
+from groundwire.kernel.errors import (
+    DataLossError,
+    ExhaustedError,
+    InvalidRequestError,
+    MissingExtraError,
+    StoreUnavailableError,
+)
+
+ENTRIES, ELEMENTS = "groundwire_entries", "groundwire_elements"
+_ROWS_PER_STATEMENT = 64
+_LONGEST_WORD = 500
+"""Letters; an entry of an index has at most 2,704 bytes."""
+_KEPT_OF_WORD = 64
+
+# PostgreSQL calls integers and fractions numbers; a text tells them apart. What is beyond 64 bits counts as a fraction,
+# as it does in SQLite. A CASE, and not an AND, keeps the cast from what is no number.
+_FUNCTIONS = """
+CREATE OR REPLACE FUNCTION groundwire_type(kind text, value text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE kind
+        WHEN 'string' THEN 'text' WHEN 'boolean' THEN value
+        WHEN 'number' THEN CASE
+            WHEN value ~ '[.eE]' THEN 'real'
+            WHEN CAST(value AS numeric) BETWEEN -9223372036854775808 AND 9223372036854775807 THEN 'integer'
+            ELSE 'real' END
+        ELSE kind END
+$$;
+CREATE OR REPLACE FUNCTION groundwire_entries(object json) RETURNS TABLE (key text, value text, type text)
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT key, value #>> '{}', groundwire_type(json_typeof(value), value #>> '{}') FROM json_each(object)
+$$;
+CREATE OR REPLACE FUNCTION groundwire_elements(list json) RETURNS TABLE (type text, value text)
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT groundwire_type(json_typeof(value), value #>> '{}'), value #>> '{}'
+    FROM json_array_elements(CASE json_typeof(list) WHEN 'array' THEN list ELSE json_build_array(list) END)
+$$;
+CREATE OR REPLACE FUNCTION groundwire_elements(object jsonb, field text) RETURNS TABLE (type text, value text)
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT groundwire_type(jsonb_typeof(value), value #>> '{}'), value #>> '{}'
+    FROM jsonb_array_elements(
+        CASE jsonb_typeof(object -> field) WHEN 'array' THEN object -> field ELSE jsonb_build_array(object -> field) END
+    ) WHERE jsonb_exists(object, field)
+$$;
+"""
+
+
+def define_functions(connection: Connection) -> None:
+    """Make the functions that statements of the catalog call, in the schema of its tables."""
+    connection.exec_driver_sql(_FUNCTIONS)
+
+
+def upsert(table: Table) -> Any:
+    """Return an INSERT that can say what happens ON CONFLICT."""
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415 - it brings the module of every driver
+
+    return postgresql.insert(table)
+
+
+def driver_rows(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> Sequence[Any]:
+    """Return the rows of a statement with question marks for parameters."""
+    return connection.exec_driver_sql(statement.replace("?", "%s"), tuple(parameters)).all()
+
+
+# What is inside JSON
+
+
+def to_binary_json(value: ColumnElement[Any], type_: TypeEngine[Any]) -> ColumnElement[Any]:
+    """Return JSON text in the binary form that columns hold."""
+    return cast(value, type_)
+
+
+def json_text(column: ColumnElement[Any], _type: TypeEngine[Any]) -> ColumnElement[Any]:
+    """Return the JSON text of a binary column."""
+    return cast(column, Text)
+
+
+def stored_bytes(column: ColumnElement[Any]) -> ColumnElement[bytes]:
+    """Return a binary column as bytes."""
+    return func.convert_to(cast(column, Text), "UTF8", type_=LargeBinary)
+
+
+def type_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
+    """Return the type of a field of an object, NULL for an absent one."""
+    value = func.jsonb_extract_path(column, field)
+    as_text = func.jsonb_extract_path_text(column, field)
+    return func.groundwire_type(func.jsonb_typeof(value), as_text, type_=Text)
+
+
+def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the type of the first element of a list that stands in a text."""
+    first = func.json_extract_path(cast(column, JSON), "0")
+    as_text = func.json_extract_path_text(cast(column, JSON), "0")
+    return func.groundwire_type(func.json_typeof(first), as_text, type_=Text)
+
+
+def list_of(value: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the list of one text."""
+    return cast(func.json_build_array(value), Text)
+
+
+def contains(value: ColumnElement[Any], part: str) -> ColumnElement[bool]:
+    """Return the condition that a text has a part, letter for letter."""
+    return func.strpos(value, part) > 0
+
+
+def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
+    """Return the condition that a text matches a LIKE pattern with backslash escapes, letter for letter."""
+    # A backslash at the end escapes nothing and stands for itself.
+    ends_open = (len(pattern) - len(pattern.rstrip("\\"))) % 2
+    return value.like(pattern + "\\" * ends_open, escape="\\")
+
+
+def number_among(each: TableValuedAlias, numbers: Sequence[int | float]) -> ColumnElement[bool]:
+    """Return the condition that an element is one of some numbers."""
+    exact = [Decimal(number) for number in numbers]
+    floats = [float(number) for number in numbers if _is_float(number)]
+    of_integers = cast(each.c.value, Numeric).in_([literal(each, Numeric) for each in exact])
+    of_fractions = cast(each.c.value, Float(53)).in_([literal(each, Float(53)) for each in floats])
+    return _of_numbers(each, of_integers, of_fractions if floats else false())
+
+
+def number_holds(
+    each: TableValuedAlias,
+    exact: tuple[Callable[[Any, Any], Any], int | float],
+    nearest: tuple[Callable[[Any, Any], Any], float],
+) -> ColumnElement[bool]:
+    """Return the condition that an element is a number which compares so with a bound."""
+    of_integers = exact[0](cast(each.c.value, Numeric), literal(Decimal(exact[1]), Numeric))
+    of_fractions = nearest[0](cast(each.c.value, Float(53)), literal(nearest[1], Float(53)))
+    return _of_numbers(each, of_integers, of_fractions)
+
+
+def _of_numbers(
+    each: TableValuedAlias, of_integers: ColumnElement[bool], of_fractions: ColumnElement[bool]
+) -> ColumnElement[bool]:
+    # Compared apart: as floats two integers may be equal that are not, as decimals no float is what was written.
+    return case((each.c.type == "integer", of_integers), (each.c.type == "real", of_fractions), else_=false())
+
+
+def _is_float(value: float) -> bool:
+    try:
+        return float(value) == value
+    except OverflowError:
+        return False
+
+
+# Many values and many rows at once
+
+
+def among(column: ColumnElement[Any], values: BindParameter[Any]) -> ColumnElement[bool]:
+    """Return the condition that a column has one of the values of a JSON list."""
+    # As an array, in which an index can be asked for each; a subquery would be joined by a plan for a hundred rows.
+    each = func.json_array_elements_text(cast(cast(values, Text), JSON))
+    return column == any_(func.array(select(cast(each, column.type)).scalar_subquery()))
+
+
+def array_of(*columns: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the aggregate that puts the values of a column, or rows of several, into one JSON list."""
+    values = [cast(column, JSON) if isinstance(column.type, JSON) else column for column in columns]
+    row = values[0] if len(values) == 1 else func.json_build_array(*values)
+    return func.coalesce(cast(func.json_agg(row), Text), literal_column("'[]'"))
+
+
+def array_in(statement: Select[Any], type_: Any) -> ColumnElement[Any]:
+    """Return the column of a subquery as one JSON array, in its order."""
+    elements = func.coalesce(cast(func.json_agg(statement.subquery().c[0]), Text), literal_column("'[]'"), type_=type_)
+    return select(elements).scalar_subquery()
+
+
+def update_json(
+    connection: Connection, key: Column[int], column: Column[Any], values: Iterable[tuple[int, Any]]
+) -> None:
+    """Give a column new JSON values by the key of the row."""
+    rows = [{"of_row": number, "new": value} for number, value in values]
+    if rows:
+        changed = update(key.table).where(key == bindparam("of_row")).values({column.name: bindparam("new")})
+        connection.execute(changed, rows)
+
+
+def insert_rows(
+    connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]], *, skip_existing: bool = False
+) -> None:
+    """Insert rows as the driver takes them (JSON is given as text), the columns of each in the order of the table."""
+    remaining = iter(rows)
+    while batch := list(islice(remaining, _ROWS_PER_STATEMENT)):
+        columns = tuple(batch[0])
+        statement = _statement(table, columns, len(batch), skip_existing)
+        values = (
+            _CONVERTED[name](value) if name in _CONVERTED else value for row in batch for name, value in row.items()
+        )
+        connection.exec_driver_sql(statement, tuple(values))
+
+
+@lru_cache(maxsize=512)
+def _statement(table: Table, columns: tuple[str, ...], rows: int, skip_existing: bool) -> str:
+    one = f"({', '.join(['%s'] * len(columns))})"
+    ending = " ON CONFLICT DO NOTHING" if skip_existing else ""
+    return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES {', '.join([one] * rows)}{ending}"  # noqa: S608 - names of the schema
+
+
+def with_plain_fractions(encoded: str) -> str:
+    """Return JSON text whose fractions are written without an exponent.
+
+    Binary JSON of PostgreSQL would take 4e+16 for an integer, and compare it as one.
+    """
+    return _plain(decode_json(encoded)) if "e+" in encoded else encoded
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{encode_json(key)}:{_plain(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_plain, value)) + "]"
+    encoded = encode_json(value)
+    return f"{Decimal(encoded):f}.0" if isinstance(value, float) and "e+" in encoded else encoded
+
+
+def shortened(word: str) -> str:
+    """Return a word as an index can hold it: its beginning and its digest where it has thousands of letters."""
+    if len(word) <= _LONGEST_WORD:
+        return word
+    return word[:_KEPT_OF_WORD] + hashlib.sha256(word.encode()).hexdigest()
+
+
+_CONVERTED = {"word": shortened, "payload": with_plain_fractions}
+"""What columns hold in another form than callers give."""
+
+# The full-text index and vectors, which are read and merged in bulk
+
+_POSTINGS = """
+    SELECT word, high, postings, {positions} FROM lexical_segments JOIN lexical_postings USING (segment_key)
+    WHERE collection_key = %s AND state = ANY(%s) AND word = ANY(%s) ORDER BY state, segment_key, word
+    """
+_READ_POSTINGS, _READ_POSITIONS = _POSTINGS.format(positions="''::bytea"), _POSTINGS.format(positions="positions")
+_COUNT_POSTINGS = """
+    SELECT word, sum(length(postings)) FROM lexical_segments JOIN lexical_postings USING (segment_key)
+    WHERE collection_key = %s AND state = ANY(%s) AND word = ANY(%s) GROUP BY word
+    """
+_MERGE = """
+    INSERT INTO lexical_postings (segment_key, word, postings, positions)
+    SELECT %s, word, string_agg(postings, ''::bytea ORDER BY segment_key),
+        string_agg(positions, ''::bytea ORDER BY segment_key)
+    FROM lexical_postings WHERE segment_key = ANY(%s) GROUP BY word
+    """
+_VECTORS = """
+    SELECT chunk_number, vector FROM chunks JOIN embeddings USING (embedding_hash)
+    WHERE chunk_number = ANY(%s) AND identity_digest = %s
+    """
+
+
+def read_postings(
+    connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str], *, with_positions: bool
+) -> StoredPostings:
+    """Read the rows of some words, in the order of the states, the segments and then of the words."""
+    given = {shortened(word): word for word in words}
+    statement = _READ_POSITIONS if with_positions else _READ_POSTINGS
+    rows = connection.exec_driver_sql(statement, (collection_key, list(states), list(given))).all()
+    return StoredPostings(
+        [given[row[0]] for row in rows],
+        [row[1] for row in rows],
+        [len(row[2]) for row in rows],
+        b"".join(row[2] for row in rows),
+        b"".join(row[3] for row in rows),
+    )
+
+
+def sizes_of_postings(
+    connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str]
+) -> dict[str, int]:
+    """Return how many bytes of postings each of some words has, without those that have none."""
+    given = {shortened(word): word for word in words}
+    rows = connection.exec_driver_sql(_COUNT_POSTINGS, (collection_key, list(states), list(given)))
+    return {given[row[0]]: int(row[1]) for row in rows}
+
+
+def merge_postings(connection: Connection, into: int, parts: Sequence[int]) -> None:
+    """Write the rows of some segments to one more, each word's one behind the other in the order of the segments."""
+    connection.exec_driver_sql(_MERGE, (into, list(parts)))
+
+
+def read_vectors(connection: Connection, identity_digest: str, numbers: Sequence[int]) -> tuple[list[int], bytes]:
+    """Return the numbers of those chunks that have a vector of a model, and these vectors, one behind the other."""
+    rows = connection.exec_driver_sql(_VECTORS, (list(numbers), identity_digest)).all()
+    return [row[0] for row in rows], b"".join(row[1] for row in rows)
+
+
+def file_problems(connection: Connection) -> Iterator[tuple[str, str]]:
+    """Yield the indexes of the catalog that PostgreSQL itself does not trust."""
+    invalid = """
+        SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
+        WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace
+        """
+    for (name,) in connection.exec_driver_sql(invalid):
+        yield "", f"the index {name} is not valid; run REINDEX INDEX {name}"
+
+
+@contextmanager
+def interruptible(connection: Connection, is_over: Callable[[], bool]) -> Iterator[None]:
+    """Let statements of the connection fail, as if the server did not answer, soon after `is_over` says so."""
+    driver: Any = connection.connection.driver_connection
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_LOOK_S):
+            if is_over():
+                driver.cancel_safe(timeout=_CONNECT_S)
+
+    connection.exec_driver_sql("SET LOCAL statement_timeout = 0")  # a look at everything takes as long as it takes
+    watching = threading.Thread(target=watch, name="catalog-interrupt", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watching.join()
+
+
+# Connections and transactions
+
+_CONNECT_S = 5
+_LOOK_S = 0.1
+_SETTINGS = {
+    "lock_timeout": "10s",
+    "statement_timeout": "60s",
+    # A process that stands still inside a transaction must not keep all others from writing.
+    "idle_in_transaction_session_timeout": "60s",
+    "timezone": "UTC",
+}
+_WRITER = "writer"
+_STUCK_S = 3.0
+"""Somebody may hold the lock of the writer for so long without asking anything of the server."""
+_HOLDER = """
+    SELECT activity.pid, extract(epoch FROM clock_timestamp() - state_change)::float8
+    FROM pg_locks JOIN pg_stat_activity AS activity USING (pid)
+    WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND classid::bigint = %s AND objid::bigint = %s
+        AND activity.state LIKE 'idle%%'
+    """
+_NUMBERS_AT_ONCE = 1024
+_TAKE_NUMBERS = """
+    INSERT INTO counters AS c (name, value)
+    SELECT 'chunk_numbers', coalesce(max(chunk_number), 0) + %s FROM chunks
+    ON CONFLICT (name) DO UPDATE SET value = c.value + %s RETURNING value
+    """
+
+
+@contextmanager
+def translated_failures() -> Iterator[None]:
+    """Raise kernel errors for what the database library raises inside the block.
+
+    Broken constraints and wrong SQL are bugs of ours and pass unchanged.
+
+    Raises:
+        DataLossError: pages of the database are damaged.
+        ExhaustedError: the disk of the server is full.
+        InvalidRequestError: a text is too long for an index.
+        StoreUnavailableError: the server cannot be reached, did not answer in time, or is shutting down.
+    """
+    try:
+        yield
+    except PoolTimeoutError as error:
+        raise StoreUnavailableError("all connections of the catalog are in use", engine="catalog") from error
+    except DBAPIError as error:
+        state = str(getattr(error.orig, "sqlstate", None) or "")
+        if state in {"XX001", "XX002"}:
+            raise DataLossError("the database of the catalog is damaged", what="catalog") from error
+        if state == "53100":
+            raise ExhaustedError("no space is left for the catalog", what="disk") from error
+        if state == "54000":
+            raise InvalidRequestError.of("catalog", "a text is too long for an index of PostgreSQL") from error
+        if isinstance(error, (OperationalError, InterfaceError)) or state[:2] in {"08", "25", "53", "55", "57"}:
+            raise StoreUnavailableError("the catalog did not answer", engine="catalog") from error
+        raise
+
+
+def lock_number(schema: str, name: str) -> int:
+    """Return the number of an advisory lock; catalogs in other schemas of the same database have other ones."""
+    digest = hashlib.sha256(f"groundwire/{schema}/{name}".encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+class CatalogServer:
+    """A database of a PostgreSQL server, which several processes may have open at the same time.
+
+    One of them writes at a time, as one thread does in SQLite, so that positions come in the order of the commits.
+
+    Attributes:
+        owner: number of this process among all that ever had the catalog open. What it leaves half done has it.
+    """
+
+    is_shared = True
+
+    def __init__(self, url: str, password: str | None = None) -> None:
+        try:
+            given = make_url(url)
+        except (ArgumentError, ValueError):
+            raise InvalidRequestError.of("catalog", "must look like postgresql://USER@HOST:PORT/DATABASE") from None
+        if given.password is not None:
+            # Everybody on the machine can read a command line, and whoever is shown the configuration the URL.
+            raise InvalidRequestError.of("catalog", "must not hold the password; set GROUNDWIRE_CATALOG_PASSWORD")
+        if importlib.util.find_spec("psycopg") is None:
+            raise MissingExtraError("a PostgreSQL catalog needs psycopg", extra="postgres")
+        self._url = given.set(drivername="postgresql+psycopg", password=password)
+        # The pool of readers is that of the catalog, which keeps connections open itself.
+        self.reading = self._engine(poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        self.writing = self._engine(pool_size=1, max_overflow=0, pool_timeout=30, pool_pre_ping=True)
+        with translated_failures(), self.reading.connect() as connection:
+            self._schema = str(connection.exec_driver_sql("SELECT current_schema()").scalar())
+        event.listen(self.writing, "begin", self._wait_for_turn)
+        self._numbers = range(0)
+        self._numbering = threading.Lock()
+        self.owner = 0
+
+    def _engine(self, **options: Any) -> Engine:
+        engine = create_engine(
+            self._url,
+            **options,
+            connect_args={
+                "connect_timeout": _CONNECT_S,
+                "application_name": "groundwire",
+                # A server that is gone without a word is noticed after 15 s.
+                "keepalives_idle": 5,
+                "keepalives_interval": 5,
+                "keepalives_count": 2,
+                "tcp_user_timeout": 15_000,
+            },
+        )
+
+        def configure(connection: Any, _record: Any) -> None:
+            from psycopg.types.numeric import IntLoader  # noqa: PLC0415 - comes with an extra
+
+            # Sums of integers, which PostgreSQL counts without limit.
+            connection.adapters.register_loader("numeric", IntLoader)
+            was, connection.autocommit = connection.autocommit, True
+            connection.execute("".join(f"SET {name} = '{value}';" for name, value in _SETTINGS.items()))
+            connection.autocommit = was
+
+        event.listen(engine, "connect", configure)
+        return engine
+
+    def _wait_for_turn(self, connection: Connection) -> None:
+        # Freed by the server after the transaction is visible to all: who comes next sees what it did.
+        statement = "SELECT pg_advisory_xact_lock(%s)"
+        connection.exec_driver_sql(statement, (lock_number(self._schema, _WRITER),))
+
+    @staticmethod
+    def translated_failures() -> AbstractContextManager[None]:
+        """Raise kernel errors for what the database library raises inside the block, as the function does."""
+        return translated_failures()
+
+    def probe(self, _writer_busy_s: Callable[[], float | None] = lambda: None) -> "ServerProbe":
+        """Return a probe of the server."""
+        return ServerProbe(self._engine(poolclass=NullPool, isolation_level="AUTOCOMMIT"), self._schema)
+
+    def prepare(self, connection: Connection) -> None:
+        """Make what the tables alone do not bring, in the transaction that makes or upgrades them."""
+        define_functions(connection)
+
+    def begin_snapshot(self, connection: Connection) -> None:
+        """Let a reading connection see one state of the database, that of its next statement, until `end_snapshot`."""
+        connection.exec_driver_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def end_snapshot(self, connection: Connection) -> None:
+        """Let the server tidy up what only this connection may have seen."""
+        # The reason why a connection broke was told already.
+        driver: Any = None if connection.invalidated else connection.connection.driver_connection
+        if driver is not None and not driver.closed:
+            connection.exec_driver_sql("COMMIT")
+
+    def take_chunk_numbers(self, count: int) -> range:
+        """Return numbers for rows of `chunks` that no process was ever given."""
+        with self._numbering:
+            if len(self._numbers) < count:
+                taken = max(count, _NUMBERS_AT_ONCE)
+                with translated_failures(), self.reading.connect() as connection:
+                    up_to = int(connection.exec_driver_sql(_TAKE_NUMBERS, (taken, taken)).scalar_one())
+                self._numbers = range(up_to - taken + 1, up_to + 1)
+            given, self._numbers = self._numbers[:count], self._numbers[count:]
+            return given
+
+    def scrub(self) -> bool:
+        """Return at once: the server frees the room of deleted rows by itself (autovacuum)."""
+        return True
+
+    def close(self) -> None:
+        """Let go of the server; idempotent."""
+        self.reading.dispose()
+        self.writing.dispose()
+
+
+class ServerProbe:
+    """A connection of its own, used by one thread at a time; a check that a server leaves unanswered hangs."""
+
+    def __init__(self, engine: Engine, schema: str) -> None:
+        self._engine = engine
+        self._writer = lock_number(schema, _WRITER)
+        self._connection: Connection | None = None
+
+    def check_readable(self) -> None:
+        """Return if the server answers.
+
+        Raises:
+            StoreUnavailableError: it does not, or cannot be reached.
+        """
+        self._row("SELECT 1")
+
+    def check_writable(self) -> None:
+        """Return if a transaction could write now, or others get on with writing; writes nothing.
+
+        Raises:
+            StoreUnavailableError: somebody has held the lock of the writer for seconds and does nothing; the server
+                takes no writes, or does not answer.
+        """
+        if self._row("SELECT pg_is_in_recovery()")[0]:
+            raise StoreUnavailableError("the server of the catalog takes no writes", engine="catalog")
+        holder = self._row(_HOLDER, (self._writer >> 32 & 0xFFFFFFFF, self._writer & 0xFFFFFFFF))
+        if holder is not None and holder[1] >= _STUCK_S:
+            raise StoreUnavailableError(f"the catalog has been locked for {holder[1]:.0f} s", engine="catalog")
+
+    def close(self) -> None:
+        """Close the connection; idempotent."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+        self._engine.dispose()
+
+    def _row(self, statement: str, parameters: tuple[Any, ...] = ()) -> Any:
+        try:
+            with translated_failures():
+                if self._connection is None:
+                    self._connection = self._engine.connect()
+                return self._connection.exec_driver_sql(statement, parameters).first()
+        except StoreUnavailableError:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+            raise

@@ -1,0 +1,230 @@
+"""A catalog on a PostgreSQL server: shared by processes, and lost and found again."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from groundwire.catalog.chunks import Chunks
+from groundwire.catalog.database import Database, advance_position
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import InvalidRequestError, StoreMismatchError, StoreUnavailableError
+from tests.catalogs import POSTGRESQL, SQLITE, catalog_url, catalogs_are, open_database
+from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
+from tests.postgresql import Server, server
+
+
+@pytest.fixture(autouse=True)
+def on_postgresql() -> Iterator[None]:
+    with catalogs_are(POSTGRESQL):
+        yield
+
+
+@pytest.fixture
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that a test may stop."""
+    shared = server()
+    own = shared.another()
+    yield own
+    own.remove()
+
+
+def ends_every_connection(url: str) -> None:
+    name = url.rpartition("/")[2]
+    server().execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")  # noqa: S608
+
+
+def position_of(database: Database) -> int:
+    with database.read() as connection:
+        return Database.position(connection)
+
+
+def test_two_processes_see_at_once_what_the_other_has_written(tmp_path: Path) -> None:
+    one, other = open_catalog(tmp_path / "catalog.db"), open_catalog(tmp_path / "catalog.db")
+    docs = one.collections.create(make_collection())
+    assert other.database.latest_position == one.database.latest_position
+    document, _ = one.put(docs, make_draft("tide"))
+    assert other.numbers_for(docs, "tide") == one.numbers_for(docs, "tide") != []
+    other.put(docs, make_draft("ebb", document_id=document.document_id, expected=1))
+    # Remembered views, chunks and scores of the first are of an earlier position.
+    assert one.numbers_for(docs, "tide") == []
+    assert one.numbers_for(docs, "ebb") == other.numbers_for(docs, "ebb") != []
+    assert one.database.latest_position == other.database.latest_position > 0
+    one.database.close()
+    other.database.close()
+
+
+def test_processes_write_one_after_the_other_and_give_no_number_twice(tmp_path: Path) -> None:
+    opened = [open_database(tmp_path / "catalog.db") for _ in range(3)]
+    before = opened[0].latest_position
+
+    def work(database: Database) -> list[int]:
+        numbers: list[int] = []
+        for _ in range(20):
+            database.write(advance_position)
+            numbers += database.take_chunk_numbers(700)
+        return numbers
+
+    with ThreadPoolExecutor(3) as threads:
+        numbers = [number for each in threads.map(work, opened) for number in each]
+    assert opened[0].latest_position == before + 60
+    assert len(set(numbers)) == len(numbers) == 3 * 20 * 700
+    for database in opened:
+        database.close()
+
+
+def test_broken_connections_are_replaced(tmp_path: Path) -> None:
+    database = open_database(tmp_path / "catalog.db")
+    barrier = threading.Barrier(4)
+
+    def read(_: int) -> int:
+        with database.read() as connection:
+            barrier.wait(30)  # so that each has a connection of its own
+            return Database.position(connection)
+
+    with ThreadPoolExecutor(4) as threads:
+        before = set(threads.map(read, range(4)))
+        ends_every_connection(catalog_url(tmp_path / "catalog.db"))
+        assert set(threads.map(read, range(4))) == before
+    ends_every_connection(catalog_url(tmp_path / "catalog.db"))
+    assert database.write(advance_position) == before.pop() + 1
+    database.close()
+
+
+def test_a_connection_that_breaks_in_the_middle_is_an_unavailable_catalog(tmp_path: Path) -> None:
+    database = open_database(tmp_path / "catalog.db")
+    before = position_of(database)
+
+    def broken_write() -> None:
+        def work(connection: object) -> None:
+            ends_every_connection(catalog_url(tmp_path / "catalog.db"))
+            advance_position(connection)  # type: ignore[arg-type]  # what a unit of work gets
+
+        database.write(work)
+
+    def broken_read() -> None:
+        with database.read() as connection:
+            Database.position(connection)
+            ends_every_connection(catalog_url(tmp_path / "catalog.db"))
+            Database.position(connection)
+
+    for broken in (broken_write, broken_read):
+        with pytest.raises(StoreUnavailableError):
+            broken()
+    assert position_of(database) == before
+    assert database.write(advance_position) == before + 1
+    database.close()
+
+
+def test_who_waits_too_long_for_another_writer_is_told(tmp_path: Path) -> None:
+    database = open_database(tmp_path / "catalog.db")
+    waiting = open_database(tmp_path / "catalog.db")
+    inside, may_go = threading.Event(), threading.Event()
+
+    def hold(_: object) -> None:
+        inside.set()
+        may_go.wait(60)
+
+    with ThreadPoolExecutor(1) as threads:
+        holding = threads.submit(database.write, hold)
+        assert inside.wait(10)
+        probe = waiting.probe(of_writes=True)
+        probe.check_writable()
+        with pytest.raises(StoreUnavailableError):
+            waiting.write(advance_position)  # after 10 s
+        with pytest.raises(StoreUnavailableError, match="locked"):
+            probe.check_writable()
+        probe.check_readable()
+        may_go.set()
+        holding.result(30)
+    waiting.write(advance_position)
+    probe.check_writable()
+    probe.close()
+    database.close()
+    waiting.close()
+
+
+def test_a_server_that_is_gone_is_told_and_found_again(own_server: Server, tmp_path: Path) -> None:
+    database = Database.open(own_server.new_database(), folder=tmp_path)
+    probe = database.probe()
+    probe.check_readable()
+    own_server.stop()
+    began_at = time.monotonic()
+    with pytest.raises(StoreUnavailableError):
+        probe.check_readable()
+    with pytest.raises(StoreUnavailableError):
+        position_of(database)
+    with pytest.raises(StoreUnavailableError):
+        database.write(advance_position)
+    assert time.monotonic() - began_at < 20
+    own_server.start()
+    probe.check_readable()
+    assert database.write(advance_position) == position_of(database)
+    probe.close()
+    database.close()
+
+
+def test_databases_that_are_no_catalog_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
+    url = server().new_database()
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE theirs (x int)")
+    with pytest.raises(StoreMismatchError):
+        Database.open(url)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (1,)
+    for wrong in ("postgresql://", "postgresql://host:port/x"):
+        with pytest.raises((InvalidRequestError, StoreUnavailableError)):
+            Database.open(wrong)
+
+
+def test_words_beyond_what_an_index_holds_are_found(tmp_path: Path) -> None:
+    catalog = open_catalog(tmp_path / "catalog.db")
+    docs = catalog.collections.create(make_collection())
+    long = random.Random(7).choices("bcdfghjklmnpqrstvwxz0123456789", k=6000)
+    word, other = "".join(long), "".join(long[:-1]) + "q"
+    catalog.put(docs, make_draft(f"{word} tide", "ebb"))
+    assert len(catalog.numbers_for(docs, word)) == 1
+    assert catalog.numbers_for(docs, f"{other}0") == []
+    assert catalog.integrity.problems() == []
+    catalog.database.close()
+
+
+def ranking(catalog: Catalog, docs: Collection, words: list[str]) -> list[tuple[str, float]]:
+    found = catalog.full_text.search(TENANT, "docs", words, [], 50)
+    chunks = Chunks(catalog.database).live(TENANT, "docs", [match.number for match in found])
+    return [(chunks[match.number].chunk.content, match.score) for match in found]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_searches_by_words_rank_as_on_sqlite(tmp_path: Path, seed: int) -> None:
+    catalogs = {}
+    for kind in (SQLITE, POSTGRESQL):
+        with catalogs_are(kind):
+            catalogs[kind] = open_catalog(tmp_path / "catalog.db")
+        rng = random.Random(seed)
+        words = ["tide", "Tide", "Ebbe", "Flut", "Ähre", "zebra", "C++", "潮汐表", "naïve", "mud", "_", "10%"]
+        docs = catalogs[kind].collections.create(make_collection())
+        documents = []
+        for number in range(12):
+            texts = [" ".join(rng.choices(words, k=rng.randrange(1, 30))) + f" n{number}x{i}" for i in range(4)]
+            document, _ = catalogs[kind].put(docs, make_draft(*texts, source=f"{number}.md"))
+            documents.append(document)
+        for document in rng.sample(documents, 4):
+            text_ = " ".join(rng.choices(words, k=9)) + f" again {document.source_uri}"
+            catalogs[kind].put(
+                docs, make_draft(text_, source=document.source_uri, document_id=document.document_id, expected=1)
+            )
+        for document in rng.sample(documents, 2):
+            catalogs[kind].documents.delete(TENANT, "docs", document.document_id)
+    found = {}
+    for kind, catalog in catalogs.items():
+        queries = [["tide"], ["Ebbe", "Flut"], ["潮汐"], ["C++", "mud", "naive"], ["tide ebbe"], ["zebra", "Ähre"]]
+        found[kind] = [ranking(catalog, docs, query) for query in queries]
+        catalog.database.close()
+    assert found[SQLITE] == found[POSTGRESQL]
+    assert sum(len(each) for each in found[SQLITE]) > 50
