@@ -44,6 +44,13 @@ class _Choice(FunctionElement[Any]):
         super().__init__(of_sqlite, of_postgresql)
         self.type = of_sqlite.type
 
+    def self_group(self, against: Any = None) -> Any:  # noqa: ARG002 - SQLAlchemy's signature
+        """Stay as it is: as a condition of SQLite it would be compared with 1, which no index serves."""
+        return self
+
+    def _negate(self) -> Any:
+        return _Choice(*(~each for each in self.clauses))
+
 
 @compiles(_Choice, "sqlite")
 def _compile_for_sqlite(element: _Choice, compiler: Any, **options: Any) -> str:
