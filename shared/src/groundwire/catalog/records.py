@@ -159,7 +159,7 @@ class Records:
                         values = {"document_key": source, "kind": kind}
                         with suppress(RecordNotFoundError):
                             values["target_key"] = _live_key(connection, key, other, None)
-                            connection.execute(upsert(record_links).values(values).on_conflict_do_nothing())
+                            connection.execute(upsert(connection, record_links).values(values).on_conflict_do_nothing())
 
         self._database.write(work)
 
