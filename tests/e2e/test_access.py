@@ -1,9 +1,10 @@
 """Who may call what: every call that a running server has, with every kind of credential."""
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ class Guarded:
         )
         self.tokens["bad"] = self.tokens["admin"][:-4] + "AAAA"
         self.server = ServerProcess(folder / "data", (*MEMORY, "--keys", str(self.keys)))
+        self.data = folder / "data"
         self.log = folder / "data.log"
 
     @contextmanager
@@ -223,3 +225,22 @@ def test_without_credentials_only_this_machine_may_call_unless_somebody_insists(
     insisting = ServerProcess(tmp_path / "data", (*MEMORY, "--listen", "0.0.0.0:0", "--insecure"))
     insisting.stop()
     assert "no credential is configured" in (tmp_path / "data.log").read_text(encoding="utf-8")
+
+
+def test_the_audit_says_who_made_a_change_and_who_asked_for_what_an_operation_did(guarded: Guarded) -> None:
+    with (
+        GroundwireClient(guarded.server.address, metadata=dict(guarded.metadata("write"))) as writer,
+        GroundwireClient(guarded.server.address, metadata=dict(guarded.metadata("admin"))) as admin,
+    ):
+        writer.create_collection(collection="audited")
+        writer.collection("audited").ingest_text("The moon causes the tides.", source="a.txt")
+        with pytest.raises(PermissionDeniedError):
+            writer.delete_collection(collection="audited")
+        assert admin.collection("audited").purge({"source": "a.txt"}, force=True).document_count == 1
+    with closing(sqlite3.connect(guarded.data / "catalog.db")) as catalog:
+        made = catalog.execute("SELECT action, subject FROM audit ORDER BY id DESC LIMIT 3").fetchall()
+    assert made == [
+        ("delete_document", "admin-subject"),
+        ("publish_document", "write-subject"),
+        ("create_collection", "write-subject"),
+    ]

@@ -11,6 +11,7 @@ from groundwire.catalog.inspection import BookkeepingInspection
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import ConflictError, DocumentNotFoundError, RequestIdReusedError
+from groundwire.kernel.identity import Identity, bind_current_identity
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft, receipt, request_key
 
 
@@ -134,6 +135,19 @@ def test_a_changed_or_removed_trace_is_noticed(catalog: Catalog, docs: Collectio
     forged = [*rows[:2], replace(rows[2], resource="another"), *rows[3:]]
     assert first_broken(forged) == forged[2]
     assert first_broken([rows[0], *rows[2:]]) == rows[2]
+
+
+def test_a_trace_says_who_made_the_change_and_cannot_be_given_to_another(catalog: Catalog, docs: Collection) -> None:
+    bind_current_identity(Identity(TENANT, "ada"))
+    catalog.put(docs, make_draft("x"))
+    bind_current_identity(Identity(TENANT))
+    catalog.collections.delete(TENANT, "docs")
+    rows = catalog.audit.rows(TENANT, 0, 100)
+    assert [row.subject for row in rows] == ["", "ada", ""]
+    assert first_broken(rows) is None
+    assert first_broken([rows[0], replace(rows[1], subject="bob"), rows[2]]) == replace(rows[1], subject="bob")
+    assert first_broken([rows[0], replace(rows[1], subject=""), rows[2]]) == replace(rows[1], subject="")
+    assert first_broken([replace(rows[0], subject="bob"), *rows[1:]]) == replace(rows[0], subject="bob")
 
 
 def test_a_change_that_fails_leaves_no_trace(catalog: Catalog, docs: Collection) -> None:

@@ -13,6 +13,7 @@ from groundwire.catalog.idempotency import document_told_of, settle
 from groundwire.catalog.schema import audit
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.exactly_once import Receipt
+from groundwire.kernel.identity import current_identity
 
 _HASHED = ("previous_hash", "tenant", "time", "action", "resource", "outcome", "request_id", "position")
 
@@ -21,8 +22,9 @@ _HASHED = ("previous_hash", "tenant", "time", "action", "resource", "outcome", "
 class AuditRow:
     """One change. `time` is in milliseconds since 1970-01-01T00:00Z, `steady_time` as `SteadyTime` tells it.
 
-    `request_id` is empty when none was given.
-    `hash` is the SHA-256 (hex) over the other fields and `previous_hash`, the hash of the tenant's row before.
+    `request_id` is empty when none was given, and `subject` when the server itself made the change, or a caller without
+    a credential. `hash` is the SHA-256 (hex) over the other fields and `previous_hash`, the hash of the tenant's row
+    before.
     """
 
     id: int
@@ -36,6 +38,7 @@ class AuditRow:
     previous_hash: str
     hash: str
     steady_time: int
+    subject: str
 
 
 class Audit:
@@ -73,6 +76,7 @@ class Audit:
             "request_id": request_id,
             "position": self._database.position(connection),
             "previous_hash": connection.execute(last).scalar() or "",
+            "subject": current_identity().subject,
         }
         row = values | {"hash": _digest(values), "steady_time": self._database.steady.now_ms()}
         connection.execute(insert(audit).values(row))
@@ -101,7 +105,7 @@ def first_broken(rows: Sequence[AuditRow], previous_hash: str = "") -> AuditRow 
         previous_hash: the hash of the row before the first, empty for the start of the chain.
     """
     for row in rows:
-        expected = _digest({name: getattr(row, name) for name in _HASHED})
+        expected = _digest({name: getattr(row, name) for name in (*_HASHED, "subject")})
         if row.previous_hash != previous_hash or row.hash != expected:
             return row
         previous_hash = row.hash
@@ -109,4 +113,6 @@ def first_broken(rows: Sequence[AuditRow], previous_hash: str = "") -> AuditRow 
 
 
 def _digest(values: dict[str, Any]) -> str:
-    return hashlib.sha256(encode_json([values[name] for name in _HASHED]).encode()).hexdigest()
+    # Rows without a subject have the hash that they had before there were any.
+    hashed = [values[name] for name in _HASHED] + [values["subject"]] * bool(values["subject"])
+    return hashlib.sha256(encode_json(hashed).encode()).hexdigest()

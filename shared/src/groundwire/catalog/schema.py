@@ -438,6 +438,7 @@ audit = Table(
     *number("position"),
     *words("previous_hash", "hash"),
     *number("steady_time", default=0),
+    *words("subject", default=""),
     Index("audit_tenant", "tenant", "id"),
     sqlite_autoincrement=True,
 )

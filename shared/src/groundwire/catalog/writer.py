@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
@@ -86,7 +87,9 @@ class Writer:
         """
         if getattr(self._inside, "active", False):
             raise RuntimeError("a unit of work must not start another one")
-        unit = _Unit(work, alone)
+        # In the context of the caller, so that the audit knows who it is.
+        context = copy_context()
+        unit = _Unit(lambda connection: context.run(work, connection), alone)
         self._waiting.append(unit)
         try:
             # One task for each unit; those whose unit went with a group before find nothing to do.

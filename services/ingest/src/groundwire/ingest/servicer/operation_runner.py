@@ -24,6 +24,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import AlreadyExistsError, ExhaustedError, GroundwireError, InternalError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
+from groundwire.kernel.identity import Identity, bind_current_identity, current_identity
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.pagination import Position
@@ -49,9 +50,13 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _Run:
-    """Work that goes on in this process; `progress` is None before it has begun. `turn` is that of a thread."""
+    """Work that goes on in this process; `progress` is None before it has begun. `turn` is that of a thread.
+
+    `identity` is that of the caller who asked for it; after a restart of the server nobody knows any more who it was.
+    """
 
     operation: stored.Operation
+    identity: Identity
     turn: Future[None] | None = None
     budget: Budget = field(default_factory=Budget)
     progress: Progress | None = None
@@ -203,7 +208,7 @@ class OperationRunner:
         with self._lock:
             if self._closing:
                 return  # the next start takes it up
-            run = self._runs[operation.operation_id] = _Run(operation)
+            run = self._runs[operation.operation_id] = _Run(operation, current_identity())
             pool = self._small_pool if self._work[operation.method].is_small else self._pool
             run.turn = pool.submit(self._run, run)
 
@@ -214,6 +219,7 @@ class OperationRunner:
         def note(progress: Progress) -> None:
             run.progress = progress
 
+        bind_current_identity(run.identity)
         try:
             if operation.cancel_requested:  # asked of the process before this one
                 run.budget.cancel()
