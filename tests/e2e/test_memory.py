@@ -234,7 +234,7 @@ async def test_the_asynchronous_client_does_the_same(server: ServerProcess) -> N
         assert isinstance(await ada.record(remembered.record_id), Record)
 
 
-@pytest.mark.requirement("S0-32")
+@pytest.mark.requirement("S0-32", "S0-33")
 def test_what_is_recalled_is_global_or_of_one_entity(server: ServerProcess, ada: Collection) -> None:
     text = "prefers Python over JavaScript"
     ids = {name: ada.remember(f"{name} {text}.", entity=name).record_id for name in ("alice", "bob")}
@@ -251,6 +251,10 @@ def test_what_is_recalled_is_global_or_of_one_entity(server: ServerProcess, ada:
     assert recalled(entity="alice", filter={"importance": 5}) == set()
     shell = run(server, "memory", "search", text, "-c", ada.name, "--entity", "alice", "-k", "5")
     assert [each["source"] for each in shell["results"]] == [f"record:{ids['alice']}"]
+    important = ada.remember(f"Alice surely {text}.", entity="alice", importance=5).record_id
+    best = ada.recall(f"Who {text}?", entity="alice")[0]
+    assert best.source == f"record:{important}"
+    assert best.message.memory_score.importance == 5
     table = groundwire("memory", "search", text, "-c", ada.name, "--entity", "bob", address=server.address).stdout
     assert ids["bob"] in table
     assert ids["alice"] not in table

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from groundwire.kernel.errors import (
@@ -222,7 +222,7 @@ def test_a_memory_that_is_deleted_for_good_is_gone_with_the_links_to_it(store: C
         store.delete_chunk(gone.id, permanent=True)
 
 
-@pytest.mark.requirement("S2-07", "S2-33")
+@pytest.mark.requirement("S2-07", "S2-09", "S2-33")
 def test_lists_are_narrowed_by_conversation_and_tags(store: ChunkStore, clock: Clock) -> None:
     ids = []
     for conversation, tags in [("conv-1", ["a", "b"]), ("conv-1", ["b"]), ("conv-2", ["a"]), (None, [])]:
@@ -382,6 +382,9 @@ DAMAGES: dict[str, Callable[[str], str]] = {
     "wrong type": lambda text: text.replace('"fact"', '"dream"'),
     "wrong number": lambda text: text.replace('"tokens": 4', '"tokens": "4"'),
     "missing field": lambda text: text.replace('"content"', '"contents"'),
+    "no metadata": lambda text: json.dumps(
+        {name: held for name, held in json.loads(text).items() if name != "metadata"}
+    ),
     "unknown field": lambda text: text.replace('"tags"', '"colour": 1, "tags"'),
     "wrong time": lambda text: text.replace("21:37:00Z", "21:37:00"),
     "wrong target": lambda text: text.replace('"follows": []', '"follows": ["../../x"]'),
@@ -390,7 +393,7 @@ DAMAGES: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.requirement("S2-35", "S2-36")
+@pytest.mark.requirement("S2-05", "S2-35", "S2-36")
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_skipped_with_a_warning(
     store: ChunkStore, damage: str, caplog: pytest.LogCaptureFixture
@@ -552,6 +555,8 @@ def test_it_is_imported_without_the_packages_of_servers_and_clients() -> None:
     assert done.stdout.strip() == "set()"
 
 
+# A loaded machine makes values slowly, and waits for the disk.
+unhurried = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
 written = texts.filter(lambda text: bool(text.strip()))
 tags = st.lists(written.map(lambda text: text.replace(",", ".").strip()).filter(bool), unique=True, max_size=4)
@@ -584,6 +589,7 @@ chunks = st.builds(
 
 
 @pytest.mark.requirement("S2-24")
+@unhurried
 @given(chunk=chunks)
 def test_a_chunk_comes_back_from_its_file_as_it_was(chunk: Chunk) -> None:
     text = chunk.to_json()
@@ -592,6 +598,7 @@ def test_a_chunk_comes_back_from_its_file_as_it_was(chunk: Chunk) -> None:
     assert ("extra" in json.loads(text)) == (chunk.extra is not None)
 
 
+@unhurried
 @given(live=st.lists(chunks, max_size=4), archived=st.lists(chunks, max_size=3))
 def test_chunks_that_are_put_come_back_and_the_indexes_name_them(
     tmp_path_factory: pytest.TempPathFactory, live: list[Chunk], archived: list[Chunk]

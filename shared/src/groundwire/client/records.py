@@ -10,7 +10,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2, role_pb2
+from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2, role_pb2, search_mode_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.client.contract import Contract
@@ -352,7 +352,7 @@ class RecordOperations(Caller):
         include_global: bool = False,
         filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
     ) -> SearchResults:
-        """Return the memories that match a query best: global ones, or those of one entity.
+        """Return the memories that match a query best, important and recent ones first among those that match alike.
 
         Args:
             query: what to look for.
@@ -368,12 +368,14 @@ class RecordOperations(Caller):
             for hit in ada.recall("Which language does she like?", k=5, entity="alice"):
                 print(hit.score, hit.text)
         """
-        scopes = [GLOBAL_SCOPE] if entity is None or include_global else []
-        scopes += [] if entity is None else [f"{_ENTITY}{entity}"]
-        conditions: list[Any] = [{"record_type": "memory"}, {"scope": {"$in": scopes}}]
-        if filter is not None:
-            conditions.append(filter_json(filter))
-        options = retrieval_options_pb2.RetrievalOptions(top_k=k, filter=filter_message({"$and": conditions}))
+        conditions: list[Any] = [{"record_type": "memory"}, *([] if filter is None else [filter_json(filter)])]
+        options = retrieval_options_pb2.RetrievalOptions(
+            top_k=k,
+            filter=filter_message({"$and": conditions}),
+            entity=entity or "",
+            include_global=include_global,
+            ranking=search_mode_pb2.RANKING_MEMORY,
+        )
         request = retrieve_pb.RetrieveRequest(collection=self.name, query=query, options=options)
         return SearchResults.of(await self._transport.send(Contract.retrieve, request))
 
