@@ -56,6 +56,16 @@ def test_what_cannot_be_changed_is_named(keeping: Keeping, path: str) -> None:
     assert path in error.message
 
 
+@pytest.mark.requirement("S0-29")
+def test_the_entity_follows_a_new_scope(keeping: Keeping) -> None:
+    name = keeping.put(memory("A note.", scope="entity:ann"))[0].record_id
+    keeping.change(name, "scope", scope="entity:ben")
+    assert (keeping.get(name).scope, keeping.get(name).memory.entity) == ("entity:ben", "ben")
+    assert keeping.texts({"entity": "ann"}) == []
+    keeping.change(name, "scope", scope="global")
+    assert keeping.get(name).memory.entity == ""
+
+
 def test_a_change_keeps_the_rules_and_the_etag(keeping: Keeping) -> None:
     kept = keeping.one(memory("A note."))
     details = record_pb2.MemoryDetails(confidence=1.5)

@@ -235,6 +235,16 @@ class Records:
             collection_key(connection, tenant, collection)
             return list(connection.execute(statement, {"tenant": tenant, "collection": collection}).scalars())
 
+    def scope_of(self, tenant: str, *, document_id: str = "", chunk_id: str = "") -> str | None:
+        """Return the scope of the record that a document, or the document of a chunk, holds; None if it holds none."""
+        of_document = _d.document_id == document_id
+        if chunk_id:
+            of_chunk = chunks.c.tenant == tenant, chunks.c.chunk_id == chunk_id
+            of_document = _d.document_key.in_(select(chunks.c.document_key).where(*of_chunk))
+        statement = select(_r.scope).join_from(records, documents, _r.document_key == _d.document_key)
+        with self._database.read() as connection:
+            return connection.execute(statement.where(_d.tenant == tenant, of_document).limit(1)).scalar()
+
     def last_turn(self, tenant: str, collection: str, conversation_id: str) -> int:
         """Return the highest number of an exchange in a conversation, 0 without any; deleted turns count."""
         with self._database.read() as connection:

@@ -208,6 +208,7 @@ def build(
             BatchIngest(ingest, parts),
             UploadStream(ingest, core.uploads, operations, parts),
             ChunkStream(ingest, core.uploads.staging, parts, settings.max_staged_bytes),
+            records.records,
             long_work,
         ),
         collections=CollectionServicer(

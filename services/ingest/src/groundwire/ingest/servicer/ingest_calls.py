@@ -8,9 +8,11 @@ from typing import Any
 
 from google.longrunning import operations_pb2
 
+from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from groundwire.catalog.deletions import Deletion
+from groundwire.catalog.records import Records
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.servicer.batches import BatchIngest, ingest_once
@@ -32,7 +34,8 @@ from groundwire.ingest.wire.documents import (
     to_deletion_receipt,
     to_plan_response,
 )
-from groundwire.kernel.document import Document
+from groundwire.kernel.document import Document, DocumentReference
+from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError, PermissionDeniedError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.stored_chunk import StoredChunk
@@ -51,6 +54,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     batches: BatchIngest
     uploads: UploadStream
     chunks: ChunkStream
+    records: Records
     long_work: LongWork
 
     @document
@@ -92,6 +96,9 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     @change
     def PurgeDocuments(self, request: pb.PurgeDocumentsRequest) -> operations_pb2.Operation:
         """Begin to delete documents, or to count them."""
+        if request_context.current().identity.scopes is not None:
+            # Whoever goes on with it after a restart does not know who asked.
+            raise PermissionDeniedError("a credential with scopes deletes records by DeleteRecords", right="all scopes")
         return self.long_work.begin_purge(request)
 
     @change
@@ -104,7 +111,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         return self.upkeep.delete(
             current.tenant,
             collection,
-            parse_reference(request.reference),
+            self._seen(collection, request.reference),
             current.budget,
             receipt,
             purge=request.purge,
@@ -117,7 +124,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     def UpdateDocument(self, request: pb.UpdateDocumentRequest, receipt: Receipt[Document] | None) -> Document:
         """Change what was said about a document."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
-        reference, changes = parse_reference(request.reference), parse_document_change(request)
+        reference, changes = self._seen(collection, request.reference), parse_document_change(request)
         return self.upkeep.update_document(
             current.tenant, collection, reference, changes, request.document.etag, current.budget, receipt
         )
@@ -128,7 +135,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     def RestoreDocument(self, request: pb.RestoreDocumentRequest, receipt: Receipt[Document] | None) -> Document:
         """Bring back a document that was deleted softly."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
-        reference = parse_reference(request.reference)
+        reference = self._seen(collection, request.reference)
         return self.upkeep.restore(current.tenant, collection, reference, current.budget, receipt, etag=request.etag)
 
     @change
@@ -137,6 +144,13 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     def UpdateChunk(self, request: pb.UpdateChunkRequest, receipt: Receipt[StoredChunk] | None) -> StoredChunk:
         """Change tags and metadata of a chunk."""
         current, collection, chunk = request_context.current(), parse_collection_name(request.collection), request.chunk
+        scope = (
+            self.records.scope_of(current.tenant, chunk_id=chunk.chunk_id)
+            if current.identity.scopes is not None
+            else None
+        )
+        if scope is not None and not current.identity.allows_scope(scope):
+            raise ChunkNotFoundError(chunk.chunk_id)
         return self.upkeep.update_chunk(
             current.tenant,
             collection,
@@ -146,3 +160,19 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
             current.budget,
             receipt,
         )
+
+    def _seen(self, collection: str, message: document_pb2.DocumentReference) -> DocumentReference:
+        """Return which document is meant, deleted softly or not; a record that the caller may not see does not exist.
+
+        Raises:
+            DocumentNotFoundError: there is no such document, or the caller may not see it.
+            InvalidRequestError: neither id nor source is given, or several deleted documents have the source.
+        """
+        identity, reference = request_context.current().identity, parse_reference(message)
+        if identity.scopes is None:
+            return reference
+        document_id = self.upkeep.documents.id_with_deleted(identity.tenant, collection, reference)
+        scope = self.records.scope_of(identity.tenant, document_id=document_id)
+        if scope is not None and not identity.allows_scope(scope):
+            raise DocumentNotFoundError(str(reference))
+        return reference

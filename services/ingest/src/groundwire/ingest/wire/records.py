@@ -17,10 +17,12 @@ from groundwire.kernel.filters import Value
 from groundwire.kernel.records import (
     HISTORY,
     MAX_TOKENS,
+    MEMORY,
     MIN_STRICT_TOKENS,
     LinkKind,
     RecordOrder,
     StoredRecord,
+    entity_of,
     parse_record_id,
 )
 from groundwire.rpc.error_status import to_status
@@ -158,6 +160,9 @@ def merged_record(
             raise InvalidRequestError.of("update_mask", f"{path!r} is no field of a {record_type} that can be changed")
     message, given = to_record_message(stored), record_pb2.Record()
     given.CopyFrom(request.record)
+    of_scope = entity_of({"scope": stored.metadata["scope"]})
+    if record_type == MEMORY and stored.metadata.get("entity") == of_scope:
+        message.memory.ClearField("entity")  # it follows from the scope, which may be another one now
     # Details that are not given are empty ones: the library would leave alone what the mask names below them.
     getattr(given, record_type).SetInParent()
     mask.MergeMessage(given, message, replace_message_field=True, replace_repeated_field=True)
