@@ -172,6 +172,7 @@ RUNS: dict[str, list[list[str]]] = {
         ["-c", ATTACK, "--queries", "{reply}", "--duration", "1"],
         ["-c", NAME, "--queries", "{reply}", "--mix", ATTACK],
     ],
+    "copy": [["--from", ATTACK, "--to", ATTACK], ["--from", "{folder}", "--to", "postgresql://" + QUIET]],
     "backup": [["{folder}/" + QUIET.replace("/", ""), "--data", ATTACK], ["{folder}", "--data", "{folder}"]],
     "restore": [["{folder}/" + QUIET.replace("/", ""), "--data", ATTACK], ["{folder}", "--data", "{folder}"]],
     "schema": [[], ["faq"], [ATTACK]],

@@ -166,6 +166,13 @@ def test_dashboard_and_alerts_name_only_metrics_and_labels_that_exist(watched: W
             assert labels <= samples[name] | {"instance"}, expression
 
 
+def test_the_runbook_says_what_to_do_about_every_alert() -> None:
+    rules = yaml.safe_load((ROOT / "deploy/observability/alerts.yaml").read_text(encoding="utf-8"))
+    alerts = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
+    page = (ROOT / "docs/operating/runbook.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\*\*(\w+)\*\*", page, re.MULTILINE) == alerts
+
+
 def test_calls_are_counted_by_method_and_code(watched: Watched) -> None:
     name = "groundwire_call_duration_seconds_count"
     eventually(lambda: watched.value(name, method="Retrieve", code="NOT_FOUND"))

@@ -311,6 +311,11 @@ def insert_rows(
     _module(connection).insert_rows(connection, table, rows, skip_existing=skip_existing)
 
 
+def continue_keys(connection: Connection, table: Table) -> None:
+    """Let the keys that the database makes begin behind those of rows that came with theirs."""
+    _module(connection).continue_keys(connection, table)
+
+
 def interruptible(connection: Connection, is_over: Callable[[], bool]) -> AbstractContextManager[None]:
     """Let statements of the connection fail, as if the database did not answer, soon after `is_over` says so."""
     limited: AbstractContextManager[None] = _module(connection).interruptible(connection, is_over)

@@ -57,7 +57,7 @@ class Outbox:
         statement = (
             select(outbox.c.engine_name, outbox.c.tenant, func.coalesce(collections.c.name, "").label("collection"))
             .outerjoin(collections, collections.c.engine_name == outbox.c.engine_name)
-            .group_by(outbox.c.engine_name, outbox.c.tenant)
+            .group_by(outbox.c.engine_name, outbox.c.tenant, collections.c.name)
             .order_by(oldest)
         )
         with self._database.read() as connection:

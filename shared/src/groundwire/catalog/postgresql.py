@@ -240,6 +240,16 @@ def insert_rows(
 
 
 @lru_cache(maxsize=512)
+def continue_keys(connection: Connection, table: Table) -> None:
+    """Let the sequence of a table go on behind the highest key, if it has one."""
+    if (column := table.autoincrement_column) is None:
+        return
+    highest = select(func.max(column)).scalar_subquery()
+    sequence = func.pg_get_serial_sequence(table.name, column.name)
+    # Without a sequence, or without rows, there is nothing to set: NULL comes back.
+    connection.execute(select(func.setval(sequence, highest)))
+
+
 def _statement(table: Table, columns: tuple[str, ...], rows: int, skip_existing: bool) -> str:
     one = f"({', '.join(['%s'] * len(columns))})"
     ending = " ON CONFLICT DO NOTHING" if skip_existing else ""

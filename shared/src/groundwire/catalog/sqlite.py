@@ -290,6 +290,10 @@ def update_json(
     connection.execute(update(key.table).where(key == func.json_extract(each, "$[0]")).values({column.name: new}))
 
 
+def continue_keys(_connection: Connection, _table: Table) -> None:
+    """Do nothing: SQLite goes on behind the highest key that it has seen."""
+
+
 def insert_rows(
     connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]], *, skip_existing: bool = False
 ) -> None:

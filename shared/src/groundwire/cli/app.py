@@ -20,6 +20,10 @@ _SUMMARIES = {
     "collections": ("collections.app", "List, show, create, change and delete collections."),
     "consolidate": ("chat.consolidate", "Derive memories from what the user said in a conversation."),
     "config": ("server.config", "Show the configuration."),
+    "copy": (
+        "server.copy",
+        "Copy the catalog of a data folder or a backup into an empty PostgreSQL database, all of it or nothing.",
+    ),
     "docs": ("docs.app", "List, show, change, delete and restore documents."),
     "fsck": ("maintenance.fsck", "Check a running server's stores; exits with 1 if findings are left."),
     "ground": ("grounding.ground", "Compare a text, whoever wrote it, with the sources: claim by claim."),

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from groundwire.cli.options import json_option
-from groundwire.cli.output import is_terminal, print_json, print_line
+from groundwire.cli.output import counted, is_terminal, print_json, print_line
 from groundwire.kernel.errors import MissingExtraError
 
 config = click.Group("config", help="Show the configuration.")
@@ -74,6 +74,33 @@ def serve(
 def _announce(what: str) -> None:
     if is_terminal(err=True):
         print_line((f"{what} …", "dim"), err=True)
+
+
+@click.command("copy")
+@click.option(
+    "--from",
+    "folder",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Data folder of a stopped server, or a backup.",
+)
+@click.option("--to", "target", required=True, help="Empty database: postgresql://USER@HOST:PORT/DATABASE.")
+@json_option
+def copy(folder: Path, target: str, as_json: bool) -> None:
+    """Copy the catalog of a data folder or a backup into an empty PostgreSQL database, all of it or nothing.
+
+    Vectors are in the catalog: a server that is started on the database fills its vector store from it.
+    """
+    with _server_packages("copy"):
+        from groundwire.standalone.copying import copy_installation  # noqa: PLC0415 - may not be installed
+        from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
+
+        copied = copy_installation(folder, target, load_settings().server, _announce)
+    if as_json:
+        print_json({"tables": copied})
+        return
+    rows = sum(copied.values())
+    print_line(f"copied {counted(rows, 'row')}: {copied['documents']} documents, {copied['chunks']} chunks")
 
 
 @config.command("show")
