@@ -34,7 +34,7 @@ CALLS = {
         UpdateChunk PutChunks PurgeDocuments""",
     "CollectionService": "CreateCollection GetCollection ListCollections UpdateCollection DeleteCollection",
     "MaintenanceService": "Reindex Reembed CheckStore GetHousekeeping",
-    "RetrieveService": "Retrieve BatchRetrieve Expand ParseQuery EmbedTexts",
+    "RetrieveService": "Retrieve BatchRetrieve RetrieveContext Expand ParseQuery EmbedTexts",
     "LibraryService": """
         GetDocument ListDocuments GetDocumentText ReadSpans LocateSources DescribeCollection GetChunk BatchGetChunks
         ListChunks GetSchema ValidateMetadata ListStats ListQueryLogs GetPipelineStats""",

@@ -221,6 +221,13 @@ def test_a_clean_stop_loses_nothing(tmp_path: Path) -> None:
     assert stored == ids
 
 
+class _NoAccesses:
+    """No record was found."""
+
+    def flush(self) -> int:
+        return 0
+
+
 class _Store:
     """Fails until it is told to work."""
 
@@ -247,7 +254,7 @@ def _entry(number: int) -> LoggedQuery:
 
 def test_entries_wait_in_order_while_the_catalog_cannot_be_written_and_overflow_is_told() -> None:
     store = _Store()
-    recorder = QueryRecorder(store, timedelta(days=30), capacity=3)  # type: ignore[arg-type]  # takes any sequence
+    recorder = QueryRecorder(store, timedelta(days=30), _NoAccesses(), capacity=3)  # type: ignore[arg-type]  # takes any sequence
     assert [recorder.record(_entry(number)) for number in range(5)] == [True, True, True, False, False]
     with pytest.raises(StoreUnavailableError):
         recorder.flush()
@@ -262,7 +269,7 @@ def test_entries_wait_in_order_while_the_catalog_cannot_be_written_and_overflow_
 def test_the_thread_writes_behind_the_calls_and_forgets_what_is_old() -> None:
     store = _Store()
     store.works = True
-    recorder = QueryRecorder(store, timedelta(days=30))  # type: ignore[arg-type]  # the same
+    recorder = QueryRecorder(store, timedelta(days=30), _NoAccesses())  # type: ignore[arg-type]  # the same
     recorder.start()
     recorder.record(_entry(1))
     deadline = time.monotonic() + 10

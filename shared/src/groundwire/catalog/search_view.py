@@ -29,7 +29,7 @@ from groundwire.catalog.rows import (
     visible_at,
     visible_generation_keys,
 )
-from groundwire.catalog.schema import chunks, collections, documents, generations, records
+from groundwire.catalog.schema import chunks, collections, documents, generations, record_links, records
 from groundwire.catalog.scopes import Scopes, in_scopes, scope_filter
 from groundwire.catalog.vectors import vectors_of
 from groundwire.catalog.vocabularies import metadata_fields
@@ -231,6 +231,7 @@ class SearchView:
         self._engine_is_behind = engine_is_behind
         self._of_thread = threading.local()
         self._within: tuple[Numbers | None] | None = None
+        self._found: dict[tuple[tuple[str, ...], tuple[str, ...], int], LexicalMatches] = {}
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -358,9 +359,15 @@ class SearchView:
 
     def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> LexicalMatches:
         """Return the best chunks that contain any term or phrase, best first, ties by number."""
+        key = (tuple(terms), tuple(phrases), limit)
+        # Searches side by side, each with a filter of its own, look for the same words.
+        if (known := self._found.get(key)) is not None:
+            return known
         within = self._in_scopes()
         with self._read() as read:
-            return self._words.search(self._reading(read, within), terms, phrases, limit)
+            found = self._words.search(self._reading(read, within), terms, phrases, limit)
+        self._found[key] = found
+        return found
 
     def _reading(self, read: _Read, within: Numbers | None) -> Reading:
         return Reading(read.connection, self._key, read.changed, read.as_of, within)
@@ -441,6 +448,54 @@ class SearchView:
                     weight = _FACTS_BYTES + of_texts + bytes_of(each.hierarchy_path)
                     self._figures.facts.put(key, each, weight)
         return facts
+
+    def newest(self, conversation_id: str, record_type: str, where: Filter | None, limit: int) -> list[int]:
+        """Return the numbers of the chunks of the latest matching records of a type in a conversation, newest first.
+
+        Of two sides of one exchange with one timestamp the answer is the newer.
+        """
+        newest_first = (
+            records.c.time.desc(),
+            records.c.turn_index.desc(),
+            records.c.role,
+            records.c.document_key.desc(),
+        )
+        with self._read() as read:
+            statement = (
+                select(chunks.c.chunk_number)
+                .join_from(records, chunks, chunks.c.document_key == records.c.document_key)
+                .join(generations, chunks.c.generation_key == generations.c.generation_key)
+                .where(
+                    records.c.collection_key == self._key,
+                    records.c.conversation_id == conversation_id,
+                    records.c.record_type == record_type,
+                    visible_at(read.as_of),
+                    self._seen(read),
+                    true() if where is None else to_sql(where, chunks.c.payload),
+                )
+                .order_by(*newest_first)
+                .limit(limit)
+            )
+            return list(read.connection.execute(statement).scalars())
+
+    def contradictions(self, numbers: Sequence[int]) -> Mapping[int, set[int]]:
+        """Return for chunks of memories those of the memories that contradict them, or seem to."""
+        one, other, link = chunks.alias("one"), chunks.alias("other"), record_links.c
+        kinds = link.kind.in_(("contradicts", "suggested_contradicts"))
+        with self._read() as read:
+            found: dict[int, set[int]] = {number: set() for number in numbers}
+            # A contradiction is mutual, whichever of the two it was written with.
+            for near, far in ((link.document_key, link.target_key), (link.target_key, link.document_key)):
+                statement = (
+                    select(one.c.chunk_number, other.c.chunk_number)
+                    .join_from(record_links, one, one.c.document_key == near)
+                    .join(other, other.c.document_key == far)
+                    .where(kinds, among(one.c.chunk_number, map(int, numbers)))
+                )
+                for number, against in read.connection.execute(statement):
+                    found[number].add(against)
+            seen = self._among(read, None, [each for every in found.values() for each in every])
+        return {number: against & seen for number, against in found.items()}
 
     def payloads(self, numbers: Sequence[int]) -> Mapping[int, Payload]:
         """Return the filter keys of chunks that this view has seen, as they are now."""

@@ -334,6 +334,9 @@ class Contract:
         _RETRIEVE + "BatchRetrieve", retrieve_pb.BatchRetrieveRequest, retrieve_pb.BatchRetrieveResponse
     )
     expand = UnaryCall(_RETRIEVE + "Expand", retrieve_pb.ExpandRequest, retrieve_pb.ExpandResponse)
+    retrieve_context = UnaryCall(
+        _RETRIEVE + "RetrieveContext", retrieve_pb.RetrieveContextRequest, retrieve_pb.RetrieveContextResponse
+    )
     parse_query = UnaryCall(_RETRIEVE + "ParseQuery", retrieve_pb.ParseQueryRequest, retrieve_pb.ParseQueryResponse)
     embed_texts = UnaryCall(_RETRIEVE + "EmbedTexts", retrieve_pb.EmbedTextsRequest, retrieve_pb.EmbedTextsResponse)
     list_query_logs = UnaryCall(

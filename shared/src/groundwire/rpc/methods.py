@@ -92,6 +92,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
     {
         "Retrieve": Method(Work.SEARCH),
         "BatchRetrieve": Method(Work.SEARCH, batch="requests"),
+        "RetrieveContext": Method(Work.SEARCH),
         "Expand": Method(Work.SEARCH),
         "ParseQuery": Method(Work.SEARCH),
         "EmbedTexts": Method(Work.SEARCH),

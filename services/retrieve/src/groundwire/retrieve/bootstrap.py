@@ -11,6 +11,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.outlines import Outlines
 from groundwire.catalog.query_log import QueryLogs
+from groundwire.catalog.records import RecordAccesses
 from groundwire.catalog.search_view import SearchViews
 from groundwire.catalog.texts import Texts
 from groundwire.catalog.vocabularies import Vocabularies
@@ -19,6 +20,7 @@ from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.candidates import SearchTuning, SpareThreads
 from groundwire.retrieve.consistency import WaitForPosition
+from groundwire.retrieve.context import RetrieveContext
 from groundwire.retrieve.expansion import ExpandChunks
 from groundwire.retrieve.filters import FilterCache
 from groundwire.retrieve.library import Library
@@ -83,16 +85,20 @@ def build(
     parse_question = ParseQuestion(Vocabularies(catalog), extractor)
     search = _search(catalog, vectors, embedder, settings, time, parse_question)
     collections, logs, pipeline = Collections(catalog), QueryLogs(catalog), Pipeline()
-    recorder = QueryRecorder(logs, timedelta(days=settings.query_log_days))
+    accesses = RecordAccesses(catalog, time)
+    recorder = QueryRecorder(logs, timedelta(days=settings.query_log_days), accesses)
     servicer = RetrieveServicer(
         search=search,
-        record=RecordSearch(collections, recorder, pipeline, settings.query_log),
+        record=RecordSearch(collections, recorder, pipeline, settings.query_log, accesses),
         embedder=embedder,
         limits=RequestLimits(settings.max_query_chars, settings.max_top_k),
         clock=time,
         results=ResultCache(settings.result_cache_mib << 20, catalog, search.views, search.wait_for_position),
         expand_chunks=ExpandChunks(Passages(catalog), settings.approved_source_prefixes),
         parse_question=parse_question,
+        retrieve_context=RetrieveContext(search, settings.rag_persona_min_relevance),
+        context_limits=settings.context_limits,
+        accesses=accesses,
         workers=workers,
     )
     library_servicer = LibraryServicer(

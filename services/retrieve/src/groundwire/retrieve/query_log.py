@@ -4,19 +4,22 @@ import random
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
 
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.query_log import QueryLogs
+from groundwire.catalog.records import RecordAccesses
 from groundwire.kernel.collection import Collection, ProfileName, SearchMode
 from groundwire.kernel.errors import GroundwireError
 from groundwire.kernel.latencies import Latencies
 from groundwire.kernel.query_log import LoggedQuery, QueryLogMode, QueryType
+from groundwire.kernel.records import MEMORY
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.search_types import SearchResult
 
 SLICE_S = 5.0
@@ -206,6 +209,8 @@ class ServedSearch:
     query_type: QueryType
     mode: SearchMode
     sample: SearchSample
+    memories: tuple[str, ...] = ()
+    """Ids of the documents of memories among the results."""
 
     @classmethod
     def of(cls, result: SearchResult) -> "ServedSearch":
@@ -221,7 +226,8 @@ class ServedSearch:
             search_s=result.times.search_s or None,
             engine_s=result.times.engine_s,
         )
-        return cls(result.plan.collection, result.plan.query_type, result.plan.mode, sample)
+        memories = memories_among(hit.stored for hit in result.hits)
+        return cls(result.plan.collection, result.plan.query_type, result.plan.mode, sample, memories)
 
     def again(self, total_s: float) -> "ServedSearch":
         """Return it for a response that was remembered, which nothing was embedded or searched for."""
@@ -229,7 +235,13 @@ class ServedSearch:
         sample = SearchSample(
             failed=False, total_s=total_s, results=was.results, rejected=was.rejected, relevance=was.relevance
         )
-        return ServedSearch(self.collection, self.query_type, self.mode, sample)
+        return replace(self, sample=sample)
+
+
+def memories_among(found: Iterable[StoredChunk]) -> tuple[str, ...]:
+    """Return the ids of the documents that are memories."""
+    documents = (stored.document for stored in found)
+    return tuple(each.document_id for each in documents if (each.fields.record or {}).get("type") == MEMORY)
 
 
 class QueryRecorder:
@@ -241,11 +253,15 @@ class QueryRecorder:
     Args:
         store: where entries go.
         retention: how long entries are kept.
+        accesses: counts of records that were found, which are stored along with the entries.
         capacity: most entries that wait.
     """
 
-    def __init__(self, store: QueryLogs, retention: timedelta, capacity: int = 10_000) -> None:
+    def __init__(
+        self, store: QueryLogs, retention: timedelta, accesses: RecordAccesses, capacity: int = 10_000
+    ) -> None:
         self._store = store
+        self._accesses = accesses
         self._retention = retention
         self._capacity = capacity
         self._waiting: deque[LoggedQuery] = deque()
@@ -277,6 +293,7 @@ class QueryRecorder:
             GroundwireError: the catalog cannot be written; the entries wait for the next turn.
         """
         with self._writing:
+            self._accesses.flush()
             while self._waiting:
                 batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
                 try:
@@ -331,11 +348,13 @@ class RecordSearch:
     recorder: QueryRecorder
     pipeline: Pipeline
     mode: QueryLogMode
+    accesses: RecordAccesses
 
     def served(self, call: ReceivedCall, search: ServedSearch) -> str | None:
         """Record a search that was served; return its log id, empty when no log is kept, None when it could not be."""
         sample = search.sample
         self.pipeline.add(call.tenant, call.collection, sample)
+        self.accesses.note(call.tenant, search.memories)
         if self.mode is QueryLogMode.OFF:
             return ""
         entry = LoggedQuery(

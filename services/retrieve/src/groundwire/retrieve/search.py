@@ -2,10 +2,11 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 
@@ -80,6 +81,8 @@ from groundwire.retrieve.search_types import (
 from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.top_down import ChosenSection, choose_sections, within
 from groundwire.retrieve.vector_search import VectorSearch
+
+ResultT = TypeVar("ResultT")
 
 _ATTEMPTS = 3
 """So often a search begins anew at most. A move of an index takes longer than a search; candidates that are replaced
@@ -157,7 +160,7 @@ def unit_vector(vector: Vectors) -> Vectors:
     return np.asarray(vector / (float(np.linalg.norm(vector)) or 1.0), dtype=np.float32)
 
 
-class _Progress:
+class Progress:
     """The states that one search went through and when; belongs to one thread."""
 
     def __init__(self, clock: Clock, received: datetime | None) -> None:
@@ -265,49 +268,73 @@ class Search:
         """
         begun = time.perf_counter()
         request, chosen = self._limited_to_sections(request, budget) if request.top_down else (request, ())
-        progress, missed = _Progress(self.clock, received), ""
+        progress = Progress(self.clock, received)
+
+        def work(view: SearchView, is_last: bool) -> SearchResult:
+            # An attempt that begins anew reports its own states; the call was received once.
+            del progress.reached[1:]
+            return self.search_in(view, request, budget, progress, is_last=is_last, begun=begun)
+
         try:
-            self.wait_for_position.wait(request.consistency_token, request.tenant, request.collection, budget)
-            for attempt in range(1, _ATTEMPTS + 1):
-                # An attempt that begins anew reports its own states; the call was received once.
-                del progress.reached[1:]
-                anew = bool(request.consistency_token) or attempt > 1
-                view = self.views.open(
-                    request.tenant, request.collection, request.snapshot, anew=anew, scopes=request.scopes
-                )
-                try:
-                    result = self._search(request, view, budget, progress, begun, is_last=attempt == _ATTEMPTS)
-                except ChangedMeanwhileError:
-                    continue
-                except CollectionNotFoundError as error:
-                    # The index was moved meanwhile, and the old one dropped: the next view names the new one.
-                    if error.name != view.collection.engine_name:
-                        raise
-                    if error.name == missed:  # nobody has moved it: it is gone
-                        raise StoreUnavailableError(_LOST, engine=self.engine) from error
-                    missed = error.name
-                    continue
-                total_s = result.times.total_s if started is None else time.perf_counter() - started
-                return replace(result, times=replace(result.times, total_s=total_s), chosen_sections=chosen)
+            result = self.read(request, budget, work)
         except GroundwireError as error:
             error.metadata["last_state"] = progress.reached[-1][0].value
             raise
+        total_s = result.times.total_s if started is None else time.perf_counter() - started
+        return replace(result, times=replace(result.times, total_s=total_s), chosen_sections=chosen)
+
+    def read(self, request: SearchRequest, budget: Budget, work: Callable[[SearchView, bool], ResultT]) -> ResultT:
+        """Return what `work` makes of a view of the collection that the request names.
+
+        It is called anew where the collection has changed so that its view cannot tell any more what there was; its
+        second argument says that there is no further attempt.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            SnapshotExpiredError: what was visible at the snapshot is not all kept any more.
+            StoreUnavailableError: the engine failed.
+            UnavailableError: the write that the consistency token stands for is not visible within the deadline.
+        """
+        missed = ""
+        self.wait_for_position.wait(request.consistency_token, request.tenant, request.collection, budget)
+        for attempt in range(1, _ATTEMPTS + 1):
+            anew = bool(request.consistency_token) or attempt > 1
+            view = self.views.open(
+                request.tenant, request.collection, request.snapshot, anew=anew, scopes=request.scopes
+            )
+            try:
+                return work(view, attempt == _ATTEMPTS)
+            except ChangedMeanwhileError:
+                continue
+            except CollectionNotFoundError as error:
+                # The index was moved meanwhile, and the old one dropped: the next view names the new one.
+                if error.name != view.collection.engine_name:
+                    raise
+                if error.name == missed:  # nobody has moved it: it is gone
+                    raise StoreUnavailableError(_LOST, engine=self.engine) from error
+                missed = error.name
         raise StoreUnavailableError("the index is being moved; repeat the search", engine=self.engine)
 
-    def _search(
+    def search_in(
         self,
-        request: SearchRequest,
         view: SearchView,
+        request: SearchRequest,
         budget: Budget,
-        progress: _Progress,
-        begun: float,
+        progress: Progress,
         *,
         is_last: bool,
+        begun: float | None = None,
     ) -> SearchResult:
+        """Return the best chunks of a view for an interpreted request; errors are those of `search`.
+
+        Raises:
+            ChangedMeanwhileError: what the view shows cannot be told any more, and this is not the last attempt.
+        """
+        begun = time.perf_counter() if begun is None else begun
         # Resolve: names of fields, and what the request leaves open.
         check_query_length(request.query, view.collection, "query")
         check_query_length(request.context, view.collection, "context")
-        matches = FilterMatches(view, _resolved(request.where, view), self.filter_cache)
+        matches = FilterMatches(view, resolved(request.where, view), self.filter_cache)
         plan = self._plan(request, view.collection, matches.where)
         # Retrieve: vectors and words side by side. What is left of the time is enough for the words, which need no
         # engine.
@@ -399,7 +426,7 @@ class Search:
         )
 
     def _retrieve(
-        self, request: SearchRequest, plan: SearchPlan, pool: CandidateSearch, budget: Budget, progress: _Progress
+        self, request: SearchRequest, plan: SearchPlan, pool: CandidateSearch, budget: Budget, progress: Progress
     ) -> PreparedVector | None:
         """Look up the words beside embedding the query and looking for what is near it; return its vector.
 
@@ -597,7 +624,12 @@ class Search:
         )
 
 
-def _resolved(where: Filter | None, view: SearchView) -> Filter | None:
+def resolved(where: Filter | None, view: SearchView) -> Filter | None:
+    """Return the filter of a request with the names and values that the collection knows.
+
+    Raises:
+        InvalidFilterError: it does not fit the collection's fields.
+    """
     if where is None:
         return None
     return resolve_filter(where, view.fields() if custom_fields(where) else {}, "options.filter")

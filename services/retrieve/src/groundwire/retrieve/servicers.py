@@ -2,7 +2,7 @@
 # ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -13,6 +13,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc as pb_grpc
 from groundwire.catalog.query_log import QueryLogs
+from groundwire.catalog.records import RecordAccesses
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import (
@@ -21,15 +22,25 @@ from groundwire.kernel.errors import (
     DeadlineError,
     GroundwireError,
     InvalidRequestError,
+    ResponseTooLargeError,
 )
 from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.retrieve.context import RetrieveContext
 from groundwire.retrieve.expansion import ExpandChunks
 from groundwire.retrieve.library import Library
-from groundwire.retrieve.query_log import Pipeline, QueryRecorder, ReceivedCall, RecordSearch, ServedSearch
+from groundwire.retrieve.query_log import (
+    Pipeline,
+    QueryRecorder,
+    ReceivedCall,
+    RecordSearch,
+    ServedSearch,
+    memories_among,
+)
 from groundwire.retrieve.scopes import searched_scopes
 from groundwire.retrieve.search import Search, unit_vector
 from groundwire.retrieve.search_types import PreparedVector, SearchRequest
 from groundwire.retrieve.self_query.questions import ParseQuestion
+from groundwire.retrieve.wire.context import parse_context_request, to_context_response
 from groundwire.retrieve.wire.library import (
     parse_chunk_query,
     parse_chunk_references,
@@ -98,6 +109,9 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     results: ResultCache
     expand_chunks: ExpandChunks
     parse_question: ParseQuestion
+    retrieve_context: RetrieveContext
+    context_limits: Mapping[str, int]
+    accesses: RecordAccesses
     workers: Workers
 
     async def Retrieve(self, request: pb.RetrieveRequest, context: Any) -> Any:
@@ -113,6 +127,10 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         """Run several searches."""
         started = time.perf_counter()
         return await self._run(lambda message: self.batch_retrieve(message, started), request)
+
+    async def RetrieveContext(self, request: pb.RetrieveContextRequest, context: Any) -> pb.RetrieveContextResponse:
+        """Return what an assistant should know."""
+        return await self._run(self.context, request)
 
     async def Expand(self, request: pb.ExpandRequest, context: Any) -> pb.ExpandResponse:
         """Return the surroundings of chunks."""
@@ -263,6 +281,18 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             vectors=[pb.TextVector(values=unit_vector(row)) for row in rows],
             embedding=to_identity_message(self.embedder.identity),
         )
+
+    def context(self, request: pb.RetrieveContextRequest) -> pb.RetrieveContextResponse:
+        """Return what an assistant should know."""
+        current = request_context.current()
+        parsed = parse_context_request(request, current.identity, self.limits, self.context_limits, self.clock.now())
+        found = self.retrieve_context.retrieve(parsed, current.budget)
+        response = to_context_response(request, found)
+        if response.ByteSize() > MAX_PAGE_BYTES:
+            raise ResponseTooLargeError.of("max_tokens", "the context is too large for a message: set a bound")
+        entries = (entry.stored for section in found.sections.values() for entry in section.entries)
+        self.accesses.note(current.tenant, memories_among(entries))
+        return response
 
     def _expand(self, request: pb.ExpandRequest) -> pb.ExpandResponse:
         current = request_context.current()

@@ -1,11 +1,16 @@
 """Settings of the retrieve service; every field is described in docs/reference/settings.md."""
 
-from typing import Annotated
+import os
+from typing import Annotated, Any
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from groundwire.kernel.query_log import QueryLogMode
+
+
+def _plain_names() -> set[str]:
+    return {name for name in os.environ if name.startswith("RAG_")}
 
 
 class RetrieveSettings(BaseSettings):
@@ -15,6 +20,10 @@ class RetrieveSettings(BaseSettings):
     whatever a collection says. Collections of up to `exact_chunks` chunks are compared one by one. `pool_size` is the
     number of candidates that vectors and words bring each; `dense_weight`, when set, replaces the share of the vectors
     that the collection was created with.
+
+    `rag_*` is about contexts: which sections they have, how many records each has at most unless a request says
+    otherwise, and how relevant a part of the persona must be. These are also read under the names of the source design,
+    such as RAG_TURN_TOP_K.
     """
 
     model_config = SettingsConfigDict(env_prefix="GROUNDWIRE_RETRIEVE_", frozen=True, extra="ignore")
@@ -39,6 +48,33 @@ class RetrieveSettings(BaseSettings):
     self_query_api_key: SecretStr | None = None
     self_query_timeout_s: float = Field(default=5.0, gt=0, le=300)
     query_log_days: int = Field(default=30, ge=1, le=3650)
+    rag_enabled: bool = True
+    rag_enable_persona: bool = True
+    rag_enable_faq: bool = True
+    rag_enable_memory: bool = True
+    rag_enable_turn: bool = True
+    rag_enable_summary: bool = True
+    rag_persona_top_k: int = Field(default=2, ge=1, le=10)
+    rag_faq_top_k: int = Field(default=2, ge=1, le=10)
+    rag_memory_top_k: int = Field(default=3, ge=1, le=20)
+    rag_turn_top_k: int = Field(default=4, ge=1, le=20)
+    rag_summary_top_k: int = Field(default=2, ge=1, le=10)
+    rag_persona_min_relevance: float = Field(default=0.3, ge=0, le=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_plain_names(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Take `RAG_…` variables where there is none with the prefix of the service."""
+        plain = {name: os.environ[name.upper()] for name in cls.model_fields if name.upper() in _plain_names()}
+        return {**plain, **values}
+
+    @property
+    def context_limits(self) -> dict[str, int]:
+        """Return how many records of each type that is switched on a context has at most."""
+        if not self.rag_enabled:
+            return {}
+        kinds = ("persona", "faq", "memory", "turn", "summary")
+        return {kind: getattr(self, f"rag_{kind}_top_k") for kind in kinds if getattr(self, f"rag_enable_{kind}")}
 
     @field_validator("approved_source_prefixes", mode="before")
     @classmethod

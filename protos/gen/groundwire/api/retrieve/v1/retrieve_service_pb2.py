@@ -32,13 +32,14 @@ from groundwire.api.common.v1 import embedding_pb2 as groundwire_dot_api_dot_com
 from groundwire.api.common.v1 import explain_plan_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_explain__plan__pb2
 from groundwire.api.common.v1 import filter_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_filter__pb2
 from groundwire.api.common.v1 import hit_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_hit__pb2
+from groundwire.api.common.v1 import record_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_record__pb2
 from groundwire.api.common.v1 import retrieval_options_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_retrieval__options__pb2
 from groundwire.api.common.v1 import search_mode_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_search__mode__pb2
 from groundwire.api.common.v1 import span_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_span__pb2
 from groundwire.api.retrieve.v1 import retrieve_report_pb2 as groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__report__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n1groundwire/api/retrieve/v1/retrieve_service.proto\x12\x1agroundwire.api.retrieve.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a$groundwire/api/common/v1/chunk.proto\x1a-groundwire/api/common/v1/degraded_stage.proto\x1a\'groundwire/api/common/v1/document.proto\x1a(groundwire/api/common/v1/embedding.proto\x1a+groundwire/api/common/v1/explain_plan.proto\x1a%groundwire/api/common/v1/filter.proto\x1a\"groundwire/api/common/v1/hit.proto\x1a\x30groundwire/api/common/v1/retrieval_options.proto\x1a*groundwire/api/common/v1/search_mode.proto\x1a#groundwire/api/common/v1/span.proto\x1a\x30groundwire/api/retrieve/v1/retrieve_report.proto\"\xec\x01\n\x0fRetrieveRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x13\n\x05query\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x41\n\x07options\x18\x03 \x01(\x0b\x32*.groundwire.api.common.v1.RetrievalOptionsB\x04\xe2\x41\x01\x01\x12\x1a\n\x0cquery_vector\x18\x04 \x03(\x02\x42\x04\xe2\x41\x01\x01\x12\x34\n\nquery_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\x12\x15\n\x07\x63ontext\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\"\x8f\x03\n\x10RetrieveResponse\x12.\n\x07results\x18\x01 \x03(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x35\n\tdocuments\x18\x02 \x03(\x0b\x32\".groundwire.api.common.v1.Document\x12\x10\n\x08snapshot\x18\x03 \x01(\x03\x12\x19\n\x11\x63onsistency_token\x18\x04 \x01(\t\x12@\n\x0f\x64\x65graded_stages\x18\x05 \x03(\x0e\x32\'.groundwire.api.common.v1.DegradedStage\x12\x0e\n\x06log_id\x18\x06 \x01(\t\x12:\n\x06report\x18\x07 \x01(\x0b\x32*.groundwire.api.retrieve.v1.RetrieveReport\x12;\n\x0c\x65xplain_plan\x18\x08 \x01(\x0b\x32%.groundwire.api.common.v1.ExplainPlan\x12\x1c\n\x14omitted_result_count\x18\t \x01(\x05\"[\n\x14\x42\x61tchRetrieveRequest\x12\x43\n\x08requests\x18\x01 \x03(\x0b\x32+.groundwire.api.retrieve.v1.RetrieveRequestB\x04\xe2\x41\x01\x02\"[\n\x15\x42\x61tchRetrieveResponse\x12\x42\n\x08outcomes\x18\x01 \x03(\x0b\x32\x30.groundwire.api.retrieve.v1.BatchRetrieveOutcome\"\x88\x01\n\x14\x42\x61tchRetrieveOutcome\x12@\n\x08response\x18\x01 \x01(\x0b\x32,.groundwire.api.retrieve.v1.RetrieveResponseH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"\xa3\x02\n\rExpandRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12>\n\x06\x63hunks\x18\x02 \x03(\x0b\x32(.groundwire.api.common.v1.ChunkReferenceB\x04\xe2\x41\x01\x02\x12:\n\x04mode\x18\x03 \x01(\x0e\x32&.groundwire.api.retrieve.v1.ExpandModeB\x04\xe2\x41\x01\x02\x12\x19\n\x06radius\x18\x04 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x1c\n\tlevels_up\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x1c\n\tmax_chars\x18\x06 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x02\x88\x01\x01\x42\t\n\x07_radiusB\x0c\n\n_levels_upB\x0c\n\n_max_chars\"j\n\x0e\x45xpandResponse\x12=\n\x08passages\x18\x01 \x03(\x0b\x32+.groundwire.api.retrieve.v1.ExpandedPassage\x12\x19\n\x11omitted_chunk_ids\x18\x02 \x03(\t\"\xf2\x01\n\x0f\x45xpandedPassage\x12\x1b\n\x13requested_chunk_ids\x18\x01 \x03(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x05\x12,\n\x04span\x18\x04 \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x0f\n\x07\x63ontent\x18\x05 \x01(\t\x12/\n\x06\x63hunks\x18\x06 \x03(\x0b\x32\x1f.groundwire.api.common.v1.Chunk\x12\x16\n\x0ehierarchy_path\x18\x07 \x03(\t\x12\x11\n\ttruncated\x18\x08 \x01(\x08\"~\n\x11ParseQueryRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x16\n\x08question\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x37\n\rquestion_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\"\xd2\x01\n\x12ParseQueryResponse\x12\x16\n\x0esemantic_query\x18\x01 \x01(\t\x12\x30\n\x06\x66ilter\x18\x02 \x01(\x0b\x32 .groundwire.api.common.v1.Filter\x12\x13\n\x0b\x66ield_names\x18\x03 \x03(\t\x12\x37\n\nquery_type\x18\x04 \x01(\x0e\x32#.groundwire.api.common.v1.QueryType\x12\x11\n\textractor\x18\x05 \x01(\t\x12\x11\n\tfell_back\x18\x06 \x01(\x08\"?\n\x11\x45mbedTextsRequest\x12\x15\n\x07queries\x18\x01 \x03(\tB\x04\xe2\x41\x01\x01\x12\x13\n\x05texts\x18\x02 \x03(\tB\x04\xe2\x41\x01\x01\"\x8d\x01\n\x12\x45mbedTextsResponse\x12\x37\n\x07vectors\x18\x01 \x03(\x0b\x32&.groundwire.api.retrieve.v1.TextVector\x12>\n\tembedding\x18\x02 \x01(\x0b\x32+.groundwire.api.common.v1.EmbeddingIdentity\"\x1c\n\nTextVector\x12\x0e\n\x06values\x18\x01 \x03(\x02*\x90\x01\n\nExpandMode\x12\x1b\n\x17\x45XPAND_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45XPAND_MODE_WINDOW\x10\x01\x12\x1a\n\x16\x45XPAND_MODE_NEIGHBOURS\x10\x02\x12\x16\n\x12\x45XPAND_MODE_PARENT\x10\x03\x12\x19\n\x15\x45XPAND_MODE_HIERARCHY\x10\x04\x32\xa9\x04\n\x0fRetrieveService\x12\x65\n\x08Retrieve\x12+.groundwire.api.retrieve.v1.RetrieveRequest\x1a,.groundwire.api.retrieve.v1.RetrieveResponse\x12t\n\rBatchRetrieve\x12\x30.groundwire.api.retrieve.v1.BatchRetrieveRequest\x1a\x31.groundwire.api.retrieve.v1.BatchRetrieveResponse\x12_\n\x06\x45xpand\x12).groundwire.api.retrieve.v1.ExpandRequest\x1a*.groundwire.api.retrieve.v1.ExpandResponse\x12k\n\nParseQuery\x12-.groundwire.api.retrieve.v1.ParseQueryRequest\x1a..groundwire.api.retrieve.v1.ParseQueryResponse\x12k\n\nEmbedTexts\x12-.groundwire.api.retrieve.v1.EmbedTextsRequest\x1a..groundwire.api.retrieve.v1.EmbedTextsResponseBe\n\x1dio.groundwire.api.retrieve.v1P\x01Z%groundwire/api/retrieve/v1;retrievev1\xaa\x02\x1aGroundwire.Api.Retrieve.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n1groundwire/api/retrieve/v1/retrieve_service.proto\x12\x1agroundwire.api.retrieve.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a$groundwire/api/common/v1/chunk.proto\x1a-groundwire/api/common/v1/degraded_stage.proto\x1a\'groundwire/api/common/v1/document.proto\x1a(groundwire/api/common/v1/embedding.proto\x1a+groundwire/api/common/v1/explain_plan.proto\x1a%groundwire/api/common/v1/filter.proto\x1a\"groundwire/api/common/v1/hit.proto\x1a%groundwire/api/common/v1/record.proto\x1a\x30groundwire/api/common/v1/retrieval_options.proto\x1a*groundwire/api/common/v1/search_mode.proto\x1a#groundwire/api/common/v1/span.proto\x1a\x30groundwire/api/retrieve/v1/retrieve_report.proto\"\xec\x01\n\x0fRetrieveRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x13\n\x05query\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x41\n\x07options\x18\x03 \x01(\x0b\x32*.groundwire.api.common.v1.RetrievalOptionsB\x04\xe2\x41\x01\x01\x12\x1a\n\x0cquery_vector\x18\x04 \x03(\x02\x42\x04\xe2\x41\x01\x01\x12\x34\n\nquery_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\x12\x15\n\x07\x63ontext\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\"\x8f\x03\n\x10RetrieveResponse\x12.\n\x07results\x18\x01 \x03(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x35\n\tdocuments\x18\x02 \x03(\x0b\x32\".groundwire.api.common.v1.Document\x12\x10\n\x08snapshot\x18\x03 \x01(\x03\x12\x19\n\x11\x63onsistency_token\x18\x04 \x01(\t\x12@\n\x0f\x64\x65graded_stages\x18\x05 \x03(\x0e\x32\'.groundwire.api.common.v1.DegradedStage\x12\x0e\n\x06log_id\x18\x06 \x01(\t\x12:\n\x06report\x18\x07 \x01(\x0b\x32*.groundwire.api.retrieve.v1.RetrieveReport\x12;\n\x0c\x65xplain_plan\x18\x08 \x01(\x0b\x32%.groundwire.api.common.v1.ExplainPlan\x12\x1c\n\x14omitted_result_count\x18\t \x01(\x05\"[\n\x14\x42\x61tchRetrieveRequest\x12\x43\n\x08requests\x18\x01 \x03(\x0b\x32+.groundwire.api.retrieve.v1.RetrieveRequestB\x04\xe2\x41\x01\x02\"[\n\x15\x42\x61tchRetrieveResponse\x12\x42\n\x08outcomes\x18\x01 \x03(\x0b\x32\x30.groundwire.api.retrieve.v1.BatchRetrieveOutcome\"\x88\x01\n\x14\x42\x61tchRetrieveOutcome\x12@\n\x08response\x18\x01 \x01(\x0b\x32,.groundwire.api.retrieve.v1.RetrieveResponseH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"\x87\x03\n\x16RetrieveContextRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x13\n\x05query\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x41\n\x07options\x18\x03 \x01(\x0b\x32*.groundwire.api.common.v1.RetrievalOptionsB\x04\xe2\x41\x01\x01\x12\x1d\n\x0f\x63onversation_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\x12@\n\x08sections\x18\x05 \x03(\x0b\x32(.groundwire.api.retrieve.v1.SectionLimitB\x04\xe2\x41\x01\x01\x12\x1f\n\x11without_documents\x18\x06 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1d\n\nmax_tokens\x18\x07 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x34\n\nquery_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\x12\x15\n\x07\x63ontext\x18\t \x01(\tB\x04\xe2\x41\x01\x01\x42\r\n\x0b_max_tokens\"s\n\x0cSectionLimit\x12?\n\x0brecord_type\x18\x01 \x01(\x0e\x32$.groundwire.api.common.v1.RecordTypeB\x04\xe2\x41\x01\x02\x12\x18\n\x05top_k\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x42\x08\n\x06_top_k\"\xf2\x02\n\x17RetrieveContextResponse\x12<\n\x08sections\x18\x01 \x03(\x0b\x32*.groundwire.api.retrieve.v1.ContextSection\x12\x37\n\x10\x64ocument_results\x18\x02 \x03(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x35\n\tdocuments\x18\x03 \x03(\x0b\x32\".groundwire.api.common.v1.Document\x12%\n\x1domitted_document_result_count\x18\x04 \x01(\x05\x12\x13\n\x0btoken_count\x18\x05 \x01(\x05\x12\x10\n\x08snapshot\x18\x06 \x01(\x03\x12\x19\n\x11\x63onsistency_token\x18\x07 \x01(\t\x12@\n\x0f\x64\x65graded_stages\x18\x08 \x03(\x0e\x32\'.groundwire.api.common.v1.DegradedStage\"\x9d\x01\n\x0e\x43ontextSection\x12\x39\n\x0brecord_type\x18\x01 \x01(\x0e\x32$.groundwire.api.common.v1.RecordType\x12\x39\n\x07\x65ntries\x18\x02 \x03(\x0b\x32(.groundwire.api.retrieve.v1.ContextEntry\x12\x15\n\romitted_count\x18\x03 \x01(\x05\"\x81\x01\n\x0c\x43ontextEntry\x12\x30\n\x06record\x18\x01 \x01(\x0b\x32 .groundwire.api.common.v1.Record\x12*\n\x03hit\x18\x02 \x01(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x13\n\x0b\x63ontradicts\x18\x03 \x03(\t\"\xa3\x02\n\rExpandRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12>\n\x06\x63hunks\x18\x02 \x03(\x0b\x32(.groundwire.api.common.v1.ChunkReferenceB\x04\xe2\x41\x01\x02\x12:\n\x04mode\x18\x03 \x01(\x0e\x32&.groundwire.api.retrieve.v1.ExpandModeB\x04\xe2\x41\x01\x02\x12\x19\n\x06radius\x18\x04 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x1c\n\tlevels_up\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x1c\n\tmax_chars\x18\x06 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x02\x88\x01\x01\x42\t\n\x07_radiusB\x0c\n\n_levels_upB\x0c\n\n_max_chars\"j\n\x0e\x45xpandResponse\x12=\n\x08passages\x18\x01 \x03(\x0b\x32+.groundwire.api.retrieve.v1.ExpandedPassage\x12\x19\n\x11omitted_chunk_ids\x18\x02 \x03(\t\"\xf2\x01\n\x0f\x45xpandedPassage\x12\x1b\n\x13requested_chunk_ids\x18\x01 \x03(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x05\x12,\n\x04span\x18\x04 \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x0f\n\x07\x63ontent\x18\x05 \x01(\t\x12/\n\x06\x63hunks\x18\x06 \x03(\x0b\x32\x1f.groundwire.api.common.v1.Chunk\x12\x16\n\x0ehierarchy_path\x18\x07 \x03(\t\x12\x11\n\ttruncated\x18\x08 \x01(\x08\"~\n\x11ParseQueryRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x16\n\x08question\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x37\n\rquestion_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\"\xd2\x01\n\x12ParseQueryResponse\x12\x16\n\x0esemantic_query\x18\x01 \x01(\t\x12\x30\n\x06\x66ilter\x18\x02 \x01(\x0b\x32 .groundwire.api.common.v1.Filter\x12\x13\n\x0b\x66ield_names\x18\x03 \x03(\t\x12\x37\n\nquery_type\x18\x04 \x01(\x0e\x32#.groundwire.api.common.v1.QueryType\x12\x11\n\textractor\x18\x05 \x01(\t\x12\x11\n\tfell_back\x18\x06 \x01(\x08\"?\n\x11\x45mbedTextsRequest\x12\x15\n\x07queries\x18\x01 \x03(\tB\x04\xe2\x41\x01\x01\x12\x13\n\x05texts\x18\x02 \x03(\tB\x04\xe2\x41\x01\x01\"\x8d\x01\n\x12\x45mbedTextsResponse\x12\x37\n\x07vectors\x18\x01 \x03(\x0b\x32&.groundwire.api.retrieve.v1.TextVector\x12>\n\tembedding\x18\x02 \x01(\x0b\x32+.groundwire.api.common.v1.EmbeddingIdentity\"\x1c\n\nTextVector\x12\x0e\n\x06values\x18\x01 \x03(\x02*\x90\x01\n\nExpandMode\x12\x1b\n\x17\x45XPAND_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45XPAND_MODE_WINDOW\x10\x01\x12\x1a\n\x16\x45XPAND_MODE_NEIGHBOURS\x10\x02\x12\x16\n\x12\x45XPAND_MODE_PARENT\x10\x03\x12\x19\n\x15\x45XPAND_MODE_HIERARCHY\x10\x04\x32\xa5\x05\n\x0fRetrieveService\x12\x65\n\x08Retrieve\x12+.groundwire.api.retrieve.v1.RetrieveRequest\x1a,.groundwire.api.retrieve.v1.RetrieveResponse\x12t\n\rBatchRetrieve\x12\x30.groundwire.api.retrieve.v1.BatchRetrieveRequest\x1a\x31.groundwire.api.retrieve.v1.BatchRetrieveResponse\x12z\n\x0fRetrieveContext\x12\x32.groundwire.api.retrieve.v1.RetrieveContextRequest\x1a\x33.groundwire.api.retrieve.v1.RetrieveContextResponse\x12_\n\x06\x45xpand\x12).groundwire.api.retrieve.v1.ExpandRequest\x1a*.groundwire.api.retrieve.v1.ExpandResponse\x12k\n\nParseQuery\x12-.groundwire.api.retrieve.v1.ParseQueryRequest\x1a..groundwire.api.retrieve.v1.ParseQueryResponse\x12k\n\nEmbedTexts\x12-.groundwire.api.retrieve.v1.EmbedTextsRequest\x1a..groundwire.api.retrieve.v1.EmbedTextsResponseBe\n\x1dio.groundwire.api.retrieve.v1P\x01Z%groundwire/api/retrieve/v1;retrievev1\xaa\x02\x1aGroundwire.Api.Retrieve.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -60,6 +61,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RETRIEVEREQUEST'].fields_by_name['context']._serialized_options = b'\342A\001\001'
   _globals['_BATCHRETRIEVEREQUEST'].fields_by_name['requests']._loaded_options = None
   _globals['_BATCHRETRIEVEREQUEST'].fields_by_name['requests']._serialized_options = b'\342A\001\002'
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['collection']._loaded_options = None
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\002'
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['query']._loaded_options = None
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['query']._serialized_options = b'\342A\001\002'
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['options']._loaded_options = None
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['options']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['conversation_id']._loaded_options = None
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['conversation_id']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['sections']._loaded_options = None
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['sections']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['without_documents']._loaded_options = None
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['without_documents']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['max_tokens']._loaded_options = None
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['max_tokens']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['query_time']._loaded_options = None
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['query_time']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['context']._loaded_options = None
+  _globals['_RETRIEVECONTEXTREQUEST'].fields_by_name['context']._serialized_options = b'\342A\001\001'
+  _globals['_SECTIONLIMIT'].fields_by_name['record_type']._loaded_options = None
+  _globals['_SECTIONLIMIT'].fields_by_name['record_type']._serialized_options = b'\342A\001\002'
+  _globals['_SECTIONLIMIT'].fields_by_name['top_k']._loaded_options = None
+  _globals['_SECTIONLIMIT'].fields_by_name['top_k']._serialized_options = b'\342A\001\001'
   _globals['_EXPANDREQUEST'].fields_by_name['collection']._loaded_options = None
   _globals['_EXPANDREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\002'
   _globals['_EXPANDREQUEST'].fields_by_name['chunks']._loaded_options = None
@@ -82,34 +105,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EMBEDTEXTSREQUEST'].fields_by_name['queries']._serialized_options = b'\342A\001\001'
   _globals['_EMBEDTEXTSREQUEST'].fields_by_name['texts']._loaded_options = None
   _globals['_EMBEDTEXTSREQUEST'].fields_by_name['texts']._serialized_options = b'\342A\001\001'
-  _globals['_EXPANDMODE']._serialized_start=2835
-  _globals['_EXPANDMODE']._serialized_end=2979
-  _globals['_RETRIEVEREQUEST']._serialized_start=642
-  _globals['_RETRIEVEREQUEST']._serialized_end=878
-  _globals['_RETRIEVERESPONSE']._serialized_start=881
-  _globals['_RETRIEVERESPONSE']._serialized_end=1280
-  _globals['_BATCHRETRIEVEREQUEST']._serialized_start=1282
-  _globals['_BATCHRETRIEVEREQUEST']._serialized_end=1373
-  _globals['_BATCHRETRIEVERESPONSE']._serialized_start=1375
-  _globals['_BATCHRETRIEVERESPONSE']._serialized_end=1466
-  _globals['_BATCHRETRIEVEOUTCOME']._serialized_start=1469
-  _globals['_BATCHRETRIEVEOUTCOME']._serialized_end=1605
-  _globals['_EXPANDREQUEST']._serialized_start=1608
-  _globals['_EXPANDREQUEST']._serialized_end=1899
-  _globals['_EXPANDRESPONSE']._serialized_start=1901
-  _globals['_EXPANDRESPONSE']._serialized_end=2007
-  _globals['_EXPANDEDPASSAGE']._serialized_start=2010
-  _globals['_EXPANDEDPASSAGE']._serialized_end=2252
-  _globals['_PARSEQUERYREQUEST']._serialized_start=2254
-  _globals['_PARSEQUERYREQUEST']._serialized_end=2380
-  _globals['_PARSEQUERYRESPONSE']._serialized_start=2383
-  _globals['_PARSEQUERYRESPONSE']._serialized_end=2593
-  _globals['_EMBEDTEXTSREQUEST']._serialized_start=2595
-  _globals['_EMBEDTEXTSREQUEST']._serialized_end=2658
-  _globals['_EMBEDTEXTSRESPONSE']._serialized_start=2661
-  _globals['_EMBEDTEXTSRESPONSE']._serialized_end=2802
-  _globals['_TEXTVECTOR']._serialized_start=2804
-  _globals['_TEXTVECTOR']._serialized_end=2832
-  _globals['_RETRIEVESERVICE']._serialized_start=2982
-  _globals['_RETRIEVESERVICE']._serialized_end=3535
+  _globals['_EXPANDMODE']._serialized_start=4050
+  _globals['_EXPANDMODE']._serialized_end=4194
+  _globals['_RETRIEVEREQUEST']._serialized_start=681
+  _globals['_RETRIEVEREQUEST']._serialized_end=917
+  _globals['_RETRIEVERESPONSE']._serialized_start=920
+  _globals['_RETRIEVERESPONSE']._serialized_end=1319
+  _globals['_BATCHRETRIEVEREQUEST']._serialized_start=1321
+  _globals['_BATCHRETRIEVEREQUEST']._serialized_end=1412
+  _globals['_BATCHRETRIEVERESPONSE']._serialized_start=1414
+  _globals['_BATCHRETRIEVERESPONSE']._serialized_end=1505
+  _globals['_BATCHRETRIEVEOUTCOME']._serialized_start=1508
+  _globals['_BATCHRETRIEVEOUTCOME']._serialized_end=1644
+  _globals['_RETRIEVECONTEXTREQUEST']._serialized_start=1647
+  _globals['_RETRIEVECONTEXTREQUEST']._serialized_end=2038
+  _globals['_SECTIONLIMIT']._serialized_start=2040
+  _globals['_SECTIONLIMIT']._serialized_end=2155
+  _globals['_RETRIEVECONTEXTRESPONSE']._serialized_start=2158
+  _globals['_RETRIEVECONTEXTRESPONSE']._serialized_end=2528
+  _globals['_CONTEXTSECTION']._serialized_start=2531
+  _globals['_CONTEXTSECTION']._serialized_end=2688
+  _globals['_CONTEXTENTRY']._serialized_start=2691
+  _globals['_CONTEXTENTRY']._serialized_end=2820
+  _globals['_EXPANDREQUEST']._serialized_start=2823
+  _globals['_EXPANDREQUEST']._serialized_end=3114
+  _globals['_EXPANDRESPONSE']._serialized_start=3116
+  _globals['_EXPANDRESPONSE']._serialized_end=3222
+  _globals['_EXPANDEDPASSAGE']._serialized_start=3225
+  _globals['_EXPANDEDPASSAGE']._serialized_end=3467
+  _globals['_PARSEQUERYREQUEST']._serialized_start=3469
+  _globals['_PARSEQUERYREQUEST']._serialized_end=3595
+  _globals['_PARSEQUERYRESPONSE']._serialized_start=3598
+  _globals['_PARSEQUERYRESPONSE']._serialized_end=3808
+  _globals['_EMBEDTEXTSREQUEST']._serialized_start=3810
+  _globals['_EMBEDTEXTSREQUEST']._serialized_end=3873
+  _globals['_EMBEDTEXTSRESPONSE']._serialized_start=3876
+  _globals['_EMBEDTEXTSRESPONSE']._serialized_end=4017
+  _globals['_TEXTVECTOR']._serialized_start=4019
+  _globals['_TEXTVECTOR']._serialized_end=4047
+  _globals['_RETRIEVESERVICE']._serialized_start=4197
+  _globals['_RETRIEVESERVICE']._serialized_end=4874
 # @@protoc_insertion_point(module_scope)

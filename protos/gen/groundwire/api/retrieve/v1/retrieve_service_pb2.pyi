@@ -17,6 +17,7 @@ from groundwire.api.common.v1 import embedding_pb2 as _embedding_pb2
 from groundwire.api.common.v1 import explain_plan_pb2 as _explain_plan_pb2
 from groundwire.api.common.v1 import filter_pb2 as _filter_pb2
 from groundwire.api.common.v1 import hit_pb2 as _hit_pb2
+from groundwire.api.common.v1 import record_pb2 as _record_pb2
 from groundwire.api.common.v1 import retrieval_options_pb2 as _retrieval_options_pb2
 from groundwire.api.common.v1 import search_mode_pb2 as _search_mode_pb2
 from groundwire.api.common.v1 import span_pb2 as _span_pb2
@@ -269,6 +270,235 @@ class BatchRetrieveOutcome(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
 
 Global___BatchRetrieveOutcome: _TypeAlias = BatchRetrieveOutcome  # noqa: Y015
+
+@_typing.final
+class RetrieveContextRequest(_message.Message):
+    """Request of `RetrieveService.RetrieveContext`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    SECTIONS_FIELD_NUMBER: _builtins.int
+    WITHOUT_DOCUMENTS_FIELD_NUMBER: _builtins.int
+    MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    QUERY_TIME_FIELD_NUMBER: _builtins.int
+    CONTEXT_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """Required. Name of the collection."""
+    query: _builtins.str
+    """Required. What the user says; rules as for the query in `RetrieveRequest`."""
+    conversation_id: _builtins.str
+    """Optional. Conversation whose latest turns and summaries are returned: `conv-` and 1 to 64 of letters, digits and
+    `._-`. Unset means the turns and summaries, of any conversation in the scopes, that are most relevant.
+    """
+    without_documents: _builtins.bool
+    """Optional. Leaves out documents that are no records."""
+    max_tokens: _builtins.int
+    """Optional. Most tokens of all texts together, by the tokenizer of the collection's model, 1 to 1,000,000; unset means
+    no bound. Sections are filled in this order: persona, turns, memories, summaries, FAQs, documents; within one the
+    most relevant first, of turns and summaries the newest. What does not fit is left out whole.
+    """
+    context: _builtins.str
+    """Optional. What the query goes on from; rules as in `RetrieveRequest`."""
+    @_builtins.property
+    def options(self) -> _retrieval_options_pb2.RetrievalOptions:
+        """Optional. How to search. `top_k` is how many chunks of documents to return. `ranking`, `order_by`, `self_query`,
+        `strategy`, `explain`, `include_flat_view` and `include_report` have no effect.
+        """
+
+    @_builtins.property
+    def sections(self) -> _containers.RepeatedCompositeFieldContainer[Global___SectionLimit]:
+        """Optional. Which sections of records to return, each type once; empty means all that are switched on."""
+
+    @_builtins.property
+    def query_time(self) -> _timestamp_pb2.Timestamp:
+        """Optional. When the question was asked, from which the age of memories counts; rules as in `RetrieveRequest`."""
+
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        query: _builtins.str = ...,
+        options: _retrieval_options_pb2.RetrievalOptions | None = ...,
+        conversation_id: _builtins.str = ...,
+        sections: _abc.Iterable[Global___SectionLimit] | None = ...,
+        without_documents: _builtins.bool = ...,
+        max_tokens: _builtins.int | None = ...,
+        query_time: _timestamp_pb2.Timestamp | None = ...,
+        context: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "max_tokens", b"max_tokens", "options", b"options", "query_time", b"query_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "collection", b"collection", "context", b"context", "conversation_id", b"conversation_id", "max_tokens", b"max_tokens", "options", b"options", "query", b"query", "query_time", b"query_time", "sections", b"sections", "without_documents", b"without_documents"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_tokens: _TypeAlias = _typing.Literal["max_tokens"]  # noqa: Y015
+    _WhichOneofArgType__max_tokens: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_tokens) -> _WhichOneofReturnType__max_tokens | None: ...
+
+Global___RetrieveContextRequest: _TypeAlias = RetrieveContextRequest  # noqa: Y015
+
+@_typing.final
+class SectionLimit(_message.Message):
+    """How many records of a type to return."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORD_TYPE_FIELD_NUMBER: _builtins.int
+    TOP_K_FIELD_NUMBER: _builtins.int
+    record_type: _record_pb2.RecordType.ValueType
+    """Required. Type of the records."""
+    top_k: _builtins.int
+    """Optional. Most of them: 1 to 20 memories or turns, 1 to 10 of the others; unset means the server's setting."""
+    def __init__(
+        self,
+        *,
+        record_type: _record_pb2.RecordType.ValueType = ...,
+        top_k: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_top_k", b"_top_k", "top_k", b"top_k"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_top_k", b"_top_k", "record_type", b"record_type", "top_k", b"top_k"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__top_k: _TypeAlias = _typing.Literal["top_k"]  # noqa: Y015
+    _WhichOneofArgType__top_k: _TypeAlias = _typing.Literal["_top_k", b"_top_k"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__top_k) -> _WhichOneofReturnType__top_k | None: ...
+
+Global___SectionLimit: _TypeAlias = SectionLimit  # noqa: Y015
+
+@_typing.final
+class RetrieveContextResponse(_message.Message):
+    """Response of `RetrieveService.RetrieveContext`, at most 4 MiB."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SECTIONS_FIELD_NUMBER: _builtins.int
+    DOCUMENT_RESULTS_FIELD_NUMBER: _builtins.int
+    DOCUMENTS_FIELD_NUMBER: _builtins.int
+    OMITTED_DOCUMENT_RESULT_COUNT_FIELD_NUMBER: _builtins.int
+    TOKEN_COUNT_FIELD_NUMBER: _builtins.int
+    SNAPSHOT_FIELD_NUMBER: _builtins.int
+    CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
+    DEGRADED_STAGES_FIELD_NUMBER: _builtins.int
+    omitted_document_result_count: _builtins.int
+    """Chunks of documents that were found and did not fit into `max_tokens`."""
+    token_count: _builtins.int
+    """Tokens of all texts together."""
+    snapshot: _builtins.int
+    """Catalog position that was read; give it as `snapshot` to read the same again."""
+    consistency_token: _builtins.str
+    """Give it to a later search that must not read an older state. Opaque."""
+    @_builtins.property
+    def sections(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextSection]:
+        """One section for each type that was asked for and is switched on: persona, FAQs, memories, turns, summaries. Those
+        in which nothing was found are empty.
+        """
+
+    @_builtins.property
+    def document_results(self) -> _containers.RepeatedCompositeFieldContainer[_hit_pb2.Hit]:
+        """Chunks of documents that are no records, best first."""
+
+    @_builtins.property
+    def documents(self) -> _containers.RepeatedCompositeFieldContainer[_document_pb2.Document]:
+        """The documents of `document_results`, as in `RetrieveResponse`."""
+
+    @_builtins.property
+    def degraded_stages(self) -> _containers.RepeatedScalarFieldContainer[_degraded_stage_pb2.DegradedStage.ValueType]:
+        """Parts that were left out while the rest worked."""
+
+    def __init__(
+        self,
+        *,
+        sections: _abc.Iterable[Global___ContextSection] | None = ...,
+        document_results: _abc.Iterable[_hit_pb2.Hit] | None = ...,
+        documents: _abc.Iterable[_document_pb2.Document] | None = ...,
+        omitted_document_result_count: _builtins.int = ...,
+        token_count: _builtins.int = ...,
+        snapshot: _builtins.int = ...,
+        consistency_token: _builtins.str = ...,
+        degraded_stages: _abc.Iterable[_degraded_stage_pb2.DegradedStage.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "document_results", b"document_results", "documents", b"documents", "omitted_document_result_count", b"omitted_document_result_count", "sections", b"sections", "snapshot", b"snapshot", "token_count", b"token_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetrieveContextResponse: _TypeAlias = RetrieveContextResponse  # noqa: Y015
+
+@_typing.final
+class ContextSection(_message.Message):
+    """Records of one type."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORD_TYPE_FIELD_NUMBER: _builtins.int
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    OMITTED_COUNT_FIELD_NUMBER: _builtins.int
+    record_type: _record_pb2.RecordType.ValueType
+    """Type of the records."""
+    omitted_count: _builtins.int
+    """Records that were found and did not fit into `max_tokens`."""
+    @_builtins.property
+    def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextEntry]:
+        """Personas and FAQs best first; memories as `RANKING_MEMORY` orders them, those that contradict one another side by side,
+        the newest of them first; turns and summaries oldest first.
+        """
+
+    def __init__(
+        self,
+        *,
+        record_type: _record_pb2.RecordType.ValueType = ...,
+        entries: _abc.Iterable[Global___ContextEntry] | None = ...,
+        omitted_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "omitted_count", b"omitted_count", "record_type", b"record_type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContextSection: _TypeAlias = ContextSection  # noqa: Y015
+
+@_typing.final
+class ContextEntry(_message.Message):
+    """A record that should be known."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORD_FIELD_NUMBER: _builtins.int
+    HIT_FIELD_NUMBER: _builtins.int
+    CONTRADICTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def record(self) -> _record_pb2.Record:
+        """The record, without links and access figures."""
+
+    @_builtins.property
+    def hit(self) -> _hit_pb2.Hit:
+        """Its chunk, for citing, with its scores and its place among those of its type; the latest turns and summaries of a
+        conversation are not searched for and have no scores.
+        """
+
+    @_builtins.property
+    def contradicts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of memories of this section that contradict it, or seem to."""
+
+    def __init__(
+        self,
+        *,
+        record: _record_pb2.Record | None = ...,
+        hit: _hit_pb2.Hit | None = ...,
+        contradicts: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["hit", b"hit", "record", b"record"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contradicts", b"contradicts", "hit", b"hit", "record", b"record"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContextEntry: _TypeAlias = ContextEntry  # noqa: Y015
 
 @_typing.final
 class ExpandRequest(_message.Message):

@@ -54,6 +54,11 @@ class RetrieveServiceStub:
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.BatchRetrieveRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.BatchRetrieveResponse.FromString,
                 _registered_method=True)
+        self.RetrieveContext = channel.unary_unary(
+                '/groundwire.api.retrieve.v1.RetrieveService/RetrieveContext',
+                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveContextRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveContextResponse.FromString,
+                _registered_method=True)
         self.Expand = channel.unary_unary(
                 '/groundwire.api.retrieve.v1.RetrieveService/Expand',
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ExpandRequest.SerializeToString,
@@ -93,6 +98,17 @@ class RetrieveServiceServicer:
 
     def BatchRetrieve(self, request, context):
         """Runs several searches; each succeeds or fails for itself. The call is OK when the call itself worked.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetrieveContext(self, request, context):
+        """Returns what an assistant should know before it answers: the parts of its persona that matter, what was said last,
+        memories, FAQs, and documents, in one call and within one budget of tokens.
+
+        Records are those of the scopes that `options` name, as in `Retrieve`. The sections are filled side by side, from
+        one state of the collection. What the server has switched off is missing, see the settings `rag_*`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -139,6 +155,11 @@ def add_RetrieveServiceServicer_to_server(servicer, server):
                     servicer.BatchRetrieve,
                     request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.BatchRetrieveRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.BatchRetrieveResponse.SerializeToString,
+            ),
+            'RetrieveContext': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetrieveContext,
+                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveContextRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveContextResponse.SerializeToString,
             ),
             'Expand': grpc.unary_unary_rpc_method_handler(
                     servicer.Expand,
@@ -220,6 +241,33 @@ class RetrieveService:
             '/groundwire.api.retrieve.v1.RetrieveService/BatchRetrieve',
             groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.BatchRetrieveRequest.SerializeToString,
             groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.BatchRetrieveResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetrieveContext(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.retrieve.v1.RetrieveService/RetrieveContext',
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveContextRequest.SerializeToString,
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveContextResponse.FromString,
             options,
             channel_credentials,
             insecure,

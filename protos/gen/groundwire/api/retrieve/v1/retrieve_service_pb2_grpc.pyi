@@ -47,6 +47,13 @@ class RetrieveServiceStub:
     """Returns the most relevant chunks, best first unless ordered otherwise. No result is not an error."""
     BatchRetrieve: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.BatchRetrieveRequest, _retrieve_service_pb2.BatchRetrieveResponse]
     """Runs several searches; each succeeds or fails for itself. The call is OK when the call itself worked."""
+    RetrieveContext: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.RetrieveContextRequest, _retrieve_service_pb2.RetrieveContextResponse]
+    """Returns what an assistant should know before it answers: the parts of its persona that matter, what was said last,
+    memories, FAQs, and documents, in one call and within one budget of tokens.
+
+    Records are those of the scopes that `options` name, as in `Retrieve`. The sections are filled side by side, from
+    one state of the collection. What the server has switched off is missing, see the settings `rag_*`.
+    """
     Expand: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.ExpandRequest, _retrieve_service_pb2.ExpandResponse]
     """Returns the surroundings of chunks, overlaps merged.
 
@@ -84,6 +91,13 @@ class RetrieveServiceAsyncStub(RetrieveServiceStub):
     """Returns the most relevant chunks, best first unless ordered otherwise. No result is not an error."""
     BatchRetrieve: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.BatchRetrieveRequest, _retrieve_service_pb2.BatchRetrieveResponse]  # type: ignore[assignment]
     """Runs several searches; each succeeds or fails for itself. The call is OK when the call itself worked."""
+    RetrieveContext: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.RetrieveContextRequest, _retrieve_service_pb2.RetrieveContextResponse]  # type: ignore[assignment]
+    """Returns what an assistant should know before it answers: the parts of its persona that matter, what was said last,
+    memories, FAQs, and documents, in one call and within one budget of tokens.
+
+    Records are those of the scopes that `options` name, as in `Retrieve`. The sections are filled side by side, from
+    one state of the collection. What the server has switched off is missing, see the settings `rag_*`.
+    """
     Expand: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.ExpandRequest, _retrieve_service_pb2.ExpandResponse]  # type: ignore[assignment]
     """Returns the surroundings of chunks, overlaps merged.
 
@@ -130,6 +144,19 @@ class RetrieveServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_retrieve_service_pb2.BatchRetrieveResponse, _abc.Awaitable[_retrieve_service_pb2.BatchRetrieveResponse]]:
         """Runs several searches; each succeeds or fails for itself. The call is OK when the call itself worked."""
+
+    @_abc_1.abstractmethod
+    def RetrieveContext(
+        self,
+        request: _retrieve_service_pb2.RetrieveContextRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retrieve_service_pb2.RetrieveContextResponse, _abc.Awaitable[_retrieve_service_pb2.RetrieveContextResponse]]:
+        """Returns what an assistant should know before it answers: the parts of its persona that matter, what was said last,
+        memories, FAQs, and documents, in one call and within one budget of tokens.
+
+        Records are those of the scopes that `options` name, as in `Retrieve`. The sections are filled side by side, from
+        one state of the collection. What the server has switched off is missing, see the settings `rag_*`.
+        """
 
     @_abc_1.abstractmethod
     def Expand(

@@ -38,7 +38,7 @@ def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, orde
     """Return the response with what the request asks for; the report says all that is known of the search itself."""
     options, mode = request.options, result.plan.mode
     response = pb.RetrieveResponse(
-        results=[_to_hit(hit, mode, options.view) for hit in result.hits],
+        results=[to_hit(hit, options.view, has_words=mode is not SearchMode.VECTOR) for hit in result.hits],
         documents=documents_in_view((hit.stored.document for hit in result.hits), options.view),
         snapshot=result.position,
         consistency_token=result.consistency_token,
@@ -132,7 +132,8 @@ def _asked(request: pb.RetrieveRequest, received: datetime) -> datetime:
     return parse_timestamp(request.query_time, "query_time") if request.HasField("query_time") else received
 
 
-def _to_hit(hit: SearchHit, mode: SearchMode, view: "HitView.ValueType") -> Hit:
+def to_hit(hit: SearchHit, view: "HitView.ValueType", *, has_words: bool = True) -> Hit:
+    """Return the message of a result; `has_words` says that the search looked for words."""
     memory = None
     if hit.memory is not None:
         values = {name: getattr(hit.memory, name) for name in MemoryScore.DESCRIPTOR.fields_by_name}
@@ -141,7 +142,7 @@ def _to_hit(hit: SearchHit, mode: SearchMode, view: "HitView.ValueType") -> Hit:
         rank=hit.rank,
         relevance_score=hit.score.relevance,
         similarity=hit.score.similarity,
-        lexical_score=None if mode is SearchMode.VECTOR else hit.score.lexical,
+        lexical_score=hit.score.lexical if has_words else None,
         chunk=chunk_in_view(hit.stored, view),
         memory_score=memory,
     )

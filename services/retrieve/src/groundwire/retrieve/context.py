@@ -1,0 +1,213 @@
+"""What an assistant should know before it answers: persona, turns, memories, summaries, FAQs and documents."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from groundwire.catalog.search_view import SearchView
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.filters import Comparator, Comparison, Exists
+from groundwire.kernel.records import record_id_of, record_time
+from groundwire.kernel.stored_chunk import StoredChunk
+from groundwire.retrieve.filters import both
+from groundwire.retrieve.search import Progress, Search, resolved
+from groundwire.retrieve.search_types import PreparedVector, Ranking, SearchHit, SearchRequest
+
+SECTIONS = ("persona", "faq", "memory", "turn", "summary")
+"""Types of records in the order in which sections are returned."""
+_BY_TIME = frozenset({"turn", "summary"})
+_DOCUMENTS = "document"
+_BUDGET_ORDER = ("persona", "turn", "memory", "summary", "faq", _DOCUMENTS)
+"""What comes first gets tokens first: without its persona and the last turns an assistant loses the thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRequest:
+    """A checked request.
+
+    `search` has the query, the scopes and the filter, and says how to search; its `top_k` is that of documents.
+    `limits` has the most records of each type that is returned. Without a `conversation_id` turns and summaries are
+    searched for like the rest. `max_tokens` None is no bound.
+    """
+
+    search: SearchRequest
+    limits: Mapping[str, int]
+    conversation_id: str = ""
+    with_documents: bool = True
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextEntry:
+    """A chunk that should be known: that of a record, or of a document.
+
+    `hit` has its scores where it was searched for, `contradicts` ids of memories of the same section.
+    """
+
+    stored: StoredChunk
+    hit: SearchHit | None = None
+    contradicts: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """Return the size of its text."""
+        return self.stored.chunk.token_count
+
+    @property
+    def record_id(self) -> str:
+        """Return the id of the record."""
+        return record_id_of(self.stored.document.source_uri)
+
+    @property
+    def time(self) -> datetime:
+        """Return when the record was made or last updated."""
+        return record_time(self.stored.document.fields.record or {})
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSection:
+    """Entries in the order in which they are shown, and how many others did not fit."""
+
+    entries: tuple[ContextEntry, ...] = ()
+    omitted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What was found: a section for each type that was asked for, and the documents; all of one catalog position.
+
+    `lacks_dense`: words alone found some of it, because the model or the engine does not answer.
+    """
+
+    sections: Mapping[str, ContextSection]
+    documents: ContextSection
+    tokens: int
+    position: int
+    consistency_token: str
+    lacks_dense: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieveContext:
+    """Gathers contexts; safe to call from many threads at once.
+
+    A part of the persona is returned from `persona_relevance` in [0, 1], so that only questions about identity, tone
+    and rules bring one.
+    """
+
+    search: Search
+    persona_relevance: float
+
+    def retrieve(self, request: ContextRequest, budget: Budget) -> Context:
+        """Return what there is to know.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            InvalidFilterError: the filter does not fit the collection's fields.
+
+            All others of `Search.search` too.
+        """
+        return self.search.read(
+            request.search, budget, lambda view, is_last: self._gather(request, view, budget, is_last=is_last)
+        )
+
+    def _gather(self, request: ContextRequest, view: SearchView, budget: Budget, *, is_last: bool) -> Context:
+        found: dict[str, list[list[ContextEntry]]] = {}
+        prepared, lacks_dense = request.search.prepared, False
+        for kind in (*request.limits, *([_DOCUMENTS] if request.with_documents else [])):
+            budget.check()
+            if kind in _BY_TIME and request.conversation_id:
+                found[kind] = self._latest(request, view, kind)
+                continue
+            each = replace(self._request_for(kind, request), prepared=prepared)
+            result = self.search.search_in(view, each, budget, Progress(self.search.clock, None), is_last=is_last)
+            if result.plan.vector is not None and each.vector is None:
+                # The model is asked once, beside the first look for the words.
+                prepared = PreparedVector(result.plan.vector, 0.0)
+            lacks_dense = lacks_dense or result.lacks_dense
+            entries = [ContextEntry(hit.stored, hit) for hit in result.hits]
+            if kind == "memory":
+                found[kind] = _contradicting_together(entries, view, request.limits[kind])
+            else:
+                newest_first = (
+                    sorted(entries, key=lambda entry: entry.time, reverse=True) if kind in _BY_TIME else entries
+                )
+                found[kind] = [[entry] for entry in newest_first]
+        sections, tokens = _fitting(found, request.max_tokens)
+        token = self.search.wait_for_position.token_of(view.position, request.search.tenant, view.collection.uid)
+        documents = sections.pop(_DOCUMENTS, ContextSection())
+        return Context(sections, documents, tokens, view.position, token, lacks_dense)
+
+    def _request_for(self, kind: str, request: ContextRequest) -> SearchRequest:
+        search, is_record = request.search, Comparison("record_type", Comparator.EQ, kind)
+        if kind == _DOCUMENTS:
+            return replace(search, where=both(search.where, Exists("record_type", present=False)))
+        search = replace(search, where=both(search.where, is_record), top_k=request.limits[kind])
+        if kind == "memory":
+            return replace(search, ranking=Ranking.MEMORY)
+        if kind == "persona":
+            return replace(search, min_relevance=max(self.persona_relevance, search.min_relevance or 0.0))
+        return search
+
+    @staticmethod
+    def _latest(request: ContextRequest, view: SearchView, kind: str) -> list[list[ContextEntry]]:
+        where = resolved(request.search.where, view)
+        numbers = view.newest(request.conversation_id, kind, where, request.limits[kind])
+        stored = view.chunks(numbers, where)
+        return [[ContextEntry(stored[number])] for number in numbers if number in stored]
+
+
+def _contradicting_together(entries: Sequence[ContextEntry], view: SearchView, limit: int) -> list[list[ContextEntry]]:
+    """Return memories in their order, each with those that contradict it beside it, newest first; at most `limit`."""
+    against = view.contradictions([entry.stored.chunk_number for entry in entries])
+    known = {entry.stored.chunk_number: entry for entry in entries}
+    further = view.chunks([number for every in against.values() for number in every if number not in known])
+    for number, stored in further.items():
+        if (stored.document.fields.record or {}).get("type") == "memory":
+            known[number] = ContextEntry(stored)
+    groups: list[list[ContextEntry]] = []
+    placed: set[int] = set()
+    for entry in entries:
+        number = entry.stored.chunk_number
+        others = [known[each] for each in against[number] if each in known and each not in placed]
+        others.sort(key=lambda other: other.time, reverse=True)
+        group = [entry, *others[: limit - 1]]
+        if number in placed or (placed and len(placed) + len(group) > limit):
+            continue
+        placed.update(each.stored.chunk_number for each in group)
+        groups.append(sorted(group, key=lambda each: each.time, reverse=True))
+    by_pair = {(one, other) for one, every in against.items() for other in every}
+    return [[_with_contradictions(each, known, placed, by_pair) for each in group] for group in groups]
+
+
+def _with_contradictions(
+    entry: ContextEntry, known: Mapping[int, ContextEntry], placed: Iterable[int], pairs: set[tuple[int, int]]
+) -> ContextEntry:
+    own = entry.stored.chunk_number
+    others = [number for number in placed if (own, number) in pairs or (number, own) in pairs]
+    return replace(entry, contradicts=tuple(sorted(known[number].record_id for number in others)))
+
+
+def _fitting(
+    found: Mapping[str, Sequence[Sequence[ContextEntry]]], max_tokens: int | None
+) -> tuple[dict[str, ContextSection], int]:
+    """Return the sections with what fits into the budget, and the tokens that it takes.
+
+    Entries of one group stay together. Latest turns and summaries end at the first that does not fit, so that there is
+    no gap between those that are shown.
+    """
+    sections: dict[str, ContextSection] = {}
+    tokens = 0
+    for kind in (each for each in _BUDGET_ORDER if each in found):
+        taken: list[ContextEntry] = []
+        omitted = 0
+        for group in found[kind]:
+            size = sum(entry.tokens for entry in group)
+            has_gap = kind in _BY_TIME and omitted > 0
+            if has_gap or (max_tokens is not None and tokens + size > max_tokens):
+                omitted += len(group)
+                continue
+            tokens += size
+            taken += group
+        sections[kind] = ContextSection(tuple(reversed(taken) if kind in _BY_TIME else taken), omitted)
+    return {kind: sections[kind] for kind in (*SECTIONS, _DOCUMENTS) if kind in sections}, tokens
