@@ -17,9 +17,8 @@ def in_scopes(document_key: ColumnElement[Any], scopes: Scopes | None) -> Column
     if scopes is None:
         return true()
     # Row by row: most statements look at few rows, and a list of all foreign records would be long.
-    foreign = select(records.c.document_key).where(
-        records.c.document_key == document_key, records.c.scope.not_in(scopes)
-    )
+    own = records.alias("own")  # also where the statement around it reads records
+    foreign = select(own.c.document_key).where(own.c.document_key == document_key, own.c.scope.not_in(scopes))
     return not_(foreign.exists())
 
 

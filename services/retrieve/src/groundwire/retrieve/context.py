@@ -6,6 +6,7 @@ from datetime import datetime
 
 from groundwire.catalog.search_view import SearchView
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.filters import Comparator, Comparison, Exists
 from groundwire.kernel.records import record_id_of, record_time
 from groundwire.kernel.stored_chunk import StoredChunk
@@ -91,8 +92,8 @@ class Context:
 class RetrieveContext:
     """Gathers contexts; safe to call from many threads at once.
 
-    A part of the persona is returned from `persona_relevance` in [0, 1], so that only questions about identity, tone
-    and rules bring one.
+    A part of the persona is returned from a similarity of `persona_relevance` in [0, 1], so that questions about
+    identity, tone and rules bring one and others mostly none.
     """
 
     search: Search
@@ -146,7 +147,9 @@ class RetrieveContext:
         if kind == "memory":
             return replace(search, ranking=Ranking.MEMORY)
         if kind == "persona":
-            return replace(search, min_relevance=max(self.persona_relevance, search.min_relevance or 0.0))
+            # By vectors alone: what words add depends on the other parts of the persona, and is no measure of its own.
+            least = max(self.persona_relevance, search.min_relevance or 0.0)
+            return replace(search, mode=SearchMode.VECTOR, min_relevance=least)
         return search
 
     @staticmethod

@@ -9,10 +9,6 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from groundwire.kernel.query_log import QueryLogMode
 
 
-def _plain_names() -> set[str]:
-    return {name for name in os.environ if name.startswith("RAG_")}
-
-
 class RetrieveSettings(BaseSettings):
     """Limits of a search, how deep it looks, and what is logged of it.
 
@@ -59,14 +55,14 @@ class RetrieveSettings(BaseSettings):
     rag_memory_top_k: int = Field(default=3, ge=1, le=20)
     rag_turn_top_k: int = Field(default=4, ge=1, le=20)
     rag_summary_top_k: int = Field(default=2, ge=1, le=10)
-    rag_persona_min_relevance: float = Field(default=0.3, ge=0, le=1)
+    rag_persona_min_relevance: float = Field(default=0.25, ge=0, le=1)
 
     @model_validator(mode="before")
     @classmethod
     def _take_plain_names(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Take `RAG_…` variables where there is none with the prefix of the service."""
-        plain = {name: os.environ[name.upper()] for name in cls.model_fields if name.upper() in _plain_names()}
-        return {**plain, **values}
+        names = (name for name in cls.model_fields if name.startswith("rag_") and name.upper() in os.environ)
+        return {**{name: os.environ[name.upper()] for name in names}, **values}
 
     @property
     def context_limits(self) -> dict[str, int]:
