@@ -84,14 +84,15 @@ def test_each_section_has_its_records_in_its_order(keeping: Keeping) -> None:
     talk(keeping, 3, "conv-another")
     keeping.put(*(summary(f"the harbour in part {number}", number) for number in range(1, 4)))
     keeping.put(*(record(FAQ, f"Q: harbour {number}?\nA: harbour") for number in range(4)))
-    keeping.put(*(memory(f"the harbour is memory {number}", importance=number + 1) for number in range(5)))
+    things = ["crane", "ferry", "light", "quay", "tide"]
+    keeping.put(*(memory(f"the harbour: {thing}", importance=number) for number, thing in enumerate(things, start=1)))
     response = context(keeping, "harbour", conversation_id=_CONVERSATION)
     assert [each.record_type for each in response.sections] == [PERSONA, FAQ, MEMORY, TURN, SUMMARY]
     expected = [f"{said} {number} about the harbour" for number in (4, 5) for said in ("question", "answer")]
     assert texts(response, TURN) == expected
     assert texts(response, SUMMARY) == ["the harbour in part 2", "the harbour in part 3"]
     assert len(texts(response, FAQ)) == 2
-    assert texts(response, MEMORY) == [f"the harbour is memory {number}" for number in (4, 3, 2)]
+    assert texts(response, MEMORY) == ["the harbour: tide", "the harbour: quay", "the harbour: light"]
     (memories,) = [each for each in response.sections if each.record_type == MEMORY]
     assert [entry.hit.memory_score.importance for entry in memories.entries] == [5, 4, 3]
     assert [entry.hit.rank for entry in memories.entries] == [1, 2, 3]
@@ -148,7 +149,7 @@ def test_a_context_has_records_of_the_entity_that_is_asked_for_alone(keeping: Ke
 def test_contradicting_memories_stand_together_the_newest_first(keeping: Keeping) -> None:
     old = memory("the berth of the ferry is berth nine", record_id=memory_id(1))
     new = memory("it moved to twelve", record_id=memory_id(2), seconds=3600)
-    keeping.put(old, new, *(memory(f"the berth {number} of the ferry", importance=2) for number in range(4)))
+    keeping.put(old, new, *(memory(f"the ferry has a {thing}", importance=2) for thing in ("crew", "deck", "funnel")))
     link = record_service_pb2.LINK_KIND_CONTRADICTS
     keeping.link(memory_id(2), link, memory_id(1))
     response = context(keeping, "the berth of the ferry is berth nine", sections={MEMORY: 3})

@@ -172,7 +172,8 @@ def _contradicting_together(entries: Sequence[ContextEntry], view: SearchView, l
     placed: set[int] = set()
     for entry in entries:
         number = entry.stored.chunk_number
-        others = [known[each] for each in against[number] if each in known and each not in placed]
+        # In the order of the search, so that of equally old ones the best stays.
+        others = [other for each, other in known.items() if each in against[number] and each not in placed]
         others.sort(key=lambda other: other.time, reverse=True)
         group = [entry, *others[: limit - 1]]
         if number in placed or (placed and len(placed) + len(group) > limit):
