@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -113,3 +114,12 @@ def test_a_command_of_servers_says_what_to_install(command: list[str]) -> None:
     said = f"error MISSING_EXTRA: `groundwire {' '.join(command)}` needs the packages of a server: "
     assert done.stderr == said + "pip install 'groundwire[standalone]'\n"
     assert done.stdout == ""
+
+
+def test_a_command_of_folders_says_what_to_install(tmp_path: Path) -> None:
+    command = ["vault", "check", str(tmp_path / "vault")]
+    done = _run(f"{WITHOUT_THEM}\nfrom groundwire.cli.__main__ import main\nmain()", *command)
+    assert done.returncode == 1
+    said = "error MISSING_EXTRA: `groundwire vault` needs one more package: pip install 'groundwire[vault]'\n"
+    assert (done.stderr, done.stdout) == (said, "")
+    assert list(tmp_path.iterdir()) == []

@@ -204,6 +204,7 @@ class ChunkStore:
                 raise ChunkNotFoundError(chunk_id)
             else:
                 self._forget(chunk_id)
+            # Links that people made stay through a soft deletion, so that a restored memory has them again.
             self._relink(chunk_id)
             self._write_indexes()
 
@@ -359,10 +360,15 @@ class ChunkStore:
         descriptor = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             ends_at = time.monotonic() + self._lock_timeout_s
-            while not _try_lock(descriptor):
-                if time.monotonic() > ends_at:
-                    raise DeadlineError(f"{self.root} was in use for {self._lock_timeout_s:g} s")
-                time.sleep(_LOCK_RETRY_S)
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > ends_at:
+                        raise DeadlineError(f"{self.root} was in use for {self._lock_timeout_s:g} s") from None
+                    # The library cannot wait for a lock and look at the clock.
+                    time.sleep(_LOCK_RETRY_S)
             yield
         finally:
             os.close(descriptor)
@@ -465,6 +471,7 @@ class ChunkStore:
     def _write_indexes(self) -> list[str]:
         """Make the three files say what the chunk files do; return the names of those that did not."""
         self._read_live()
+        # Each only if it says something else: a sync of the disk costs more than a comparison.
         wrong = self._wrong_indexes()
         for name, content in wrong.items():
             replace_file(self._index / name, content)
@@ -503,7 +510,8 @@ def _check_manual(link_type: str) -> None:
 
 def _read_again(folder: _Folder, paths: Iterable[Path]) -> dict[str, Chunk]:
     """Read the files that are new or have changed since the last time, and forget those that are gone."""
-    states = {path: _state(path) for place in paths for path in place.glob("chunk-*.json")}
+    found = {path: path.lstat() for place in paths for path in place.glob("chunk-*.json")}
+    states = {path: (each.st_mtime_ns, each.st_size, each.st_ino) for path, each in found.items()}
     for path in folder.states.keys() - states.keys():
         folder.chunks.pop(path.stem, None)
         folder.corrupt.pop(path, None)
@@ -519,11 +527,6 @@ def _read_again(folder: _Folder, paths: Iterable[Path]) -> dict[str, Chunk]:
             _log.warning("%r is corrupt and is skipped: %s", path.name, error.message)
     folder.states = states
     return folder.chunks
-
-
-def _state(path: Path) -> tuple[int, int, int]:
-    found = path.lstat()
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _read_file(path: Path) -> Chunk:
@@ -587,6 +590,7 @@ def _move(source: Path, target: Path, chunk_id: str) -> None:
         source.rename(target)
     except FileNotFoundError:
         raise ChunkNotFoundError(chunk_id) from None
+    # The new name first: after a power cut there may be two of the file, and never none.
     sync(target.parent)
     sync(source.parent)
 
@@ -596,11 +600,3 @@ def _make_folder(folder: Path) -> None:
     if not folder.exists():
         folder.mkdir(exist_ok=True)
         sync(folder.parent)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -176,9 +176,11 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
 
 def _chunk_ids(records: Iterable[Record], stored: Iterable[Chunk]) -> dict[str, str]:
     """Return the id of the chunk of each record: its own if that has the form, else one that the vault has, or new."""
-    chunk_ids = {
-        chunk.extra["record"]["record_id"]: chunk.id for chunk in stored if chunk.extra and "record" in chunk.extra
-    }
+    chunk_ids: dict[str, str] = {}
+    for chunk in stored:
+        match chunk.extra:  # which people may have changed
+            case {"record": {"record_id": str(record_id)}}:
+                chunk_ids[record_id] = chunk.id
     taken = set(chunk_ids.values())
     for record in records:
         record_id = record.record_id
@@ -277,9 +279,10 @@ def _add_links(
     failed: dict[str, str],
 ) -> int:
     """Add the links that people made; return how many there are. What cannot be added is noted in `failed`."""
-    linked = 0
+    linked, stored = 0, set(record_ids.values())
     for chunk in chunks:
-        links = list(_links_of(chunk, record_ids))
+        # Only between records that are there: one target that is missing would cost the others.
+        links = [link for link in _links_of(chunk, record_ids) if link.target_record_id in stored]
         try:
             for start in range(0, len(links), _PAGE):
                 batch = links[start : start + _PAGE]
@@ -293,8 +296,7 @@ def _add_links(
 def _links_of(chunk: Chunk, record_ids: dict[str, str]) -> Iterator[pb.RecordLink]:
     for name, kind in _LINK_KINDS.items():
         for target in getattr(chunk.links, name):
-            if target in record_ids:
-                yield pb.RecordLink(kind=kind, target_record_id=record_ids[target])
+            yield pb.RecordLink(kind=kind, target_record_id=record_ids.get(target, ""))
     record = (chunk.extra or {}).get("record", {})
     for target_id in record.get("links", {}).get("suggested_contradicts", ()):
         yield pb.RecordLink(kind=pb.LINK_KIND_SUGGESTED_CONTRADICTS, target_record_id=target_id)
