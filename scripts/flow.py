@@ -44,8 +44,8 @@ from groundwire.api.ingest.v1 import (
 from groundwire.api.retrieve.v1 import retrieve_service_pb2, retrieve_service_pb2_grpc
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
-from groundwire.standalone.process import ALL, run
-from groundwire.standalone.settings import load_settings
+from groundwire.standalone.process import run
+from groundwire.standalone.settings import ServiceName, load_settings
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 OURS = tuple(path + os.sep for path in groundwire.__path__)
@@ -153,7 +153,7 @@ def measure(embedder: str, documents: list[Path]) -> list[Flow]:
         settings = load_settings(**arguments)
         sys.setprofile(tracer)
         try:
-            run(ALL, settings)
+            run(ServiceName.ALL, settings)
         finally:
             sys.setprofile(None)
             threading.setprofile(None)

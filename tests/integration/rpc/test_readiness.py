@@ -18,6 +18,7 @@ from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.retrieve.bootstrap import LIBRARY, RETRIEVE
 from groundwire.rpc.health import HealthBoard
+from groundwire.rpc.server import Service
 from groundwire.standalone.bootstrap import dependencies_of
 from groundwire.standalone.readiness import Dependency, ReadinessMonitor
 from groundwire.vectorstores.memory import MemoryVectorStore
@@ -127,7 +128,9 @@ async def test_each_service_needs_what_its_calls_use(tmp_path: Path) -> None:
         stack.callback(catalog.close)
         board = Board(names)
         await board.open()
-        monitor = ReadinessMonitor(dependencies_of(catalog, vectors, cast("Embedder", model), stack), board)
+        services = [Service(name, None, lambda _servicer, _server: None) for name in names]
+        dependencies = dependencies_of(services, catalog, vectors, cast("Embedder", model), stack)
+        monitor = ReadinessMonitor(dependencies, board)
         monitor.start()
         await asyncio.sleep(1.0)
         await until(lambda: board.state() == healthy)

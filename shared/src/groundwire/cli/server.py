@@ -32,6 +32,10 @@ config = click.Group("config", help="Show the configuration.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder for all data.")
 @click.option("--vectors", help="Vector store: qdrant-edge:DIR, chroma:DIR, memory: or a server.")
 @click.option("--catalog", help="Catalog: sqlite:FILE or postgresql://USER@HOST/DATABASE.")
+@click.option("--retrieve", help="For `answer`: where retrieve is, such as dns:///retrieve:50051.")
+@click.option("--ingest", help="For `answer`: where ingest is, which records conversations.")
+@click.option("--sessions", help="For `answer`: sqlite:FILE, postgresql://… or memory:.")
+@click.option("--processes", type=int, help="For `retrieve` and `answer`: processes behind the port.")
 @click.option("--embedder", help="Embedder: sentence-transformers:NAME_OR_DIR.")
 @click.option("--generator", help="Generator: extractive: or a chat model, openai+http://HOST/v1#MODEL.")
 def serve(
@@ -43,6 +47,10 @@ def serve(
     data: Path | None,
     vectors: str | None,
     catalog: str | None,
+    retrieve: str | None,
+    ingest: str | None,
+    sessions: str | None,
+    processes: int | None,
     embedder: str | None,
     generator: str | None,
 ) -> None:
@@ -55,7 +63,7 @@ def serve(
     gc.disable()
     with _server_packages("serve"):
         from groundwire.standalone.process import run  # noqa: PLC0415 - may not be installed
-        from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
+        from groundwire.standalone.settings import ServiceName, load_settings  # noqa: PLC0415 - the same
 
         settings = load_settings(
             listen=listen,
@@ -65,10 +73,14 @@ def serve(
             data=data,
             vectors=vectors,
             catalog=catalog,
+            retrieve=retrieve,
+            ingest=ingest,
+            sessions=sessions,
+            processes=processes,
             embedder=embedder,
             generator=generator,
         )
-        run(service, settings, _announce)
+        run(ServiceName(service), settings, _announce)
 
 
 def _announce(what: str) -> None:
@@ -138,4 +150,4 @@ def _server_packages(command: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         message = f"`groundwire {command}` needs the packages of a server: pip install 'groundwire[standalone]'"
-        raise MissingExtraError(message, extra="standalone") from error
+        raise MissingExtraError(f"{message} ({error.name} is missing)", extra="standalone") from error

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Protocol, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from groundwire.kernel.budget import Budget
 
-Vectors: TypeAlias = NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors: TypeAlias = NDArray[np.float32]
+else:
+    # What reads the contract alone, such as the answer service, does without numpy.
+    Vectors = Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,11 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _CONTINUATION = 0x80
 
@@ -46,7 +48,7 @@ class OffsetMap:
         Raises:
             ValueError: the offset lies inside a character or past the end.
         """
-        found = byte if self._byte_of is None else int(np.searchsorted(self._byte_of, byte))
+        found = byte if self._byte_of is None else int(self._byte_of.searchsorted(byte))
         if not 0 <= found <= self._length or self.to_byte(found) != byte:
             raise ValueError(f"byte {byte} is not a character boundary")
         return found
@@ -56,8 +58,10 @@ class OffsetMap:
         return Span(start, end, self.to_byte(start), self.to_byte(end))
 
 
-def _byte_offsets(text: str) -> NDArray[np.uint32]:
+def _byte_offsets(text: str) -> "NDArray[np.uint32]":
     """Return the byte offset of every code point and of the end: uint32, shape (len(text) + 1,)."""
+    import numpy as np  # noqa: PLC0415 - the answer service does without it
+
     utf8 = np.frombuffer(text.encode("utf-8"), dtype=np.uint8)
     # A byte starts a character unless it is a continuation byte 10xxxxxx (RFC 3629, section 3).
     starts = np.flatnonzero((utf8 & 0xC0) != _CONTINUATION).astype(np.uint32)

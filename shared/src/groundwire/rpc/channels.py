@@ -43,7 +43,9 @@ def channel_arguments(user_agent: str) -> list[tuple[str, int | str]]:
     ]
 
 
-def open_channel(address: str, *, user_agent: str) -> grpc.aio.Channel:
+def open_channel(
+    address: str, *, user_agent: str, credentials: grpc.ChannelCredentials | None = None
+) -> grpc.aio.Channel:
     """Open a channel for calls that a server makes while it works on a call.
 
     Each call carries the request id and the credential of the current one, and its deadline minus a margin where that
@@ -52,10 +54,14 @@ def open_channel(address: str, *, user_agent: str) -> grpc.aio.Channel:
     Args:
         address: HOST:PORT, or a name with a scheme such as `dns:///retrieve:50051`.
         user_agent: what the peer's log shows.
+        credentials: of TLS; None is plain text.
     """
-    return grpc.aio.insecure_channel(
-        address, options=channel_arguments(user_agent), interceptors=[_PassOnUnary(), _PassOnStream()]
-    )
+    options, interceptors = channel_arguments(user_agent), [_PassOnUnary(), _PassOnStream()]
+    # Callers wait for this server meanwhile: it has to find a peer that is back within seconds, not minutes.
+    options += [("grpc.max_reconnect_backoff_ms", 1_000), ("grpc.min_reconnect_backoff_ms", 2_000)]
+    if credentials is None:
+        return grpc.aio.insecure_channel(address, options=options, interceptors=interceptors)
+    return grpc.aio.secure_channel(address, credentials, options=options, interceptors=interceptors)
 
 
 def passed_on_timeout_s(timeout_s: float | None) -> float | None:

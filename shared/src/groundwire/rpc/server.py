@@ -63,6 +63,7 @@ class ServerOptions:
     """
 
     listen: str = "127.0.0.1:50051"
+    shares_port: bool = False
     access: AccessOptions = field(default_factory=AccessOptions)
     quota: Quota = field(default_factory=Quota)
     tls: TlsFiles | None = None
@@ -85,7 +86,8 @@ class ServerOptions:
     def channel_arguments(self) -> list[tuple[str, int]]:
         """Return the options as the library spells them."""
         return [
-            ("grpc.so_reuseport", 0),  # a second process on the port must fail, not share its calls
+            # A second process on the port must fail, unless the two are to share its connections.
+            ("grpc.so_reuseport", int(self.shares_port)),
             ("grpc.max_receive_message_length", self.max_receive_bytes),
             ("grpc.max_metadata_size", self.max_metadata_bytes),
             ("grpc.absolute_max_metadata_size", self.max_metadata_bytes),

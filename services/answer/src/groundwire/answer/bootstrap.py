@@ -80,6 +80,7 @@ def build(
     clock: Clock | None = None,
     generator: Generator | None = None,
     chat_model: ChatModel | None = None,
+    signing_key: bytes | None = None,
 ) -> AnswerService:
     """Wire the service; `generator` None means the extractive one, which a `chat_model` falls back to.
 
@@ -95,6 +96,7 @@ def build(
         clock: for ages.
         generator: writes the drafts.
         chat_model: writes them instead.
+        signing_key: of page tokens; without it they live as long as the process.
     """
     time = clock or SystemClock()
     reader, retriever = RetrieveLibrary(library), RetrieveClient(retrieve)
@@ -133,8 +135,7 @@ def build(
         recording=recording,
         workers=workers,
         clock=time,
-        # Page tokens of sessions live as long as the process: after a restart a listing starts anew.
-        page_tokens=PageTokens(secrets.token_bytes(_KEY_BYTES)),
+        page_tokens=PageTokens(signing_key or secrets.token_bytes(_KEY_BYTES)),
         idle_timeout=timedelta(seconds=settings.session_idle_s),
         max_question_chars=settings.max_question_chars,
         heartbeat_s=settings.heartbeat_s,

@@ -170,15 +170,19 @@ def build(
     settings: IngestSettings,
     workers: Workers,
     clock: Clock | None = None,
+    signing_key: bytes | None = None,
 ) -> IngestService:
-    """Wire the service up; nothing runs before `start()`."""
+    """Wire the service up; nothing runs before `start()`.
+
+    `signing_key` is that of the tokens, None for one in the data folder.
+    """
     core = _core(catalog, vectors, embedder, settings, clock or SystemClock())
     upkeep = _upkeep(core)
     housekeeping = Housekeeping(upkeep.lanes(), core.clock, settings.sweep_every_s)
     parser = ParserPool(embedder.tokenizer.definition, _parser_limits(settings), settings.parser_processes)
     ingest = _document_ingest(core, parser, upkeep.stale, housekeeping)
     # Page tokens and consistency tokens are signed by one key, which a restart must not change.
-    key = load_key(catalog.folder / PAGE_TOKEN_KEY_FILE)
+    key = signing_key or load_key(catalog.folder / PAGE_TOKEN_KEY_FILE)
     page_tokens = PageTokens(key)
     parts = CallParts(
         Pools.beside(workers, settings.concurrent_documents),

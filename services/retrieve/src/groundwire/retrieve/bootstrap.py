@@ -79,11 +79,16 @@ def build(
     settings: RetrieveSettings,
     workers: Workers,
     clock: Clock | None = None,
+    signing_key: bytes | None = None,
 ) -> RetrieveService:
-    """Wire the service; `vectors` and `embedder` are shared with whoever else uses them."""
+    """Wire the service; `vectors` and `embedder` are shared with whoever else uses them.
+
+    `signing_key` is that of the tokens, None for one in the data folder.
+    """
+    key = signing_key or load_key(catalog.folder / PAGE_TOKEN_KEY_FILE)
     time, extractor = clock or SystemClock(), _extractor(settings)
     parse_question = ParseQuestion(Vocabularies(catalog), extractor)
-    search = _search(catalog, vectors, embedder, settings, time, parse_question)
+    search = _search(catalog, vectors, embedder, settings, time, parse_question, key)
     collections, logs, pipeline = Collections(catalog), QueryLogs(catalog), Pipeline()
     accesses = RecordAccesses(catalog, time)
     recorder = QueryRecorder(logs, timedelta(days=settings.query_log_days), accesses)
@@ -103,7 +108,7 @@ def build(
     )
     library_servicer = LibraryServicer(
         library=library(catalog, vectors),
-        tokens=PageTokens(_token_key(catalog)),
+        tokens=PageTokens(key),
         logs=logs,
         recorder=recorder,
         pipeline=pipeline,
@@ -132,10 +137,6 @@ def _extractor(settings: RetrieveSettings) -> RuleExtractor | EndpointExtractor:
     return open_extractor(settings.self_query, key.get_secret_value() if key else None, settings.self_query_timeout_s)
 
 
-def _token_key(catalog: Database) -> bytes:
-    return load_key(catalog.folder / PAGE_TOKEN_KEY_FILE)
-
-
 def _search(
     catalog: Database,
     vectors: VectorStore,
@@ -143,6 +144,7 @@ def _search(
     settings: RetrieveSettings,
     clock: Clock,
     parse_question: ParseQuestion,
+    key: bytes,
 ) -> Search:
     return Search(
         views=SearchViews(catalog, clock, settings.chunk_cache_mib << 20),
@@ -153,7 +155,7 @@ def _search(
         parse_question=parse_question,
         filter_cache=FilterCache(settings.filter_cache_mib << 20),
         spare_threads=SpareThreads(),
-        wait_for_position=WaitForPosition(Collections(catalog), ConsistencyTokens(_token_key(catalog))),
+        wait_for_position=WaitForPosition(Collections(catalog), ConsistencyTokens(key)),
         clock=clock,
         tuning=Tuning(
             words=SearchTuning(settings.max_terms, settings.max_term_share, settings.dense_weight),

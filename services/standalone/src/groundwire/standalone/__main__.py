@@ -3,11 +3,11 @@
 import sys
 
 from groundwire.kernel.errors import GroundwireError
-from groundwire.standalone.process import ALL, run
-from groundwire.standalone.settings import load_settings
+from groundwire.standalone.process import run
+from groundwire.standalone.settings import ServiceName, load_settings
 
 if __name__ == "__main__":
     try:
-        run(ALL, load_settings())
+        run(ServiceName.ALL, load_settings())
     except GroundwireError as error:
         sys.exit(f"{error.reason}: {error.message}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from groundwire.ingest.bootstrap import IngestService
     from groundwire.kernel.embedder import Embedder
     from groundwire.retrieve.bootstrap import RetrieveService
-    from groundwire.standalone.bootstrap import Parts
+    from groundwire.standalone.parts import Parts
 
 _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _LAG_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000)

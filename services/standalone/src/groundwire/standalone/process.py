@@ -1,4 +1,4 @@
-"""Runs the embedded process from start to drain.
+"""Runs a process from start to drain.
 
 The heavy libraries are imported here when they are needed: mistakes are told before, and the engine starts and the
 model is read, checked and compiled while the services are imported, which needs the interpreter all the time.
@@ -13,34 +13,29 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from groundwire.answer.settings import parse_generator
-from groundwire.kernel.errors import NotAvailableError
-from groundwire.standalone.settings import ProcessSettings, ServerSettings
+from groundwire.standalone.processes import run_several
+from groundwire.standalone.settings import ProcessSettings, ServerSettings, ServiceName
 from groundwire.standalone.start_checks import check_address, check_exposure, check_folder, plain_disk_failures
+from groundwire.standalone.stores import check_stores
 
 if TYPE_CHECKING:
     from groundwire.kernel.embedder import Embedder
     from groundwire.kernel.vector_store import VectorStore
-    from groundwire.standalone.bootstrap import Parts
-
-ALL = "all"
+    from groundwire.standalone.parts import Parts
 
 _GC_THRESHOLDS = (20_000, 50, 1_000)
 
 
-def run(service: str, settings: ProcessSettings, announce: Callable[[str], None] = lambda _: None) -> None:
+def run(service: ServiceName, settings: ProcessSettings, announce: Callable[[str], None] = lambda _: None) -> None:
     """Serve until SIGTERM or SIGINT; prints `listening on HOST:PORT` to stdout once it can serve.
 
     `announce` is called with what the start is waiting for.
 
     Raises:
-        NotAvailableError: `service` is one of three: a split deployment needs a catalog that processes can share.
+        InvalidRequestError: a setting does not fit the service, such as a catalog that processes cannot share.
         GroundwireError: one cannot listen there, or something cannot be opened.
     """
-    if service != ALL:
-        message = (
-            f"`serve {service}` needs a catalog that several processes can share; SQLite has one owner: use `serve`"
-        )
-        raise NotAvailableError(message, feature=f"serve {service}")
+    check_stores(service, settings.server)
     parse_generator(settings.server.generator)
     check_address(settings.server.listen)
     if settings.server.metrics:
@@ -48,17 +43,52 @@ def run(service: str, settings: ProcessSettings, announce: Callable[[str], None]
     server = settings.server
     check_exposure(server.listen, has_credentials=server.has_credentials, insecure=server.insecure)
     check_folder(settings.server.data)
+    if server.processes > 1:
+        run_several(service, settings, serve_one)
+        return
+    host = server.listen.rpartition(":")[0]
+    serve_one(
+        service,
+        settings,
+        announce=announce,
+        on_listening=lambda port: print(f"listening on {host}:{port}", flush=True),  # noqa: T201 - the one line that scripts wait for
+    )
+
+
+def serve_one(
+    service: ServiceName,
+    settings: ProcessSettings,
+    *,
+    on_listening: Callable[[int], None],
+    announce: Callable[[str], None] = lambda _: None,
+    shares_port: bool = False,
+) -> None:
+    """Serve in this process until SIGTERM or SIGINT; `on_listening` is called with the port once it can serve.
+
+    Raises:
+        GroundwireError: one cannot listen there, or something cannot be opened.
+    """
     # Nothing that is made until the process serves is garbage, and looking for some takes a tenth of that time.
     gc.disable()
     announce("loading the libraries")
     with plain_disk_failures(settings.server.data):
-        asyncio.run(_serve(settings, announce))
+        asyncio.run(_serve(service, settings, announce, on_listening, shares_port=shares_port))
 
 
-async def _serve(settings: ProcessSettings, announce: Callable[[str], None]) -> None:
+async def _serve(
+    service: ServiceName,
+    settings: ProcessSettings,
+    announce: Callable[[str], None],
+    on_listening: Callable[[int], None],
+    *,
+    shares_port: bool,
+) -> None:
     options = settings.server
     with ExitStack() as stack:
-        parts = await asyncio.to_thread(_open, settings, stack, announce)
+        if service is ServiceName.ANSWER:
+            parts = _open_answer(settings, stack)
+        else:
+            parts = await asyncio.to_thread(_open, service, settings, stack, announce)
         import structlog  # noqa: PLC0415 - see above
 
         from groundwire.kernel.identity import Quota  # noqa: PLC0415 - see above
@@ -77,6 +107,7 @@ async def _serve(settings: ProcessSettings, announce: Callable[[str], None]) -> 
         server = GrpcServer(
             ServerOptions(
                 listen=options.listen,
+                shares_port=shares_port,
                 access=AccessOptions(
                     keys=options.keys,
                     jwks=options.jwks,
@@ -109,7 +140,7 @@ async def _serve(settings: ProcessSettings, announce: Callable[[str], None]) -> 
 
             stack.callback(serve_metrics(options.metrics, server, parts))
         if os.environ.get(TRACES_TO):
-            stack.callback(start_tracing(f"groundwire-{ALL}"))
+            stack.callback(start_tracing(f"groundwire-{service}"))
         if not options.has_credentials:
             # Where only this machine calls it is how a laptop is used; elsewhere somebody should look at it again.
             log = structlog.get_logger(__name__)
@@ -118,17 +149,29 @@ async def _serve(settings: ProcessSettings, announce: Callable[[str], None]) -> 
         readiness = ReadinessMonitor(parts.dependencies, server.health)
         readiness.start()
         try:
-            host = options.listen.rpartition(":")[0]
-            await serve(server, on_listening=lambda port: print(f"listening on {host}:{port}", flush=True))  # noqa: T201 - the one line that scripts wait for
+            await serve(server, on_listening=on_listening)
         finally:
             await readiness.stop()
+            for channel in parts.channels:
+                await channel.close()
         lag = server.lag.read()
         structlog.get_logger(__name__).info(
             "stopped", loop_lag_max_ms=round(lag.max_s * 1000, 1), loop_lag_p99_ms=round(lag.p99_s * 1000, 1)
         )
 
 
-def _open(settings: ProcessSettings, stack: ExitStack, announce: Callable[[str], None]) -> "Parts":
+def _open_answer(settings: ProcessSettings, stack: ExitStack) -> "Parts":
+    """Return the parts of a process that only answers, started. In the thread of the event loop, for its channel."""
+    from groundwire.rpc.logs import configure_logging  # noqa: PLC0415 - see above
+    from groundwire.standalone.split_answer import build_answer  # noqa: PLC0415 - see above
+
+    configure_logging(settings.server.log_format)
+    return build_answer(settings, stack)
+
+
+def _open(
+    service: ServiceName, settings: ProcessSettings, stack: ExitStack, announce: Callable[[str], None]
+) -> "Parts":
     """Open everything and return the parts of the process, started; `stack` closes them, also after a failure."""
     from groundwire.rpc.logs import configure_logging  # noqa: PLC0415 - see above
 
@@ -140,7 +183,7 @@ def _open(settings: ProcessSettings, stack: ExitStack, announce: Callable[[str],
         stack.callback(_close_opened, embedder)
         from groundwire.standalone.bootstrap import build_services  # noqa: PLC0415 - see above
 
-        return build_services(settings, vectors, embedder, stack, announce)
+        return build_services(service, settings, vectors, embedder, stack, announce)
 
 
 def _open_vectors(settings: ServerSettings) -> "VectorStore":

@@ -1,29 +1,24 @@
 """What GetServerInfo tells: version, limits and engines, put together once at the start."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from datetime import timedelta
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from groundwire.answer.extractive.generator import ExtractiveGenerator
-from groundwire.answer.settings import parse_generator
+from groundwire.answer.settings import EXTRACTIVE, parse_generator
 from groundwire.api.server.v1 import server_service_pb2 as pb
 from groundwire.api.server.v1 import server_service_pb2_grpc as pb_grpc
-from groundwire.ingest.servicer.chunk_stream import MAX_PARTS_BYTES
-from groundwire.ingest.uploads import MAX_PART_BYTES
-from groundwire.ingest.wire.ready_chunks import MAX_CHUNKS
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.query_log import QueryLogMode
 from groundwire.kernel.vector_store import VectorStore
-from groundwire.retrieve.servicers import MAX_REQUESTS
 from groundwire.rpc.messages import to_identity_message
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, MAX_PAGE_SIZE
 from groundwire.rpc.server import ServerOptions, Service
 from groundwire.standalone.settings import ProcessSettings
-from groundwire.vectorstores.factory import engine_name
 
+_INGEST, _RETRIEVE, _ANSWER = "IngestService", "RetrieveService", "AnswerService"
 SERVER = "groundwire.api.server.v1.ServerService"
 # One library of the extra `formats` for each format that needs one.
 _FORMAT_LIBRARIES = ("docutils", "docx", "pypdfium2", "selectolax")
@@ -43,20 +38,32 @@ class ServerServicer(pb_grpc.ServerServiceServicer):
 
 
 def server_service(
-    settings: ProcessSettings, vectors: VectorStore, embedder: Embedder, services: Iterable[Service]
+    settings: ProcessSettings,
+    services: Iterable[Service],
+    vectors: VectorStore | None = None,
+    embedder: Embedder | None = None,
 ) -> Service:
-    """Return the service that tells about this process, which has the given services beside it."""
+    """Return the service that tells about this process, which has the given services beside it.
+
+    What belongs to services of other processes is left empty.
+    """
+    names = {service.name.rpartition(".")[2] for service in services}
     info = pb.GetServerInfoResponse(
         version=version("groundwire"),
         services=[*(service.name for service in services), SERVER],
-        features=sorted(_features(settings)),
-        limits=_limits(settings),
-        embedder=to_identity_message(embedder.identity),
-        vector_engine=engine_name(vectors),
-        generators=list(_generators(settings)),
-        # The name of the folder: where it is, is nobody's business.
-        rerankers=[Path(settings.retrieve.reranker.partition(":")[2]).name] if settings.retrieve.reranker else [],
+        features=sorted(_features(settings, names)),
+        limits=_limits(settings, names),
+        embedder=None if embedder is None else to_identity_message(embedder.identity),
     )
+    if vectors is not None:
+        from groundwire.vectorstores.factory import engine_name  # noqa: PLC0415 - where there is an engine
+
+        info.vector_engine = engine_name(vectors)
+    if _ANSWER in names:
+        info.generators.extend(_generators(settings))
+    if _RETRIEVE in names and settings.retrieve.reranker:
+        # The name of the folder: where it is, is nobody's business.
+        info.rerankers.append(Path(settings.retrieve.reranker.partition(":")[2]).name)
     return Service(SERVER, ServerServicer(info), pb_grpc.add_ServerServiceServicer_to_server)
 
 
@@ -65,35 +72,46 @@ def _generators(settings: ProcessSettings) -> Iterable[str]:
     model = parse_generator(settings.server.generator)
     if model is not None:
         yield model.name
-    yield ExtractiveGenerator.name
+    yield EXTRACTIVE.removesuffix(":")
 
 
-def _features(settings: ProcessSettings) -> Iterable[str]:
-    if settings.answer.rag_enabled:
+def _features(settings: ProcessSettings, names: Container[str]) -> Iterable[str]:
+    if _ANSWER in names and settings.answer.rag_enabled:
         yield "answers"
-    if all(find_spec(library) is not None for library in _FORMAT_LIBRARIES):
+    if _INGEST in names and all(find_spec(library) is not None for library in _FORMAT_LIBRARIES):
         yield "document_formats"
-    if settings.retrieve.query_log is not QueryLogMode.OFF:
+    if _RETRIEVE in names and settings.retrieve.query_log is not QueryLogMode.OFF:
         yield "query_logs"
-    if not settings.retrieve.self_query.startswith("rules:"):
+    if _RETRIEVE in names and not settings.retrieve.self_query.startswith("rules:"):
         yield "self_query_model"
 
 
-def _limits(settings: ProcessSettings) -> pb.ServerLimits:
+def _limits(settings: ProcessSettings, names: Container[str]) -> pb.ServerLimits:
     options = ServerOptions()
     limits = pb.ServerLimits(
         max_request_bytes=options.max_receive_bytes,
         max_metadata_bytes=options.max_metadata_bytes,
-        max_part_bytes=MAX_PART_BYTES,
-        max_put_chunks_count=MAX_CHUNKS,
-        max_put_chunks_bytes=MAX_PARTS_BYTES,
-        max_document_bytes=settings.ingest.max_document_bytes,
-        max_query_chars=settings.retrieve.max_query_chars,
-        max_question_chars=min(settings.answer.max_question_chars, settings.retrieve.max_query_chars),
-        max_top_k=settings.retrieve.max_top_k,
         max_page_size=MAX_PAGE_SIZE,
         max_page_bytes=MAX_PAGE_BYTES,
-        max_batch_requests=MAX_REQUESTS,
     )
+    # Each service is imported where it runs: others need packages that are not installed beside it.
+    if _INGEST in names:
+        from groundwire.ingest.servicer.chunk_stream import MAX_PARTS_BYTES  # noqa: PLC0415
+        from groundwire.ingest.uploads import MAX_PART_BYTES  # noqa: PLC0415
+        from groundwire.ingest.wire.ready_chunks import MAX_CHUNKS  # noqa: PLC0415
+
+        limits.max_part_bytes = MAX_PART_BYTES
+        limits.max_put_chunks_count = MAX_CHUNKS
+        limits.max_put_chunks_bytes = MAX_PARTS_BYTES
+        limits.max_document_bytes = settings.ingest.max_document_bytes
+    if _RETRIEVE in names:
+        from groundwire.retrieve.servicers import MAX_REQUESTS  # noqa: PLC0415
+
+        limits.max_query_chars = settings.retrieve.max_query_chars
+        limits.max_top_k = settings.retrieve.max_top_k
+        limits.max_batch_requests = MAX_REQUESTS
+    if _ANSWER in names:
+        longest = settings.answer.max_question_chars
+        limits.max_question_chars = min(longest, settings.retrieve.max_query_chars) if _RETRIEVE in names else longest
     limits.default_time_limit.FromTimedelta(timedelta(seconds=settings.server.default_deadline_s))
     return limits

@@ -1,6 +1,8 @@
 """Settings of the embedded process; every field is described in docs/reference/settings.md."""
 
+import hashlib
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -27,6 +29,19 @@ CLIENT_VARIABLES = {
 """Variables that the command line reads, not the server."""
 _TEST_PREFIX = "GROUNDWIRE_TEST_"
 _SECRETS = "GROUNDWIRE_SECRETS"
+
+IN_MEMORY = "memory:"
+"""Sessions that are lost with their process."""
+
+
+class ServiceName(StrEnum):
+    """What a process can be started as."""
+
+    ALL = "all"
+    INGEST = "ingest"
+    RETRIEVE = "retrieve"
+    ANSWER = "answer"
+
 
 AnySettings = TypeVar("AnySettings", bound=BaseSettings)
 
@@ -66,6 +81,14 @@ class ServerSettings(BaseSettings):
     engine_hung_after_s: float = Field(default=HUNG_AFTER_S, ge=5, le=3600)
     embedder: str = "sentence-transformers:all-MiniLM-L6-v2"
     generator: str = "extractive:"
+    retrieve: str = ""
+    ingest: str = ""
+    retrieve_tls_ca: Path | None = None
+    retrieve_api_key: SecretStr | None = None
+    sessions: str = ""
+    sessions_password: SecretStr | None = None
+    processes: int = Field(default=1, ge=1, le=64)
+    token_key: SecretStr | None = None
     workers: int = Field(default=16, ge=2, le=256)
     max_search_calls: int = Field(default=CALL_LIMITS[Work.SEARCH], ge=1)
     max_read_calls: int = Field(default=CALL_LIMITS[Work.READ], ge=1)
@@ -96,6 +119,12 @@ class ServerSettings(BaseSettings):
         """Return whether callers are asked for a credential: a key, a token, or a client certificate."""
         return any(each is not None for each in (self.keys, self.jwks, self.tls_client_ca))
 
+    @property
+    def signing_key(self) -> bytes | None:
+        """Return the key of page and consistency tokens, None for one that is made in the data folder."""
+        given = self.token_key and self.token_key.get_secret_value()
+        return hashlib.sha256(given.encode()).digest() if given else None
+
 
 class ProcessSettings:
     """All settings of the process, one frozen model for each part."""
@@ -107,6 +136,15 @@ class ProcessSettings:
         self.ingest = ingest
         self.retrieve = retrieve
         self.answer = answer
+
+    def of_process(self, index: int, listen: str) -> "ProcessSettings":
+        """Return the settings of one of several processes that share a port; figures have one of its own each."""
+        own: dict[str, Any] = {"listen": listen, "processes": 1}
+        host, _, port = self.server.metrics.rpartition(":")
+        if port not in {"", "0"}:
+            own["metrics"] = f"{host}:{int(port) + index}"
+        server = self.server.model_copy(update=own)
+        return ProcessSettings(server, self.ingest, self.retrieve, self.answer)
 
     def shown(self) -> dict[str, Any]:
         """Return every variable with its value as JSON has it, None where there is none, sorted by name.

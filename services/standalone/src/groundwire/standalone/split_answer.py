@@ -1,0 +1,133 @@
+"""Composition root of a process that only answers: sessions of its own, and a channel to retrieve."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from pydantic import SecretStr
+
+from groundwire.answer.bootstrap import build
+from groundwire.answer.settings import parse_generator
+from groundwire.api.ingest.v1 import record_service_pb2_grpc
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.api.retrieve.v1 import library_service_pb2_grpc, retrieve_service_pb2_grpc
+from groundwire.kernel.errors import MissingExtraError, UnavailableError
+from groundwire.rpc.channels import open_channel
+from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.workers import Workers
+from groundwire.standalone.parts import Parts
+from groundwire.standalone.readiness import Dependency
+from groundwire.standalone.server_info import server_service
+from groundwire.standalone.settings import IN_MEMORY, ProcessSettings, ServerSettings
+from groundwire.standalone.stores import open_database
+
+if TYPE_CHECKING:
+    from groundwire.catalog.database import Database
+
+_USER_AGENT = "groundwire-answer"
+_CHECK_S = 2.0
+_SWEEP_S = 10.0
+SESSIONS_FILE = "sessions.db"
+
+
+def build_answer(settings: ProcessSettings, stack: ExitStack) -> Parts:
+    """Return the answer service, started; `stack` closes what it uses. Retrieve need not run yet.
+
+    Call it in the thread of the event loop, to which the channel belongs.
+
+    Raises:
+        GroundwireError: the sessions cannot be opened.
+    """
+    server = settings.server
+    workers = Workers(server.workers, "answer")
+    stack.callback(workers.close)
+    authority = server.retrieve_tls_ca
+    credentials = None if authority is None else grpc.ssl_channel_credentials(authority.read_bytes())
+    channel = open_channel(server.retrieve, user_agent=_USER_AGENT, credentials=credentials)
+    to_ingest = open_channel(server.ingest, user_agent=_USER_AGENT, credentials=credentials) if server.ingest else None
+    retrieve = _Retrieve(channel, server.retrieve_api_key)
+    database = _open_sessions(server, stack)
+    answer = build(
+        retrieve=retrieve_service_pb2_grpc.RetrieveServiceStub(channel),
+        library=library_service_pb2_grpc.LibraryServiceStub(channel),
+        records=None if to_ingest is None else record_service_pb2_grpc.RecordServiceStub(to_ingest),
+        sessions=database,
+        purged=retrieve.purged,
+        settings=settings.answer,
+        workers=workers,
+        chat_model=parse_generator(server.generator),
+        signing_key=server.signing_key,
+    )
+    answer.start()
+    stack.callback(answer.close)
+    services = answer.services()
+    names = frozenset(service.name for service in services)
+    dependencies = [Dependency("retrieve", retrieve.check, names)]
+    if database is not None:
+        probe = database.probe(of_writes=True)
+        stack.callback(probe.close)
+        dependencies.append(Dependency("sessions", probe.check_writable, names))
+    services.append(server_service(settings, services))
+    return Parts(
+        services,
+        dependencies,
+        [each for each in (channel, to_ingest) if each is not None],
+        {"answer": workers},
+        catalog=database,
+        answer=answer,
+    )
+
+
+class _Retrieve:
+    """What threads ask of retrieve, on the channel of the calls: another one may be lost, or back, before it."""
+
+    def __init__(self, channel: grpc.aio.Channel, api_key: SecretStr | None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._health = health_pb2_grpc.HealthStub(channel)
+        self._library = library_service_pb2_grpc.LibraryServiceStub(channel)
+        self._metadata = (("authorization", f"Bearer {api_key.get_secret_value()}"),) if api_key else None
+
+    def check(self) -> None:
+        """Return if retrieve can serve searches.
+
+        Raises:
+            GroundwireError: it cannot, or does not answer.
+        """
+        request = health_pb2.HealthCheckRequest(service="groundwire.api.retrieve.v1.RetrieveService")
+        if self._answer_of(self._health.Check, request, _CHECK_S).status != health_pb2.HealthCheckResponse.SERVING:
+            raise UnavailableError("the retrieve service cannot serve now")
+
+    def purged(self, document_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of the documents that the tenant of the configured key has deleted for good.
+
+        Raises:
+            GroundwireError: retrieve does not answer.
+        """
+        request = library_pb.LocateSourcesRequest(document_ids=document_ids)
+        response = self._answer_of(self._library.LocateSources, request, _SWEEP_S)
+        return frozenset(each.document_id for each in response.documents if each.purged)
+
+    def _answer_of(self, method: Callable[..., Any], request: Any, timeout_s: float) -> Any:
+        async def call() -> Any:
+            return await method(request, timeout=timeout_s, metadata=self._metadata)
+
+        try:
+            return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
+        except grpc.RpcError as error:
+            raise from_rpc_error(error) from error
+
+
+def _open_sessions(server: ServerSettings, stack: ExitStack) -> "Database | None":
+    if server.sessions == IN_MEMORY:
+        return None
+    try:
+        url = server.sessions or "sqlite:"
+        database = open_database(url, server.data, SESSIONS_FILE, "sessions", server.sessions_password)
+    except ModuleNotFoundError as error:
+        message = "sessions in a database need more packages: pip install 'groundwire[answer,sessions]'"
+        raise MissingExtraError(f"{message}; or use --sessions memory:", extra="sessions") from error
+    stack.callback(database.close)
+    return database

@@ -1,0 +1,193 @@
+"""Answer as a process of its own: it searches and reads through the retrieve service of another."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from grpc_health.v1 import health_pb2
+
+from groundwire.api.answer.v1 import citation_pb2, grounding_pb2
+from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError, RetrieverUnavailableError
+from tests.e2e.server import ServerProcess, groundwire
+
+_QUESTION = "What causes the tides?"
+_ANSWER_SERVICE = "groundwire.api.answer.v1.AnswerService"
+
+
+def _answer(data: Path, retrieve: str, **variables: str) -> ServerProcess:
+    return ServerProcess(data, ("answer", "--retrieve", retrieve), GROUNDWIRE_ANSWER_MIN_SUPPORT="0.05", **variables)
+
+
+@pytest.fixture(scope="module")
+def retrieve(server: ServerProcess, notes: Path) -> ServerProcess:
+    assert groundwire("ingest", str(notes), "-c", "notes", address=server.address).returncode == 0
+    return server
+
+
+@pytest.fixture(scope="module")
+def answer(retrieve: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    running = _answer(tmp_path_factory.mktemp("answer") / "data", f"dns:///{retrieve.address}")
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def client(answer: ServerProcess) -> Iterator[GroundwireClient]:
+    with GroundwireClient(answer.address) as opened:
+        yield opened
+
+
+def _is_serving(client: GroundwireClient, service: str) -> bool:
+    return client.health(service=service).status == health_pb2.HealthCheckResponse.SERVING
+
+
+def _until(holds: Callable[[], bool], seconds: float) -> None:
+    ends = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+def test_a_question_is_answered_with_citations_that_verify(client: GroundwireClient) -> None:
+    reply = client.ask(collection="notes", question=_QUESTION).answer
+    assert "The moon causes the tides" in reply.content
+    checked = client.verify_citations(citations=reply.citations)
+    verdicts = [each.verdict for each in checked.verifications]
+    assert verdicts
+    assert set(verdicts) == {citation_pb2.CITATION_VERDICT_EXACT}
+    changed = citation_pb2.Citation()
+    changed.CopyFrom(reply.citations[0])
+    changed.quote = changed.quote.upper()
+    (refuted,) = client.verify_citations(citations=[changed]).verifications
+    assert refuted.verdict != citation_pb2.CITATION_VERDICT_EXACT
+
+
+def test_a_text_is_compared_with_a_collection(client: GroundwireClient) -> None:
+    grounded = client.ground_text(collection="notes", text="The moon causes the tides of the sea.")
+    assert [claim.verdict for claim in grounded.claims] == [grounding_pb2.CLAIM_VERDICT_SUPPORTED]
+    assert grounded.citations
+
+
+def test_errors_of_retrieve_keep_their_reason(client: GroundwireClient) -> None:
+    with pytest.raises(CollectionNotFoundError):
+        client.ask(collection="missing", question=_QUESTION)
+    with pytest.raises(InvalidRequestError):
+        client.ask(collection="notes", question="a " * 300)
+
+
+def test_it_offers_and_tells_of_its_own_calls_alone(client: GroundwireClient) -> None:
+    info = client.server_info()
+    assert [name.rpartition(".")[2] for name in info.services] == ["AnswerService", "ServerService"]
+    assert (info.vector_engine, list(info.generators)) == ("", ["extractive"])
+    assert info.limits.max_question_chars == 8192
+
+
+def test_the_log_of_retrieve_has_the_request_id_of_the_question(
+    answer: ServerProcess, retrieve: ServerProcess, client: GroundwireClient
+) -> None:
+    request_id = f"question-{uuid.uuid4()}"
+    with GroundwireClient(answer.address, metadata={"x-request-id": request_id}) as asking:
+        asking.ask(collection="notes", question=_QUESTION)
+    log = Path(retrieve._log.name)
+    _until(lambda: log.read_text(encoding="utf-8").count(request_id) >= 3, 10)
+
+
+def test_sessions_outlive_their_process_and_lose_texts_of_purged_documents(
+    retrieve: ServerProcess, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    running = _answer(data, retrieve.address, GROUNDWIRE_ANSWER_PURGED_SOURCES_EVERY_S="3600")
+    with GroundwireClient(retrieve.address) as writing:
+        writing.create_collection(collection="passing")
+        stored = writing.ingest_document(
+            collection="passing", source_uri="a.txt", content=b"The moon causes the tides of the sea."
+        )
+        with GroundwireClient(running.address) as asking:
+            session_id = asking.create_session(collection="passing").session.session_id
+            asking.ask(session_id=session_id, question=_QUESTION, message_id=str(uuid.uuid4()))
+        assert running.stop() == 0
+        running = _answer(data, retrieve.address, GROUNDWIRE_ANSWER_PURGED_SOURCES_EVERY_S="3600")
+        with GroundwireClient(running.address) as asking:
+            told = asking.get_session(session_id=session_id).session.messages
+            assert "moon causes" in told[1].content
+            reference = {"document_id": stored.result.document.document_id}
+            writing.delete_document(collection="passing", reference=reference, purge=True)
+            told = asking.get_session(session_id=session_id).session.messages
+            assert (len(told), told[1].content) == (2, "")
+            listed = asking.list_answers().answers
+            assert [each.answer.content for each in listed] == [""]
+    assert running.stop() == 0
+
+
+def test_a_sweep_takes_texts_of_purged_documents_off_the_disk(tmp_path: Path) -> None:
+    data, retrieve = tmp_path / "answer", ServerProcess(tmp_path / "data")
+    running = _answer(data, retrieve.address, GROUNDWIRE_ANSWER_PURGED_SOURCES_EVERY_S="0.2")
+    with GroundwireClient(retrieve.address) as writing, GroundwireClient(running.address) as asking:
+        writing.create_collection(collection="passing")
+        stored = writing.ingest_document(
+            collection="passing", source_uri="a.txt", content=b"The moon causes the tides of the sea."
+        )
+        session_id = asking.create_session(collection="passing").session.session_id
+        asking.ask(session_id=session_id, question=_QUESTION, message_id=str(uuid.uuid4()))
+        reference = {"document_id": stored.result.document.document_id}
+        writing.delete_document(collection="passing", reference=reference, purge=True)
+        time.sleep(1.5)  # several sweeps: nothing that can be waited for tells of them while retrieve answers
+        retrieve.stop()
+        # What the sweep has been through holds no text any more, so that reading it asks nobody.
+        told = asking.get_session(session_id=session_id).session.messages
+        assert (len(told), told[1].content) == (2, "")
+    assert running.stop() == 0
+
+
+def test_it_starts_without_retrieve_and_follows_it(tmp_path: Path) -> None:
+    first = ServerProcess(tmp_path / "data")
+    running = _answer(tmp_path / "answer", first.address)
+    with GroundwireClient(running.address) as client:
+
+        def is_ready() -> bool:
+            return _is_serving(client, _ANSWER_SERVICE)
+
+        _until(is_ready, 10)
+        first.kill()
+        _until(lambda: not is_ready(), 5)
+        assert _is_serving(client, "liveness")
+        with pytest.raises(RetrieverUnavailableError):
+            client.ask(collection="notes", question=_QUESTION)
+        again = ServerProcess(tmp_path / "data", ("--embedder", "hashing:256", "--listen", first.address))
+        _until(is_ready, 10)
+        with pytest.raises(CollectionNotFoundError):
+            client.ask(collection="notes", question=_QUESTION)
+    assert running.stop() == 0
+    again.stop()
+
+
+def test_it_is_not_ready_before_retrieve_is_there(tmp_path: Path) -> None:
+    running = _answer(tmp_path / "answer", "127.0.0.1:1")
+    with GroundwireClient(running.address) as client:
+        _until(lambda: not _is_serving(client, _ANSWER_SERVICE), 5)
+        assert _is_serving(client, "liveness")
+    assert running.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "setting"),
+    [
+        (["answer"], "retrieve"),
+        (["answer", "--retrieve", "127.0.0.1:1", "--processes", "2"], "sessions"),
+        (["all", "--retrieve", "127.0.0.1:1"], "retrieve"),
+        (["all", "--sessions", "memory:"], "sessions"),
+        (["all", "--processes", "2"], "processes"),
+        (["ingest", "--processes", "2"], "processes"),
+        (["retrieve"], "catalog"),
+        (["ingest"], "vectors"),
+    ],
+)
+def test_what_does_not_fit_a_service_is_said_before_it_starts(
+    tmp_path: Path, arguments: list[str], setting: str
+) -> None:
+    done = groundwire("serve", *arguments, "--data", str(tmp_path / "data"))
+    assert (done.returncode, setting in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "data").exists()
