@@ -9,6 +9,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from groundwire.api.answer.v1 import citation_pb2, grounding_pb2
+from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError, RetrieverUnavailableError
 from tests.e2e.server import ServerProcess, groundwire
@@ -41,7 +42,7 @@ def client(answer: ServerProcess) -> Iterator[GroundwireClient]:
 
 
 def _is_serving(client: GroundwireClient, service: str) -> bool:
-    return client.health(service=service).status == health_pb2.HealthCheckResponse.SERVING
+    return bool(client.health(service=service).status == health_pb2.HealthCheckResponse.SERVING)
 
 
 def _until(holds: Callable[[], bool], seconds: float) -> None:
@@ -113,7 +114,7 @@ def test_sessions_outlive_their_process_and_lose_texts_of_purged_documents(
         with GroundwireClient(running.address) as asking:
             told = asking.get_session(session_id=session_id).session.messages
             assert "moon causes" in told[1].content
-            reference = {"document_id": stored.result.document.document_id}
+            reference = DocumentReference(document_id=stored.result.document.document_id)
             writing.delete_document(collection="passing", reference=reference, purge=True)
             told = asking.get_session(session_id=session_id).session.messages
             assert (len(told), told[1].content) == (2, "")
@@ -132,7 +133,7 @@ def test_a_sweep_takes_texts_of_purged_documents_off_the_disk(tmp_path: Path) ->
         )
         session_id = asking.create_session(collection="passing").session.session_id
         asking.ask(session_id=session_id, question=_QUESTION, message_id=str(uuid.uuid4()))
-        reference = {"document_id": stored.result.document.document_id}
+        reference = DocumentReference(document_id=stored.result.document.document_id)
         writing.delete_document(collection="passing", reference=reference, purge=True)
         time.sleep(1.5)  # several sweeps: nothing that can be waited for tells of them while retrieve answers
         retrieve.stop()
