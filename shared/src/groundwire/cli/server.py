@@ -150,4 +150,4 @@ def _server_packages(command: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         message = f"`groundwire {command}` needs the packages of a server: pip install 'groundwire[standalone]'"
-        raise MissingExtraError(f"{message} ({error.name} is missing)", extra="standalone") from error
+        raise MissingExtraError(message, extra="standalone") from error
