@@ -30,7 +30,7 @@ RUN set -- /wheels/*.whl \
 
 FROM installer AS install-answer
 RUN set -- /wheels/*.whl \
- && pip --python /opt/groundwire install "$1[answer,jwt,otel]"
+ && pip --python /opt/groundwire install "$1[answer,sessions,postgres,jwt,otel]"
 
 FROM installer AS install-all
 ARG STORES=qdrant

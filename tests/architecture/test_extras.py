@@ -16,8 +16,9 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 sys.modules.update(dict.fromkeys({absent!r}))  # an import of them fails
-import groundwire.{part} as part
-names = [each.name for each in pkgutil.walk_packages(part.__path__, part.__name__ + ".") if "__main__" not in each.name]
+from groundwire import {part} as part
+paths = getattr(part, "__path__", ())
+names = [each.name for each in pkgutil.walk_packages(paths, part.__name__ + ".") if "__main__" not in each.name]
 for name in names:
     importlib.import_module(name)
 print(len(names))
@@ -59,24 +60,42 @@ def installed_with(packages: set[str]) -> set[str]:
         ("", "cli"),
         ("ingest", "ingest"),
         ("retrieve", "retrieve"),
-        ("answer", "answer"),
+        ("answer,sessions", "answer"),
         ("standalone", "standalone"),
         ("vault", "vault"),
     ],
 )
 def test_a_part_is_imported_with_what_its_extra_installs(extra: str, part: str) -> None:
-    installed = installed_with(named(PROJECT["dependencies"]) | named(EXTRAS[extra] if extra else [])) | {"groundwire"}
+    installed = installed_with(
+        named(PROJECT["dependencies"]) | {name for each in extra.split(",") if each for name in named(EXTRAS[each])}
+    ) | {"groundwire"}
     absent = [
         name
         for name, packages in packages_distributions().items()
         if name.isidentifier() and not installed & set(map(canonicalize_name, packages))
     ]
     assert "pytest" in absent
-    assert ("numpy" in absent) is (extra in {"", "answer", "vault"})
+    assert ("numpy" in absent) is (extra in {"", "answer,sessions", "vault"})
     code = IMPORT_ALL.format(absent=absent, part=part)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= 2
+
+
+def test_answers_alone_need_neither_database_nor_numpy() -> None:
+    """What `serve answer --sessions memory:` runs."""
+    installed = installed_with(named(PROJECT["dependencies"]) | named(EXTRAS["answer"])) | {"groundwire"}
+    distributions = packages_distributions().items()
+    absent = [name for name, packages in distributions if not installed & set(map(canonicalize_name, packages))]
+    assert {"numpy", "sqlalchemy", "pysqlite3"} <= set(absent)
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys({absent!r}))
+import groundwire.standalone.process, groundwire.standalone.split_answer, groundwire.rpc.access
+print(sum(name.startswith("groundwire.catalog") for name in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("0", "")
 
 
 def test_all_is_everything() -> None:
