@@ -258,3 +258,26 @@ def test_what_is_recalled_is_global_or_of_one_entity(server: ServerProcess, ada:
     table = groundwire("memory", "search", text, "-c", ada.name, "--entity", "bob", address=server.address).stdout
     assert ids["bob"] in table
     assert ids["alice"] not in table
+
+
+def test_what_an_assistant_should_know_in_one_call(ada: Collection) -> None:
+    ada.add_exchange("conv-1", "I moved to Lisbon.", "Noted.", entity="alice")
+    ada.add_exchange("conv-1", "What is the weather in Lisbon?", "Sunny.", entity="alice")
+    ada.remember("Alice lives in Lisbon.", entity="alice")
+    ada.remember("Bob lives in Lisbon.", entity="bob")
+    ada.ingest_text("Lisbon lies on the Tagus.", source="lisbon.md")
+    known = ada.retrieve_context("Who lives in Lisbon?", conversation_id="conv-1", entity="alice")
+    assert [entry.record.text for entry in known.sections["memory"]] == ["Alice lives in Lisbon."]
+    assert [entry.record.role for entry in known.sections["turn"]] == ["user", "assistant"] * 2
+    assert [hit.source for hit in known.documents] == ["lisbon.md"]
+    assert known.token_count > 0
+    some = ada.retrieve_context(
+        "Who lives in Lisbon?", conversation_id="conv-1", entity="alice", sections={"turn": 1}, k=0
+    )
+    assert {name: [entry.record.text for entry in entries] for name, entries in some.sections.items()} == {
+        "turn": ["Sunny."]
+    }
+    assert some.documents == ()
+    assert ada.retrieve_context("Lisbon", entity="alice", k=0, max_tokens=1).token_count <= 1
+    with pytest.raises(InvalidRequestError, match="sections"):
+        ada.retrieve_context("Lisbon", sections={"dream": 1})

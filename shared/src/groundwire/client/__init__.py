@@ -5,6 +5,8 @@ from groundwire.client.collection import AsyncCollection, Collection
 from groundwire.client.credentials import tls_from_files, token_from_file
 from groundwire.client.records import (
     CommonFields,
+    Context,
+    ContextEntry,
     NewRecord,
     Record,
     RecordChanges,
@@ -44,6 +46,8 @@ __all__ = [
     "Collection",
     "CollectionInfo",
     "CommonFields",
+    "Context",
+    "ContextEntry",
     "Deletion",
     "Document",
     "FailedQuestion",

@@ -14,7 +14,7 @@ from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2, role_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.client.contract import Contract
-from groundwire.client.results import Deletion, SearchResults, time_of
+from groundwire.client.results import Deletion, Hit, SearchResults, joined, time_of
 from groundwire.client.transport import Caller, Operation, StreamOperation
 from groundwire.client.values import (
     FilterJson,
@@ -207,6 +207,39 @@ class RecordResult:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ContextEntry:
+    """A record that should be known; `contradicts` has the ids of memories of its section that contradict it."""
+
+    record: Record
+    contradicts: tuple[str, ...]
+    message: retrieve_pb.ContextEntry = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an assistant should know before it answers: records by their type, and chunks of documents.
+
+    `sections` has persona, faq, memory, turn and summary, as far as they were asked for and are switched on.
+    """
+
+    sections: Mapping[str, tuple[ContextEntry, ...]]
+    documents: tuple[Hit, ...]
+    token_count: int
+    message: retrieve_pb.RetrieveContextResponse = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: retrieve_pb.RetrieveContextResponse) -> "Context":
+        """Return the context of a message."""
+        sections = {
+            enum_name(record_pb2.RecordType.DESCRIPTOR, section.record_type): tuple(
+                ContextEntry(Record.of(each.record), tuple(each.contradicts), each) for each in section.entries
+            )
+            for section in message.sections
+        }
+        return cls(sections, joined(message.document_results, message.documents), message.token_count, message)
+
+
 class RecordOperations(Caller):
     """The methods of a collection that concern records."""
 
@@ -378,6 +411,54 @@ class RecordOperations(Caller):
         )
         request = retrieve_pb.RetrieveRequest(collection=self.name, query=query, options=options)
         return SearchResults.of(await self._transport.send(Contract.retrieve, request))
+
+    @Operation
+    async def retrieve_context(
+        self,
+        query: str,
+        *,
+        conversation_id: str = "",
+        entity: str | None = None,
+        include_global: bool = False,
+        sections: Mapping[str, int | None] | None = None,
+        k: int | None = None,
+        max_tokens: int | None = None,
+    ) -> Context:
+        """Return what an assistant should know before it answers, in one call.
+
+        Args:
+            query: what the user says.
+            conversation_id: conversation whose latest turns and summaries are wanted.
+            entity: whose records; without it global ones.
+            include_global: global ones besides those of the entity.
+            sections: types of records, and how many of each; None for the number of the server. All if not given.
+            k: most chunks of documents; the collection's default if not given, 0 for none.
+            max_tokens: most tokens of all texts together; what does not fit is left out whole.
+
+        Example:
+            ada = client.collection("ada")
+            ada.create(profile="memory")
+            ada.add_exchange("conv-1", "My name is Alice.", "Hello, Alice.", entity="alice")
+            known = ada.retrieve_context("Who am I?", conversation_id="conv-1", entity="alice", sections={"turn": 4})
+            print([entry.record.text for entry in known.sections["turn"]])
+        """
+        limits = [
+            retrieve_pb.SectionLimit(record_type=named_value("sections", record_pb2.RecordType, name), top_k=most)
+            for name, most in (sections or {}).items()
+        ]
+        options = retrieval_options_pb2.RetrievalOptions(
+            top_k=k or None, entity=entity or "", include_global=include_global
+        )
+        request = retrieve_pb.RetrieveContextRequest(
+            collection=self.name,
+            query=query,
+            options=options,
+            conversation_id=conversation_id,
+            sections=limits,
+            without_documents=k == 0,
+            max_tokens=max_tokens,
+        )
+        return Context.of(await self._transport.send(Contract.retrieve_context, request))
 
     @Operation
     async def update_record(
