@@ -102,6 +102,7 @@ class Limits:
     retrieve: Any
     answer: Any
     embedder: BatchingEmbedder
+    address: str
     document_ids: list[str] = field(default_factory=list)
 
     async def fill(self, documents: int = 6) -> None:
@@ -173,6 +174,7 @@ async def running(
                     retrieve=Stubs(to_retrieve),
                     answer=Stubs(to_answer),
                     embedder=embedder,
+                    address=f"127.0.0.1:{port}",
                 )
         finally:
             model.let_go()
