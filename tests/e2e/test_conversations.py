@@ -50,7 +50,10 @@ def client(server: ServerProcess) -> Iterator[GroundwireClient]:
 def ask(
     client: GroundwireClient, session: session_pb2.Session, question: str, message_id: str = ""
 ) -> answer_pb2.Answer:
-    asked = pb.AskRequest(question=question, session_id=session.session_id, message_id=message_id or str(uuid.uuid4()))
+    """Ask, however little the model of the tests sees that an answer fits."""
+    asked = pb.AskRequest(
+        question=question, session_id=session.session_id, message_id=message_id or str(uuid.uuid4()), strictness=0.0
+    )
     return client.ask.send(asked).answer
 
 
@@ -246,3 +249,70 @@ def test_what_a_killed_server_had_not_recorded_is_recorded_by_the_next(tmp_path:
             assert sorted(ranges) == ["1-2", "3-4"]
     finally:
         server.stop()
+
+
+def test_a_new_session_of_the_conversation_answers_from_what_was_said(
+    client: GroundwireClient, talk: tuple[session_pb2.Session, list[answer_pb2.Answer]]
+) -> None:
+    old, _ = talk
+    new = client.create_session(collection=NAME, user_id="ada", conversation_id=old.conversation_id).session
+    answer = ask(client, new, "Where do I live?")
+    assert answer.grounded
+    assert "I live in Bonn" in answer.content
+    cited = {citation.source_uri.removeprefix("record:") for citation in answer.citations}
+    assert cited <= {record.record_id for record in answer.records}
+    assert client.verify_citations(citations=answer.citations).all_verified
+    kinds = {record.record_type for record in answer.records}
+    assert {record_pb2.RECORD_TYPE_MEMORY, record_pb2.RECORD_TYPE_SUMMARY, record_pb2.RECORD_TYPE_TURN} <= kinds
+    # Documents are searched as well, and what the assistant said is no source.
+    assert ask(client, new, SAID[1]).citations[0].source_uri == "tides.md"
+    stranger = client.create_session(collection=NAME, user_id="zoe", new_conversation=True).session
+    unrecorded = client.create_session(collection=NAME, user_id="ada").session
+    for session in (stranger, unrecorded):
+        other = ask(client, session, "Where do I live?")
+        assert not other.records
+        assert "Bonn" not in other.content
+        assert {citation.source_uri for citation in other.citations} <= {"tides.md"}
+
+
+def test_memories_that_contradict_one_another_are_named_newest_first(client: GroundwireClient) -> None:
+    session = client.create_session(collection=NAME, user_id="mia", new_conversation=True).session
+    for said in ("I live in Berlin.", "What is the highest tide?", "I moved to Hamburg.", "What causes the tides?"):
+        ask(client, session, said)
+    wait_until_recorded(client, session)
+    answer = ask(client, session, "Where do I live?")
+    memories = [each for each in answer.records if each.record_type == record_pb2.RECORD_TYPE_MEMORY]
+    newer, older = memories[:2]
+    assert newer.timestamp.ToNanoseconds() > older.timestamp.ToNanoseconds()
+    assert (list(newer.contradicts), list(older.contradicts)) == ([older.record_id], [newer.record_id])
+
+
+def test_what_was_just_said_is_recorded_before_it_is_consolidated(client: GroundwireClient) -> None:
+    session = client.create_session(collection=NAME, user_id="noa", new_conversation=True).session
+    ask(client, session, "I prefer tea.")
+    (memory,) = client.consolidate_conversation(
+        collection=NAME, conversation_id=session.conversation_id, scope="entity:noa"
+    ).memories
+    assert (memory.text, memory.created) == ("I prefer tea.", True)
+    wait_until_recorded(client, session)
+    assert len(records(client, record_type="turn", entity="noa")) == 2
+
+
+@pytest.mark.requirement("S0-12")
+def test_a_persona_is_at_hand_when_it_is_asked_for(client: GroundwireClient) -> None:
+    persona = record_pb2.Record(
+        record_id="persona-tone",
+        record_type=record_pb2.RECORD_TYPE_PERSONA,
+        text="My tone is friendly, and I speak in short sentences.",
+        persona=record_pb2.PersonaDetails(version="1", topic="tone"),
+    )
+    persona.timestamp.GetCurrentTime()
+    client.batch_upsert_records(collection=NAME, records=[persona])
+    session = client.create_session(collection=NAME, user_id="ida", new_conversation=True).session
+    answer = ask(client, session, "What is your tone?")
+    assert [each.record_id for each in answer.records if each.record_type == record_pb2.RECORD_TYPE_PERSONA] == [
+        "persona-tone"
+    ]
+    assert answer.citations[0].source_uri == "record:persona-tone"
+    other = ask(client, session, SAID[1])
+    assert record_pb2.RECORD_TYPE_PERSONA not in {each.record_type for each in other.records}

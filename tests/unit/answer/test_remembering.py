@@ -50,6 +50,7 @@ def test_a_summary_has_at_most_so_many_characters_and_is_never_empty() -> None:
         ("We decided to use PostgreSQL for the catalog.", "We decided to use PostgreSQL for the catalog.", "decision"),
         ("I go swimming every Tuesday.", "I go swimming every Tuesday.", "pattern"),
         ("The launch of Atlas is on 3 March 2026.", "The launch of Atlas is on 3 March 2026.", "fact"),
+        ("We sail to Helgoland on 14 July 2026.", "We sail to Helgoland on 14 July 2026.", "fact"),
         ("What is the limit of the queue?", "", ""),
         ("It is slow in Bonn.", "", ""),
         ("I have a question about snapshots.", "", ""),

@@ -35,6 +35,7 @@ from groundwire.kernel.errors import (
     SessionNotFoundError,
 )
 from groundwire.kernel.exactly_once import Receipt
+from groundwire.kernel.identity import current_identity
 from groundwire.kernel.session import CLOSED_STATES, MAX_TRANSITIONS, WINDOW_MESSAGES, Role, SessionState, Transition
 
 
@@ -438,7 +439,7 @@ class Sessions:
         """
         steady_ms = self._steady_ms()
         order = (sessions.c.last_activity, sessions.c.session_id)
-        statement = select(sessions).where(sessions.c.tenant == tenant)
+        statement = select(sessions).where(_visible(tenant))
         if collection:
             statement = statement.where(sessions.c.collection == collection)
         if user_id:
@@ -646,7 +647,7 @@ class Sessions:
                 question,
                 and_(question.c.session_key == answer.c.session_key, question.c.sequence == answer.c.sequence - 1),
             )
-            .where(answer.c.tenant == tenant, answer.c.role == Role.ASSISTANT.value)
+            .where(_visible(tenant), answer.c.tenant == tenant, answer.c.role == Role.ASSISTANT.value)
             .order_by(answer.c.message_key.desc())
             .limit(limit)
         )
@@ -706,7 +707,7 @@ class Sessions:
 
     def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
         """Delete all sessions of a user with all their messages, for good, some at a time; return how many."""
-        mine = sessions.c.tenant == tenant, sessions.c.user_id == user_id
+        mine = _visible(tenant), sessions.c.user_id == user_id
         total, is_last = 0, False
 
         def work(connection: Connection) -> tuple[int, bool]:
@@ -750,8 +751,18 @@ class Sessions:
         return to_session(row, self._steady_ms()), int(row["session_key"])
 
 
+def _visible(tenant: str) -> ColumnElement[bool]:
+    """Return the condition for the sessions of a tenant that the current caller may see; the writer's thread sees all.
+
+    What is recorded of a session stands in its scope: whoever may not see the one does not see the other.
+    """
+    scopes = current_identity().scopes
+    mine = sessions.c.tenant == tenant
+    return mine if scopes is None else and_(mine, sessions.c.scope.in_(("", *scopes)))
+
+
 def _row(connection: Connection, tenant: str, session_id: str) -> Any:
-    statement = select(sessions).where(sessions.c.tenant == tenant, sessions.c.session_id == session_id)
+    statement = select(sessions).where(_visible(tenant), sessions.c.session_id == session_id)
     return connection.execute(statement).mappings().first()
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from groundwire.answer.evidence import Passage, Source, Statement, section_at
+from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.spans import Span
 
 
@@ -65,6 +66,8 @@ def refusal_text(reason: RefusalReason, passages: Sequence[Passage], limit: int)
 def _place(passage: Passage) -> str:
     source, heading = " ".join(passage.source_uri.split()), " ".join(passage.section_heading.split())
     place = source if not heading or heading in source else f"{source} ({heading})"
+    if source.startswith(SOURCE_PREFIX):
+        place = heading  # its id says nothing to people
     return place if len(place) <= _MAX_NAME_CHARS else f"{place[: _MAX_NAME_CHARS - 1]}\u2026"
 
 
@@ -205,9 +208,9 @@ class SearchReport:
     """What a search says about itself.
 
     `hits`, `documents`, `explain_plan` and `degraded_stages` are the retriever's own messages and numbers, handed on to
-    the caller unread. `document_ids` are the documents of all hits, also where the hits themselves are left out.
-    `snapshot` is the catalog position that was read, 0 when nothing was searched. `search_context` is what the search
-    went on from.
+    the caller unread; `records` names, in messages as well, the records that it found beside. `document_ids` are the
+    documents of all that was found, also where the hits themselves are left out. `snapshot` is the catalog position
+    that was read, 0 when nothing was searched. `search_context` is what the search went on from.
     """
 
     search_text: str
@@ -218,6 +221,7 @@ class SearchReport:
     snapshot: int = 0
     degraded_stages: tuple[int, ...] = ()
     explain_plan: Any = None
+    records: tuple[Any, ...] = ()
 
     @property
     def without_hits(self) -> "SearchReport":

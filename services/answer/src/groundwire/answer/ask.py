@@ -75,8 +75,9 @@ class AskedQuestion:
 
     `options` is the caller's message for the retriever, passed on unread. `max_answer_chars` counts code points.
     `include_hits` asks for what was retrieved beside the answer. `keep_for` and `user_id` are those of a session that a
-    single question is to have of its own. `splits_topics` asks for a new session where the topic changes.
-    `strictness` is the least support of what leads an extractive answer, in [0, 1], None for the server's.
+    single question is to have of its own, `conversation_id` and `scope` those of the session that it is asked in.
+    `splits_topics` asks for a new session where the topic changes. `strictness` is the least support of what leads an
+    extractive answer, in [0, 1], None for the server's.
     """
 
     question: str
@@ -96,6 +97,8 @@ class AskedQuestion:
     user_id: str = ""
     splits_topics: bool = False
     strictness: float | None = None
+    conversation_id: str = ""
+    scope: str = ""
 
     @property
     def wanted(self) -> str:
@@ -315,6 +318,8 @@ class Answerer:
                 search_text=search_text(ask.question, window, self._max_search_chars),
                 search_context=search_context(ask.question, window, self._max_search_chars),
                 topic_shift=ask.topic_shift or is_topic_shift(ask.question, window),
+                conversation_id=session.conversation_id,
+                scope=session.scope,
             )
             progress = self._nothing_yet(prepared)
             replacing = earlier.message_id if earlier else ""
@@ -360,7 +365,9 @@ class Answerer:
                 return Retrieval((), progress.search)
         with Step("answer.search"):
             retrieval = await self._retriever.retrieve(
-                Search(ask.collection, text, ask.options, ask.chunk_ids, places, context)
+                Search(
+                    ask.collection, text, ask.options, ask.chunk_ids, places, context, ask.conversation_id, ask.scope
+                )
             )
         progress.search = retrieval.search
         return retrieval

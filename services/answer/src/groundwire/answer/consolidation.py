@@ -66,6 +66,7 @@ _STATE_VERBS = "is are was were has have had will lives works starts ends runs c
 _STATES = frozenset(map(stem, _STATE_VERBS.split()))
 _ORDER_VERBS = "show tell give explain summarise summarize list find compare describe write make let use help"
 _ORDERS = frozenset(_ORDER_VERBS.split())
+_FIRST_PERSONS = frozenset({"i", "we"})
 _MEMORABLE = frozenset({FactKind.NAME, FactKind.DATE, FactKind.NUMBER})
 
 
@@ -121,7 +122,7 @@ def _of_sentence(said: str, turn: Turn) -> Derived | None:
 def _is_statement(text: str) -> bool:
     """Tell whether a sentence with a name, date or number states something rather than asks for it."""
     said = words(text)
-    return said[0] not in _ORDERS and any(stem(word) in _STATES for word in said)
+    return said[0] in _FIRST_PERSONS or (said[0] not in _ORDERS and any(stem(word) in _STATES for word in said))
 
 
 def says_the_same(one: str, other: str) -> bool:

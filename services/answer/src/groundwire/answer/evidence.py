@@ -22,7 +22,8 @@ class Passage:
     """A chunk that a search found, with what a citation says about it.
 
     `content` is the canonical text of `document_id` in `generation` at `span`. `relevance` is in [0, 1],
-    higher is better. `chapter`, `section_heading`, `title` and `source_uri` are never empty, `section` may be.
+    higher is better. `chapter`, `section_heading`, `title` and `source_uri` are never empty, `section` may be. One that
+    `is_persona` says who the assistant is and how it speaks.
     """
 
     rank: int
@@ -44,6 +45,7 @@ class Passage:
     date_created: datetime | None = None
     doi: str = ""
     url: str = ""
+    is_persona: bool = False
 
     def span_of(self, start: int, end: int) -> Span:
         """Return the span in the canonical text of `content[start:end]`, code points within the content."""

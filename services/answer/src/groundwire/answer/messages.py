@@ -195,6 +195,7 @@ def to_answer(answer: Answer) -> answer_pb2.Answer:
         degraded_stages=(*answer.search.degraded_stages, *_degraded(answer.generation)),  # type: ignore[arg-type] # enum numbers, handed on unread
         explain_plan=answer.search.explain_plan,
         collection=answer.collection,
+        records=answer.search.records,
         unsupported_spans=[to_span(span) for span in answer.unsupported_spans],
         generation=_to_generation(answer.generation) if answer.generation else None,
     )
@@ -221,6 +222,7 @@ def parse_answer(message: answer_pb2.Answer) -> Answer:
             snapshot=message.snapshot,
             degraded_stages=tuple(stage for stage in message.degraded_stages if stage != _GENERATION),
             explain_plan=message.explain_plan if message.HasField("explain_plan") else None,
+            records=tuple(message.records),
         ),
         session_id=message.session_id,
         topic_shift=message.topic_shift,

@@ -22,7 +22,8 @@ class Search:
     """A search on behalf of a question, which goes on from `context`, empty for nothing.
 
     `options` is the caller's message, passed on unread. `chunk_ids`, when given, are the only chunks to return,
-    all of them. `places`, when given, are the (document id, chapter) pairs to search in.
+    all of them. `places`, when given, are the (document id, chapter) pairs to search in. With a `scope` its
+    records and those of `global` are searched besides, the latest of the conversation among them.
     """
 
     collection: str
@@ -31,6 +32,8 @@ class Search:
     chunk_ids: tuple[str, ...] = ()
     places: tuple[tuple[str, str], ...] = ()
     context: str = ""
+    conversation_id: str = ""
+    scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)

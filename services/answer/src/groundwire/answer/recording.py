@@ -7,7 +7,7 @@ before a crash is not written twice.
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
@@ -180,6 +180,21 @@ class Recording:
         """Say that there is something to record."""
         self._arrived.set()
 
+    async def consolidate_recorded(
+        self, tenant: str, conversation: Conversation, first: int, last: int | None
+    ) -> list[Remembered]:
+        """Record what is still to be recorded of the conversation, and do as `consolidate`.
+
+        Raises:
+            GroundwireError: as `Records`.
+        """
+        async for exchange in self._unrecorded():
+            if (exchange.tenant, exchange.conversation) == (tenant, conversation):
+                # The task may write the same just now, under the same ids.
+                await self.record(exchange)
+                await self._outbox.recorded(exchange.number)
+        return await self.consolidate(conversation, first, last)
+
     async def consolidate(
         self, conversation: Conversation, first: int = 1, last: int | None = None
     ) -> list[Remembered]:
@@ -231,15 +246,19 @@ class Recording:
     async def _record_all(self) -> bool:
         """Record what there is; return whether something could not be recorded now."""
         stuck: set[tuple[str, Conversation]] = set()
+        async for exchange in self._unrecorded():
+            place = (exchange.tenant, exchange.conversation)
+            # What follows in its conversation waits, so that the order stays; other conversations go on.
+            if place not in stuck and not await self._record_safely(exchange):
+                stuck.add(place)
+        return bool(stuck)
+
+    async def _unrecorded(self) -> AsyncGenerator[Unrecorded, None]:
         after = 0
         while batch := await self._outbox.unrecorded(after, _EXCHANGES_AT_A_TIME):
+            after = batch[-1].number
             for exchange in batch:
-                after = exchange.number
-                place = (exchange.tenant, exchange.conversation)
-                # What follows in its conversation waits, so that the order stays; other conversations go on.
-                if place not in stuck and not await self._record_safely(exchange):
-                    stuck.add(place)
-        return bool(stuck)
+                yield exchange
 
     async def _record_safely(self, exchange: Unrecorded) -> bool:
         """Record an exchange and return whether it is done with; what can never be recorded is."""

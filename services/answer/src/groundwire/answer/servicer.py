@@ -242,7 +242,9 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         recording = self._require_recording()
         request_context.current().identity.require_scope(conversation.scope)
         await self._library.profile_of(conversation.collection)
-        return messages.to_consolidate_response(await recording.consolidate(conversation, first, last))
+        return messages.to_consolidate_response(
+            await recording.consolidate_recorded(_tenant(), conversation, first, last)
+        )
 
     async def GroundText(self, request: pb.GroundTextRequest, _context: Any) -> pb.GroundTextResponse:  # noqa: N802 - the same
         """Compare a text with the sources."""

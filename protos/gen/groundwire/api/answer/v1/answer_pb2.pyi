@@ -15,6 +15,7 @@ from groundwire.api.common.v1 import degraded_stage_pb2 as _degraded_stage_pb2
 from groundwire.api.common.v1 import document_pb2 as _document_pb2
 from groundwire.api.common.v1 import explain_plan_pb2 as _explain_plan_pb2
 from groundwire.api.common.v1 import hit_pb2 as _hit_pb2
+from groundwire.api.common.v1 import record_pb2 as _record_pb2
 from groundwire.api.common.v1 import span_pb2 as _span_pb2
 import builtins as _builtins
 import sys
@@ -192,6 +193,7 @@ class Answer(_message.Message):
     UNSUPPORTED_SPANS_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
     SEARCH_CONTEXT_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
     content: _builtins.str
     """The answer with its markers, 1 to 2,000 code points; may be empty if it was abandoned. A refusal says plainly that
     the material does not cover it.
@@ -268,6 +270,13 @@ class Answer(_message.Message):
     def generation(self) -> Global___GenerationReport:
         """How the chat model did; unset where the server has none, and where the search found nothing to write about."""
 
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsedRecord]:
+        """In a session with a conversation, the records that the answer could rest on beside documents: those that were found
+        for the question, the best first, and memories that contradict one another side by side, the newest of them first.
+        Citations name them by `source_uri`, `record:` and the id.
+        """
+
     def __init__(
         self,
         *,
@@ -294,14 +303,53 @@ class Answer(_message.Message):
         unsupported_spans: _abc.Iterable[_span_pb2.Span] | None = ...,
         generation: Global___GenerationReport | None = ...,
         search_context: _builtins.str = ...,
+        records: _abc.Iterable[Global___UsedRecord] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "explain_plan", b"explain_plan", "generation", b"generation", "timings", b"timings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generation", b"generation", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "message_id", b"message_id", "refusal_reason", b"refusal_reason", "search_context", b"search_context", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift", "unsupported_spans", b"unsupported_spans"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generation", b"generation", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "message_id", b"message_id", "records", b"records", "refusal_reason", b"refusal_reason", "search_context", b"search_context", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift", "unsupported_spans", b"unsupported_spans"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Answer: _TypeAlias = Answer  # noqa: Y015
+
+@_typing.final
+class UsedRecord(_message.Message):
+    """A record that was at hand when a question was answered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORD_ID_FIELD_NUMBER: _builtins.int
+    RECORD_TYPE_FIELD_NUMBER: _builtins.int
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    CONTRADICTS_FIELD_NUMBER: _builtins.int
+    record_id: _builtins.str
+    """Id of the record."""
+    record_type: _record_pb2.RecordType.ValueType
+    """What it is."""
+    @_builtins.property
+    def timestamp(self) -> _timestamp_pb2.Timestamp:
+        """When it was made or last updated."""
+
+    @_builtins.property
+    def contradicts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of others among these that contradict it, or seem to."""
+
+    def __init__(
+        self,
+        *,
+        record_id: _builtins.str = ...,
+        record_type: _record_pb2.RecordType.ValueType = ...,
+        timestamp: _timestamp_pb2.Timestamp | None = ...,
+        contradicts: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["timestamp", b"timestamp"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contradicts", b"contradicts", "record_id", b"record_id", "record_type", b"record_type", "timestamp", b"timestamp"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UsedRecord: _TypeAlias = UsedRecord  # noqa: Y015
 
 @_typing.final
 class GenerationReport(_message.Message):

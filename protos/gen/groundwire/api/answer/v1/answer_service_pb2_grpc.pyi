@@ -109,7 +109,8 @@ class AnswerServiceStub:
     """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it, such as
     preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin `DERIVED`
     in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says already
-    confirms that one. Repeating the call changes nothing: it returns what the turns support.
+    confirms that one. What was answered before the call is recorded first. Repeating it changes nothing: it returns what
+    the turns support.
 
     Errors: NOT_FOUND with COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; what
     `RecordService.BatchUpsertRecords` returns. A conversation without turns is no error.
@@ -211,7 +212,8 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it, such as
     preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin `DERIVED`
     in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says already
-    confirms that one. Repeating the call changes nothing: it returns what the turns support.
+    confirms that one. What was answered before the call is recorded first. Repeating it changes nothing: it returns what
+    the turns support.
 
     Errors: NOT_FOUND with COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; what
     `RecordService.BatchUpsertRecords` returns. A conversation without turns is no error.
@@ -388,7 +390,8 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it, such as
         preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin `DERIVED`
         in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says already
-        confirms that one. Repeating the call changes nothing: it returns what the turns support.
+        confirms that one. What was answered before the call is recorded first. Repeating it changes nothing: it returns what
+        the turns support.
 
         Errors: NOT_FOUND with COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; what
         `RecordService.BatchUpsertRecords` returns. A conversation without turns is no error.

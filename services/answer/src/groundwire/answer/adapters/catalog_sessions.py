@@ -26,6 +26,7 @@ from groundwire.kernel.budget import current_budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
+from groundwire.kernel.identity import current_identity
 from groundwire.rpc.workers import Workers
 
 Params = ParamSpec("Params")
@@ -143,10 +144,12 @@ class CatalogSessions:
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session; see `groundwire.answer.sessions.SessionStore`."""
+        await self._refuse_hidden(tenant, session_id)
         return _to_session(await self._run(self._sessions.end, tenant, session_id, _of_rows(receipt)), ())
 
     async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
         """Delete a session; see `groundwire.answer.sessions.SessionStore`."""
+        await self._refuse_hidden(tenant, session_id)
         return await self._run(self._sessions.delete, tenant, session_id, receipt)
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
@@ -180,6 +183,11 @@ class CatalogSessions:
         if purged:
             await self._run(self._sessions.redact, tenant, sorted(purged))
         return [message.without(purged) for message in messages]
+
+    async def _refuse_hidden(self, tenant: str, session_id: str) -> None:
+        """Return unless the session is of a scope that the caller may not see, which only reads can tell."""
+        if current_identity().scopes is not None:
+            await self._run(self._sessions.get, tenant, session_id)
 
     async def _run(self, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
         return await self._workers.run(current_budget(), fn, *args, **kwargs)

@@ -19,6 +19,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter
 from groundwire.kernel.identity import Identity
+from groundwire.kernel.records import record_id_of
 from groundwire.kernel.session import Role
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import from_rpc_error
@@ -30,8 +31,6 @@ _REFUSED = "refused"
 """Key of the metadata of an answer that says nothing."""
 _ROLES = {Role.USER: role_pb2.ROLE_USER, Role.ASSISTANT: role_pb2.ROLE_ASSISTANT}
 _SIDES = {number: role for role, number in _ROLES.items()}
-_SOURCE = "record:"
-"""What the source of a record begins with; its id follows."""
 _SIMILAR = 5
 _PAGE = 100
 _LIMIT_S = 60.0
@@ -129,7 +128,7 @@ class RecordClient:
         )
         request = retrieve_service_pb2.RetrieveRequest(collection=conversation.collection, query=text, options=options)
         response: retrieve_service_pb2.RetrieveResponse = await _answered(self._retrieve.Retrieve(request))
-        return [StoredMemory(hit.chunk.source_uri.removeprefix(_SOURCE), hit.chunk.content) for hit in response.results]
+        return [StoredMemory(record_id_of(hit.chunk.source_uri), hit.chunk.content) for hit in response.results]
 
     async def write_memory(self, conversation: Conversation, derived: Derived, record_id: str) -> None:
         """Write a memory."""

@@ -3,6 +3,7 @@
 import re
 from array import array
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC
 from itertools import compress
 from typing import Any, Protocol
@@ -12,13 +13,16 @@ import grpc
 from groundwire.answer.answers import SearchReport
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.ports import Retrieval, Search, Vector
+from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.common.v1 import (
     chunk_pb2,
     document_format_pb2,
     document_pb2,
     filter_pb2,
     hit_pb2,
+    record_pb2,
     retrieval_options_pb2,
+    role_pb2,
     search_mode_pb2,
 )
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
@@ -29,7 +33,10 @@ from groundwire.kernel.errors import (
     UnavailableError,
 )
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Or
+from groundwire.kernel.identifiers import GLOBAL_SCOPE
+from groundwire.kernel.records import record_source
 from groundwire.kernel.spans import Span
+from groundwire.rpc import request_context
 from groundwire.rpc.error_status import from_rpc_error, from_status
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.messages import only_ids
@@ -50,6 +57,10 @@ class RetrieveStub(Protocol):
     """The part of the generated aio stub that is used; `InProcessStub` has it too."""
 
     def Retrieve(self, request: pb.RetrieveRequest, /) -> Any:  # noqa: N802 - name of the contract
+        """Return an awaitable of the response."""
+        ...
+
+    def RetrieveContext(self, request: pb.RetrieveContextRequest, /) -> Any:  # noqa: N802 - the same
         """Return an awaitable of the response."""
         ...
 
@@ -74,9 +85,49 @@ class RetrieveClient:
 
     async def retrieve(self, search: Search) -> Retrieval:
         """Return the passages, best first; see `groundwire.answer.ports.Retriever`."""
+        if search.scope and not search.chunk_ids and not search.places:
+            return await self._with_records(search)
         options = _options(search)
         response = await self._send(search.collection, search.text, options, search.context)
         return _retrieval(search, response)
+
+    async def _with_records(self, search: Search) -> Retrieval:
+        """Return the passages of documents and records, the most relevant first."""
+        options = _options(search)
+        allowed = [
+            each for each in (search.scope, GLOBAL_SCOPE) if request_context.current().identity.allows_scope(each)
+        ]
+        options.scopes.extend(dict.fromkeys(allowed))
+        request = pb.RetrieveContextRequest(
+            collection=search.collection,
+            query=search.text,
+            options=options,
+            conversation_id=search.conversation_id,
+            context=search.context,
+        )
+        try:
+            response: pb.RetrieveContextResponse = await self._stub.RetrieveContext(request)
+        except grpc.RpcError as error:
+            raise translated(from_rpc_error(error)) from error
+        documents = {document.document_id: document for document in response.documents}
+        entries = [entry for section in response.sections for entry in section.entries if _is_source(entry.record)]
+        found = [_to_passage(hit, documents[hit.chunk.document_id]) for hit in response.document_results]
+        found += [_of_record(entry) for entry in entries]
+        # By relevance alone: a memory that fits the question comes before a document that hardly does.
+        found.sort(key=lambda passage: -passage.relevance)
+        passages = tuple(replace(passage, rank=rank) for rank, passage in enumerate(found, start=1))
+        is_bare = search.options is not None and search.options.view == hit_pb2.HIT_VIEW_IDS
+        report = SearchReport(
+            search_text=search.text,
+            search_context=search.context,
+            hits=tuple(map(only_ids, response.document_results)) if is_bare else tuple(response.document_results),
+            documents=() if is_bare else tuple(response.documents),
+            document_ids=tuple(dict.fromkeys(passage.document_id for passage in passages)),
+            snapshot=response.snapshot,
+            degraded_stages=tuple(response.degraded_stages),
+            records=tuple(_to_used(entry) for entry in entries),
+        )
+        return Retrieval(passages, report)
 
     async def retrieve_all(self, searches: Sequence[Search]) -> list[Retrieval]:
         """Return what each search found; see `groundwire.answer.ports.Retriever`."""
@@ -240,6 +291,50 @@ def _shares(content: str, selection: str) -> bool:
     """Tell whether a chunk holds one end of the selection, which runs across chunks, or lies within it."""
     half = max(1, len(selection) // 2)
     return selection[:half] in content or selection[half:] in content or content in selection
+
+
+def _is_source(record: record_pb2.Record) -> bool:
+    """Tell whether an answer may rest on a record: not on what the assistant said itself, nor on a question."""
+    if record.record_type != record_pb2.RECORD_TYPE_TURN:
+        return True
+    return record.turn.role == role_pb2.ROLE_USER and not record.text.rstrip().endswith("?")
+
+
+def _of_record(entry: pb.ContextEntry) -> Passage:
+    """Return the passage of a record, which is the whole text of its document."""
+    record, chunk = entry.record, entry.hit.chunk
+    kind = record_pb2.RecordType.Name(record.record_type).removeprefix("RECORD_TYPE_").lower()
+    time = record.timestamp.ToDatetime(UTC)
+    title = f"{kind} of {time:%Y-%m-%d}"
+    return Passage(
+        rank=entry.hit.rank,
+        chunk_id=chunk.chunk_id,
+        chunk_number=chunk.chunk_number,
+        document_id=record.document_id,
+        generation=record.generation,
+        source_uri=record_source(record.record_id),
+        title=title,
+        chapter=title,
+        section="",
+        section_heading=title,
+        page_numbers=(),
+        span=Span(0, len(record.text), 0, len(record.text.encode())),
+        content=record.text,
+        relevance=entry.hit.relevance_score,
+        markup=Markup.NONE,
+        date_created=time,
+        is_persona=record.record_type == record_pb2.RECORD_TYPE_PERSONA,
+    )
+
+
+def _to_used(entry: pb.ContextEntry) -> answer_pb2.UsedRecord:
+    record = entry.record
+    return answer_pb2.UsedRecord(
+        record_id=record.record_id,
+        record_type=record.record_type,
+        timestamp=record.timestamp,
+        contradicts=entry.contradicts,
+    )
 
 
 def _to_passage(hit: hit_pb2.Hit, document: document_pb2.Document) -> Passage:
