@@ -1,6 +1,9 @@
 """A catalog on a PostgreSQL server: shared by processes, and lost and found again."""
 
+import os
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,8 +15,11 @@ import pytest
 
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.index_builds import IndexBuilds
+from groundwire.catalog.operations import Operations
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.errors import InvalidRequestError, StoreMismatchError, StoreUnavailableError
+from groundwire.kernel.errors import DeadlineError, InvalidRequestError, StoreMismatchError, StoreUnavailableError
 from tests.catalogs import POSTGRESQL, SQLITE, catalog_url, catalogs_are, open_database
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 from tests.postgresql import Server, server
@@ -228,3 +234,159 @@ def test_searches_by_words_rank_as_on_sqlite(tmp_path: Path, seed: int) -> None:
         catalog.database.close()
     assert found[SQLITE] == found[POSTGRESQL]
     assert sum(len(each) for each in found[SQLITE]) > 50
+
+
+def test_what_living_processes_work_on_is_not_taken_back(tmp_path: Path) -> None:
+    one, other = open_catalog(tmp_path / "catalog.db"), open_catalog(tmp_path / "catalog.db")
+    docs = one.collections.create(make_collection())
+    pending = one.documents.begin(docs, make_draft("tide"))
+    build = IndexBuilds(one.database).begin(docs, docs.identity)
+    begun = Operations(one.database, one.clock).begin(TENANT, "op-1", "Reindex", "docs", b"")
+    operations = Operations(other.database, other.clock)
+    assert other.recovery.leftovers() == []
+    assert IndexBuilds(other.database).abandon_all() == 0
+    assert operations.take_over() == []
+    one.database.close()
+    assert [left.key for left in other.recovery.leftovers()] == [pending.key]
+    assert IndexBuilds(other.database).abandon_all() == 1
+    assert {item.engine_name for item in other.outbox.pending(10)} == {build.engine_name}
+    assert [each.operation_id for each in operations.take_over(at_start=False)] == [begun.operation_id]
+    assert operations.take_over(at_start=False) == []
+    other.database.close()
+
+
+def test_a_process_that_loses_its_session_is_seen_again(tmp_path: Path) -> None:
+    one, other = open_database(tmp_path / "catalog.db"), open_database(tmp_path / "catalog.db")
+
+    def others_of_one() -> frozenset[int]:
+        with one.read() as connection:
+            return one.other_owners(connection)
+
+    before = others_of_one()
+    assert len(before) == 1
+    ends_every_connection(catalog_url(tmp_path / "catalog.db"))
+    ends_at = time.monotonic() + 20
+    while others_of_one() != before:
+        assert time.monotonic() < ends_at
+        time.sleep(0.05)
+    other.close()
+    assert others_of_one() == frozenset()
+    one.close()
+
+
+def test_one_process_at_a_time_is_inside(tmp_path: Path) -> None:
+    one, other = open_database(tmp_path / "catalog.db"), open_database(tmp_path / "catalog.db")
+    order: list[str] = []
+    with ThreadPoolExecutor(1) as threads, one.exclusive("engine", Budget()):
+        with pytest.raises(DeadlineError), other.exclusive("engine", Budget(0.1)):
+            order.append("both")
+
+        def enter() -> None:
+            with other.exclusive("engine", Budget(30)):
+                order.append("second")
+
+        waiting = threads.submit(enter)
+        with other.exclusive("another engine", Budget(30)):
+            order.append("first")
+        one._storage.end_exclusive("engine")
+        waiting.result(30)
+    assert order == ["first", "second"]
+    one.close()
+    other.close()
+
+
+_INGESTING = """
+import sys
+from pathlib import Path
+from groundwire.kernel.errors import GroundwireError
+from tests.catalogs import POSTGRESQL, catalogs_are
+from tests.integration.catalog.drafts import TENANT, make_draft, open_catalog
+from tests import catalogs
+
+worker, url = sys.argv[1:]
+catalogs._databases[Path("catalog.db")] = url
+with catalogs_are(POSTGRESQL):
+    catalog = open_catalog(Path("catalog.db"))
+docs = catalog.collections.get(TENANT, "docs")
+for step in range(1000):
+    for source in (f"own-{worker}-{step % 7}.md", f"shared-{step % 5}.md"):
+        found = catalog.documents.find_by_source(TENANT, "docs", source)
+        try:
+            catalog.put(docs, make_draft(
+                f"w{worker} s{step} a", f"w{worker} s{step} b", source=source,
+                document_id=found.document_id if found else None, expected=found.generation if found else 0,
+            ))
+        except GroundwireError as error:
+            print("LOST", type(error).__name__, flush=True)
+        else:
+            print("PUT", source, step, flush=True)
+"""
+
+
+class Ingesting:
+    """A process that ingests until it is killed, and remembers the last step that it was told of for each source."""
+
+    def __init__(self, worker: str, url: str) -> None:
+        self.worker = worker
+        self.last: dict[str, int] = {}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _INGESTING, worker, url],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+
+    def follow(self, puts: int) -> None:
+        """Read on until it has ingested so often, or has ended."""
+        assert self.process.stdout is not None
+        while puts and (line := self.process.stdout.readline()):
+            told, *rest = line.split()
+            if told == "PUT":
+                source, step = rest
+                self.last[source], puts = int(step), puts - 1
+
+    def kill(self) -> None:
+        """Kill it, and read what it has said."""
+        self.process.kill()
+        self.follow(10_000)
+        self.process.communicate(timeout=30)
+
+
+def test_processes_that_are_killed_neither_double_nor_lose(tmp_path: Path) -> None:
+    catalog = open_catalog(tmp_path / "catalog.db")
+    catalog.collections.create(make_collection())
+    url = catalog_url(tmp_path / "catalog.db")
+    first, second = Ingesting("a", url), Ingesting("b", url)
+    first.follow(10)
+    first.kill()
+    third = Ingesting("c", url)
+    second.follow(30)
+    third.follow(10)
+    second.kill()
+    third.kill()
+    ends_at = time.monotonic() + 20
+    with catalog.database.read() as connection:
+        while catalog.database.other_owners(connection):
+            assert time.monotonic() < ends_at
+            time.sleep(0.05)
+    for left in catalog.recovery.leftovers():
+        catalog.documents.abandon(left)
+    listed = catalog.documents.page(TENANT, "docs", None, 100)
+    sources = [document.source_uri for document in listed]
+    assert len(set(sources)) == len(sources)
+    assert set(sources) >= {*first.last, *second.last, *third.last} >= {f"shared-{step}.md" for step in range(5)}
+    assert catalog.integrity.problems() == []
+    of_source = {}
+    for document in listed:
+        chunks = catalog.chunks.page(TENANT, "docs", document.document_id, -1, 10)
+        (words,) = {tuple(chunk.chunk.content.split()[:2]) for chunk in chunks}
+        assert len(chunks) == 2
+        of_source[document.source_uri] = (words[0], int(words[1][1:]))
+    # What was killed may have been written and not told, so a step may be later than the last one that was told.
+    for each in (first, second, third):
+        own = {source: step for source, step in each.last.items() if source.startswith("own")}
+        assert len(own) >= 4
+        for source, step in own.items():
+            assert of_source[source][0] == f"w{each.worker}"
+            assert of_source[source][1] >= step
+    catalog.database.close()

@@ -98,6 +98,11 @@ def advance_position(connection: Connection, collection_key: int | None = None, 
     return position
 
 
+def owner_of(connection: Connection) -> int:
+    """Return the number of the process that a transaction of writing belongs to, 0 where there is only one."""
+    return int(connection.info.get("owner", 0))
+
+
 T = TypeVar("T")
 Storage: TypeAlias = CatalogFile | CatalogServer
 Probe: TypeAlias = FileProbe | ServerProbe
@@ -117,6 +122,7 @@ READ_CONNECTIONS = 16
 READ_WAIT_S = 10.0
 """Reads take milliseconds: who waits so long for a connection has met a fault, however much time the call has left."""
 POSITION = "position"
+_TRY_AGAIN_S = 0.02
 _SCRUB_S = 2.0
 _SCRUB_PAUSE_S = 0.05
 
@@ -176,6 +182,7 @@ class Database:
         try:
             with storage.translated_failures():
                 migrate(storage)
+                storage.join()
                 return cls(storage, path, clock or SystemClock())
         except BaseException:
             storage.close()
@@ -216,6 +223,29 @@ class Database:
         """Return numbers that no chunk ever had, so that rows are made ready outside the writer thread."""
         with self._storage.translated_failures():
             return self._storage.take_chunk_numbers(count)
+
+    def other_owners(self, connection: Connection) -> frozenset[int]:
+        """Return the numbers of the other processes that have the catalog open now.
+
+        Ask behind the look at what they own: whoever owned it then, and is not among these, is dead.
+        """
+        return self._storage.other_owners(connection)
+
+    @contextmanager
+    def exclusive(self, name: str, budget: Budget) -> Iterator[None]:
+        """Let only one of the processes be inside at a time; threads of one process are not kept apart.
+
+        Raises:
+            CallCancelledError: `budget` was cancelled while waiting.
+            DeadlineError: `budget` was used up while waiting.
+        """
+        while not self._storage.try_exclusive(name):
+            budget.check()
+            time.sleep(_TRY_AGAIN_S)
+        try:
+            yield
+        finally:
+            self._storage.end_exclusive(name)
 
     def scrub(self, budget: Budget) -> bool:
         """Empty the write-ahead log, which holds what was deleted until it is written over; tell whether it is empty.

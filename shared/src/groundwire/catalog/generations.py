@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, RowMapping, delete, exists, func, insert, select, update
 
-from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.database import Database, advance_position, owner_of
 from groundwire.catalog.dialects import among, insert_rows
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.lexical_index import (
@@ -224,6 +224,7 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
         "total_chars": figures.total_chars,
         "total_bytes": figures.total_bytes,
         "create_time": prepared.now,
+        "owner": owner_of(connection),
     }
     inserted = insert(generations).values(new_generation).returning(generations.c.generation_key)
     key = int(connection.execute(inserted).scalar_one())
@@ -574,7 +575,9 @@ class Recovery:
         """
         is_pending = generations.c.state == GenerationState.PENDING.value
         with self._database.read() as connection:
-            pending = set(connection.execute(select(generations.c.generation_key).where(is_pending)).scalars())
+            rows = connection.execute(select(generations.c.generation_key, generations.c.owner).where(is_pending)).all()
+            others = self._database.other_owners(connection)
+        pending = {row.generation_key for row in rows if row.owner not in others}
         # Asked behind the look at the rows, so that whatever is still being written is among them, and before a second
         # look: what was published in between is pending no more.
         unwritten = pending - (set() if under_way is None else under_way())

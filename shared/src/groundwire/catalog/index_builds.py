@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, insert, select, update
 
 from groundwire.catalog.audit import Audit
-from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.database import Database, advance_position, owner_of
 from groundwire.catalog.dialects import stored_bytes
 from groundwire.catalog.outbox import queue_dropped_collection, queue_dropped_engine
 from groundwire.catalog.rows import (
@@ -86,7 +86,11 @@ class IndexBuilds:
             "identity_digest": identity.digest,
             "create_time": epoch_ms(self._clock.now()),
         }
-        self._database.write(lambda connection: connection.execute(insert(index_builds).values(row)))
+
+        def note(connection: Connection) -> None:
+            connection.execute(insert(index_builds).values(**row, owner=owner_of(connection)))
+
+        self._database.write(note)
         return replace(collection, engine_name=name, identity=identity)
 
     def live_points(self, collection: Collection) -> LivePoints:
@@ -188,10 +192,12 @@ class IndexBuilds:
         """Abandon the builds of dead processes; return how many. Once, before the first build of a process."""
 
         def work(connection: Connection) -> int:
-            found = connection.execute(select(index_builds.c.tenant, index_builds.c.engine_name)).all()
-            for tenant, engine_name in found:
-                _abandon(connection, tenant, engine_name)
-            return len(found)
+            builds = connection.execute(select(index_builds)).all()
+            others = self._database.other_owners(connection)
+            dead = [build for build in builds if build.owner not in others]
+            for build in dead:
+                _abandon(connection, build.tenant, build.engine_name)
+            return len(dead)
 
         return self._database.write(work)
 

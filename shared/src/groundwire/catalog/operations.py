@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, or_, select, update
 
-from groundwire.catalog.database import Database
+from groundwire.catalog.database import Database, owner_of
 from groundwire.catalog.idempotency import settle
 from groundwire.catalog.rows import IS_HIDDEN, IS_VISIBLE
 from groundwire.catalog.schema import documents, operations
@@ -75,8 +75,8 @@ class Operations:
             oldest = self._database.steady.now_ms() - OPERATION_RETENTION // timedelta(milliseconds=1)
             connection.execute(_ENDED_BEFORE, {"oldest": oldest})
             now = epoch_ms(self._clock.now())
-            new = insert(operations).values(tenant=tenant, operation_id=operation_id, create_time=now, **values)
-            connection.execute(new)
+            of_operation = {"tenant": tenant, "operation_id": operation_id, "create_time": now}
+            connection.execute(insert(operations).values(**of_operation, owner=owner_of(connection), **values))
             made = _require(connection, tenant, operation_id)
             settle(connection, self._database.steady, tenant, receipt, made)
             return made
@@ -100,10 +100,25 @@ class Operations:
         with self._database.read() as connection:
             return [_to_operation(row) for row in connection.execute(statement, {"tenant": tenant}).mappings()]
 
-    def unfinished(self) -> list[Operation]:
-        """Return what has not come to its end, of all tenants, oldest first."""
+    def take_over(self, *, at_start: bool = True) -> list[Operation]:
+        """Return what has not come to its end and nobody works on, of all tenants, oldest first; it is ours from then.
+
+        What this process has begun itself is among it only `at_start`, where it is that of the one before it.
+        """
         with self._database.read() as connection:
-            return [_to_operation(row) for row in connection.execute(_UNFINISHED).mappings()]
+            if connection.execute(_UNFINISHED.limit(1)).first() is None:
+                return []
+
+        def work(connection: Connection) -> list[Operation]:
+            rows = connection.execute(_UNFINISHED).mappings().all()
+            mine = owner_of(connection)
+            others = self._database.other_owners(connection) | (frozenset() if at_start else {mine})
+            left = [row for row in rows if row["owner"] not in others]
+            keys = [row["operation_key"] for row in left]
+            connection.execute(update(operations).where(operations.c.operation_key.in_(keys)).values(owner=mine))
+            return [_to_operation(row) for row in left]
+
+        return self._database.write(work)
 
     def request_cancel(self, tenant: str, operation_id: str) -> None:
         """Note that an operation is to stop; one that has ended stays as it is.

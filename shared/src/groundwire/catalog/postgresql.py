@@ -7,7 +7,7 @@ import hashlib
 import importlib.util
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
@@ -377,6 +377,7 @@ def interruptible(connection: Connection, is_over: Callable[[], bool]) -> Iterat
 
 _CONNECT_S = 5
 _LOOK_S = 0.1
+_LOOK_IN_S = 1.0
 _SETTINGS = {
     "lock_timeout": "10s",
     "statement_timeout": "60s",
@@ -391,7 +392,17 @@ _HOLDER = """
     SELECT activity.pid, extract(epoch FROM clock_timestamp() - state_change)::float8
     FROM pg_locks JOIN pg_stat_activity AS activity USING (pid)
     WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND classid::bigint = %s AND objid::bigint = %s
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
         AND activity.state LIKE 'idle%%'
+    """
+_JOIN = """
+    INSERT INTO counters AS c (name, value) VALUES ('owners', 1)
+    ON CONFLICT (name) DO UPDATE SET value = c.value + 1 RETURNING value
+    """
+# Those of two numbers have `objsubid` 2, those of one 64-bit number 1.
+_OWNERS = """
+    SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = %s AND granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     """
 _NUMBERS_AT_ONCE = 1024
 _TAKE_NUMBERS = """
@@ -436,13 +447,83 @@ def lock_number(schema: str, name: str) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
+def owner_class(schema: str) -> int:
+    """Return the first number of the advisory locks by which processes show that they are there."""
+    return lock_number(schema, "owners") & 0x7FFFFFFF
+
+
+class _Presence:
+    """One session that is open as long as the process is there: the locks that it holds end with either.
+
+    A session that breaks is replaced. Until then the others take the process for dead, and what it has not published
+    may be taken back; then it fails, as it would if another had been faster.
+    """
+
+    def __init__(self, engine: Engine, schema: str) -> None:
+        self.owner = 0
+        self._engine = engine
+        self._schema = schema
+        self._connection: Connection | None = None
+        self._lock = threading.Lock()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._stay, name="catalog-presence", daemon=True)
+
+    def begin(self) -> None:
+        """Take a number and show it."""
+        with self._engine.connect() as connection:
+            self.owner = int(connection.exec_driver_sql(_JOIN).scalar_one())
+        self._scalar("SELECT 1")
+        self._thread.start()
+
+    def try_lock(self, name: str) -> bool:
+        """Take a lock unless another process has it."""
+        with translated_failures():
+            return bool(self._scalar("SELECT pg_try_advisory_lock(%s)", lock_number(self._schema, name)))
+
+    def unlock(self, name: str) -> None:
+        """Let go of a lock; one that ended with its session is gone already."""
+        with suppress(DBAPIError):
+            self._scalar("SELECT pg_advisory_unlock(%s)", lock_number(self._schema, name))
+
+    def end(self) -> None:
+        """Be there no more; idempotent."""
+        self._ending.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            # The server sees the end of a session some time after it.
+            with suppress(DBAPIError):
+                connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
+            connection.close()
+
+    def _stay(self) -> None:
+        while not self._ending.wait(_LOOK_IN_S):
+            with suppress(DBAPIError):  # the server is gone; the next look may find it again
+                self._scalar("SELECT 1")
+
+    def _scalar(self, statement: str, *parameters: int) -> Any:
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = self._engine.connect()
+                    mine = (owner_class(self._schema), self.owner)
+                    self._connection.exec_driver_sql("SELECT pg_advisory_lock(%s, %s)", mine)
+                return self._connection.exec_driver_sql(statement, parameters).scalar()
+            except DBAPIError:
+                broken, self._connection = self._connection, None
+                if broken is not None:
+                    broken.close()
+                raise
+
+
 class CatalogServer:
     """A database of a PostgreSQL server, which several processes may have open at the same time.
 
     One of them writes at a time, as one thread does in SQLite, so that positions come in the order of the commits.
 
-    Attributes:
-        owner: number of this process among all that ever had the catalog open. What it leaves half done has it.
+    Each process has a number among all that ever had the catalog open. What it has not finished bears it.
     """
 
     is_shared = True
@@ -464,9 +545,9 @@ class CatalogServer:
         with translated_failures(), self.reading.connect() as connection:
             self._schema = str(connection.exec_driver_sql("SELECT current_schema()").scalar())
         event.listen(self.writing, "begin", self._wait_for_turn)
+        self._presence = _Presence(self.reading, self._schema)
         self._numbers = range(0)
         self._numbering = threading.Lock()
-        self.owner = 0
 
     def _engine(self, **options: Any) -> Engine:
         engine = create_engine(
@@ -499,6 +580,24 @@ class CatalogServer:
         # Freed by the server after the transaction is visible to all: who comes next sees what it did.
         statement = "SELECT pg_advisory_xact_lock(%s)"
         connection.exec_driver_sql(statement, (lock_number(self._schema, _WRITER),))
+        connection.info["owner"] = self._presence.owner
+
+    def join(self) -> None:
+        """Get a number, and let the other processes see that this one is there until `close` or its death."""
+        self._presence.begin()
+
+    def other_owners(self, connection: Connection) -> frozenset[int]:
+        """Return the numbers of the other processes that are there."""
+        found = connection.exec_driver_sql(_OWNERS, (owner_class(self._schema),)).scalars()
+        return frozenset(map(int, found)) - {self._presence.owner}
+
+    def try_exclusive(self, name: str) -> bool:
+        """Take a lock that one process has at a time, unless another has it."""
+        return self._presence.try_lock(name)
+
+    def end_exclusive(self, name: str) -> None:
+        """Let go of a lock."""
+        self._presence.unlock(name)
 
     @staticmethod
     def translated_failures() -> AbstractContextManager[None]:
@@ -541,6 +640,7 @@ class CatalogServer:
 
     def close(self) -> None:
         """Let go of the server; idempotent."""
+        self._presence.end()
         self.reading.dispose()
         self.writing.dispose()
 

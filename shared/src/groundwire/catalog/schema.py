@@ -218,6 +218,7 @@ generations = Table(
     *words("text_hash"),
     *words("rules_digest", "tokenizer", "encoding", default=""),
     *number("chunk_count", "total_chars", "total_bytes", "create_time"),
+    *number("owner", default=0),
     UniqueConstraint("document_key", "generation"),
     CheckConstraint("generation > 0"),
     CheckConstraint("state IN ('PENDING', 'LIVE', 'SUPERSEDED', 'DELETED')"),
@@ -369,6 +370,7 @@ operations = Table(
     *words("resource_id", default=""),
     *number("create_time"),
     *number("end_time", "end_steady", nullable=True),
+    *number("owner", default=0),
     UniqueConstraint("tenant", "operation_id"),
     partial_index("operations_resource_id", "tenant", "resource_id", where="resource_id != ''"),
     Index("operations_tenant", "tenant", "operation_key"),
@@ -424,6 +426,7 @@ index_builds = Table(
     *words("engine_name", primary_key=True),
     *words("tenant", "collection_uid", "identity_digest"),
     *number("create_time"),
+    *number("owner", default=0),
     sqlite_with_rowid=False,
 )
 """Engine collections that are being filled beside the serving ones; those of a dead process are dropped."""

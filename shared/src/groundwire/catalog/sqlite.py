@@ -502,6 +502,20 @@ class CatalogFile:
         self._numbering = threading.Lock()
         self._next: int | None = None
 
+    def join(self) -> None:
+        """Do nothing: nobody else has the file open."""
+
+    def other_owners(self, _connection: Connection) -> frozenset[int]:
+        """Return nobody."""
+        return frozenset()
+
+    def try_exclusive(self, _name: str) -> bool:
+        """Return true: there is no other process."""
+        return True
+
+    def end_exclusive(self, name: str) -> None:
+        """Do nothing, as there is nobody to let in."""
+
     @staticmethod
     def translated_failures() -> AbstractContextManager[None]:
         """Raise kernel errors for what the database library raises inside the block, as the function does."""

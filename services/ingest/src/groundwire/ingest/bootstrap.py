@@ -38,7 +38,7 @@ from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.embedding import ChunkEmbedder
 from groundwire.ingest.engine_upkeep import EngineTasks, IndexRecovery, RepeatedChunks, StaleIndexes
-from groundwire.ingest.housekeeping import Housekeeping
+from groundwire.ingest.housekeeping import Housekeeping, Job
 from groundwire.ingest.housekeeping_jobs import OUTBOX, REPEATED_CHUNKS, Upkeep, WordRenewal
 from groundwire.ingest.index_builds import IndexBuilder
 from groundwire.ingest.keyed_locks import MAX_WAITING, KeyedLocks, Slots
@@ -83,6 +83,7 @@ OPERATIONS = "google.longrunning.Operations"
 STAGING_FOLDER = "staging"
 PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
 _MIB = 1 << 20
+_TAKE_OVER_EVERY_S = 5.0
 _OPERATIONS_AT_A_TIME = 16
 """Long work that is done at a time; more waits for its turn."""
 
@@ -178,7 +179,10 @@ def build(
     """
     core = _core(catalog, vectors, embedder, settings, clock or SystemClock())
     upkeep = _upkeep(core)
-    housekeeping = Housekeeping(upkeep.lanes(), core.clock, settings.sweep_every_s)
+    # Where several processes share a catalog, what one of them leaves behind is taken over by another one.
+    of_others = [Job("operations", lambda _s, _b: operations.look_after(), every_s=_TAKE_OVER_EVERY_S)]
+    lanes = [*upkeep.lanes(), of_others] if catalog.is_shared else upkeep.lanes()
+    housekeeping = Housekeeping(lanes, core.clock, settings.sweep_every_s)
     parser = ParserPool(embedder.tokenizer.definition, _parser_limits(settings), settings.parser_processes)
     ingest = _document_ingest(core, parser, upkeep.stale, housekeeping)
     # Page tokens and consistency tokens are signed by one key, which a restart must not change.
@@ -233,7 +237,7 @@ def build(
 def _core(catalog: Database, vectors: VectorStore, embedder: Embedder, settings: IngestSettings, clock: Clock) -> _Core:
     collections, cache = Collections(catalog, clock), VectorCache(catalog, clock)
     chunk_embedder = ChunkEmbedder(cache, embedder, settings.embed_batch_tokens)
-    tasks = EngineTasks(collections, Outbox(catalog), cache, vectors, KeyedLocks())
+    tasks = EngineTasks(collections, Outbox(catalog), cache, vectors, KeyedLocks(among_processes=catalog.exclusive))
     staging = StagingFolder(catalog.folder / STAGING_FOLDER)
     return _Core(
         catalog=catalog,

@@ -2,8 +2,8 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import OverloadedError
@@ -17,10 +17,16 @@ class KeyedLocks:
 
     Args:
         max_waiting: calls that may wait for one key; further ones are refused at once. None: any number.
+        among_processes: keeps other processes out as well, given a key and a budget.
     """
 
-    def __init__(self, max_waiting: int | None = None) -> None:
+    def __init__(
+        self,
+        max_waiting: int | None = None,
+        among_processes: Callable[[str, Budget], AbstractContextManager[None]] = lambda _key, _budget: nullcontext(),
+    ) -> None:
         self._max_waiting = max_waiting
+        self._among_processes = among_processes
         self._changed = threading.Condition()
         self._queues: dict[tuple[str, ...], deque[object]] = {}
 
@@ -44,7 +50,8 @@ class KeyedLocks:
         try:
             with self._changed:
                 budget.wait_for(self._changed, lambda: queue[0] is ticket)
-            yield
+            with self._among_processes("/".join(key), budget):
+                yield
         finally:
             with self._changed:
                 queue.remove(ticket)

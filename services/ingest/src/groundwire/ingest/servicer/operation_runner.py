@@ -9,6 +9,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
@@ -21,7 +22,13 @@ from groundwire.ingest.ingesting import Progress, Report
 from groundwire.ingest.servicer.calls import ExactlyOnce
 from groundwire.ingest.wire.operations import operation_id_of, operation_name, to_operation
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import AlreadyExistsError, ExhaustedError, GroundwireError, InternalError
+from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    ExhaustedError,
+    GroundwireError,
+    InternalError,
+    OperationNotFoundError,
+)
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.kernel.identity import Identity, bind_current_identity, current_identity
@@ -90,13 +97,26 @@ class OperationRunner:
         self._lock = threading.Lock()
         self._closing = False
 
-    def resume(self) -> None:
-        """Go on with what the process before this one left unfinished; all of it can be done again."""
-        for operation in self._operations.unfinished():
+    def resume(self, *, at_start: bool = True) -> int:
+        """Go on with what dead processes left unfinished, and return how much; all of it can be done again."""
+        left = self._operations.take_over(at_start=at_start)
+        for operation in left:
             _log.info("going on with an operation", method=operation.method, collection=operation.collection)
             with self._lock:
                 self._unfinished[operation.tenant] += 1  # whatever the limit is now: they were begun
             self._submit(operation)
+        return len(left)
+
+    def look_after(self) -> int:
+        """Do what other processes of the catalog ask for: stop what they cancelled, go on with what the dead left."""
+        with self._lock:
+            runs = list(self._runs.values())
+        for run in runs:
+            with suppress(OperationNotFoundError):
+                operation = run.operation
+                if self._operations.get(operation.tenant, operation.operation_id).cancel_requested:
+                    run.budget.cancel()
+        return self.resume(at_start=False)
 
     def close(self) -> None:
         """Stop what is going on; the next start goes on with it."""
