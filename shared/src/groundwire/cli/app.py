@@ -18,7 +18,10 @@ _SUMMARIES = {
     "chunks": ("chunks.app", "List, show and change chunks."),
     "cite": ("citing.cite", "Write the citations of an answer as text, such as a list of references."),
     "collections": ("collections.app", "List, show, create, change and delete collections."),
-    "consolidate": ("chat.consolidate", "Derive memories from what the user said in a conversation."),
+    "consolidate": (
+        "chat.consolidate",
+        "Derive memories from what the user said in a conversation; repeating it changes nothing.",
+    ),
     "config": ("server.config", "Show the configuration."),
     "copy": (
         "server.copy",
