@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from groundwire.kernel.errors import MissingExtraError, PermissionDeniedError, UnauthenticatedError
 from groundwire.kernel.identity import Identity
 from groundwire.rpc.key_file import PREFIX, KeyRing, parse_keys
-from groundwire.rpc.methods import Work, right_of
+from groundwire.rpc.methods import Work, is_within_scopes, right_of
 from groundwire.rpc.watched_file import WatchedFiles
 
 if TYPE_CHECKING:
@@ -126,3 +126,5 @@ class Access:
         right = right_of(method)
         if right not in identity.rights:
             raise PermissionDeniedError(f"the call needs the right {right.value!r}", right=right.value)
+        if identity.scopes is not None and not is_within_scopes(method):
+            raise PermissionDeniedError("the call tells of all scopes, and the credential has some", right="all scopes")

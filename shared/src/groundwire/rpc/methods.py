@@ -180,6 +180,25 @@ def right_of(method: str) -> Right:
     return Right.ADMIN if row is None else row.needed_right
 
 
+WITHIN_SCOPES: Final = frozenset(
+    {
+        *("Retrieve", "BatchRetrieve", "RetrieveContext", "Expand", "ParseQuery", "EmbedTexts"),
+        *("GetDocument", "ListDocuments", "GetDocumentText", "ReadSpans", "LocateSources", "DescribeCollection"),
+        *("GetChunk", "BatchGetChunks", "ListChunks", "GetSchema", "ValidateMetadata", "GetServerInfo"),
+        *("UpdateDocument", "DeleteDocument", "RestoreDocument", "UpdateChunk"),
+        *("BatchUpsertRecords", "GetRecord", "ListRecords", "UpdateRecord", "DeleteRecords", "RestoreRecords"),
+        *("AddLinks", "RemoveLinks", "CreateSession", "EndSession", "Ask", "AskStream", "Converse"),
+        *("GroundText", "VerifyCitations", "FormatCitations"),
+    }
+)
+"""Calls that tell nothing of records outside of the scopes of the caller: a credential with scopes makes no others."""
+
+
+def is_within_scopes(method: str) -> bool:
+    """Tell whether a credential with scopes may call a method, given as `/package.Service/Method`."""
+    return method.rpartition("/")[2] in WITHIN_SCOPES or work_of(method) in INFRASTRUCTURE
+
+
 def cost_of(method: str, request: object) -> float:
     """Return the units that a call takes of the quota of its caller."""
     row = METHODS.get(method.rpartition("/")[2])
