@@ -11,6 +11,8 @@ from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import record_service_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.filter_parsing import parse_filter
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.records.keeping import (
     ASSISTANT,
     FAQ,
@@ -70,7 +72,6 @@ def persona(text: str, topic: str) -> record_pb2.Record:
     return record(PERSONA, text, persona=record_pb2.PersonaDetails(version="1", topic=topic))
 
 
-@pytest.mark.requirement("S0-24")
 @pytest.mark.requirement("S0-40")
 @pytest.mark.requirement("S0-41")
 @pytest.mark.requirement("S0-47")
@@ -108,6 +109,19 @@ def test_limits_of_the_request_choose_sections_and_how_many(keeping: Keeping) ->
     assert len(texts(response, FAQ)) == 3
 
 
+@pytest.mark.requirement("S0-24")
+def test_a_filter_holds_for_every_section(keeping: Keeping) -> None:
+    about = {"api": 4, "billing": 2}
+    for topic, count in about.items():
+        details = record_pb2.FaqDetails(topic=topic)
+        keeping.put(*(record(FAQ, f"Q: harbour {topic} {number}?", faq=details) for number in range(count)))
+    keeping.put(memory("the harbour"))
+    where = to_filter_message(parse_filter({"topic": "api"}))
+    response = context(keeping, "harbour billing", sections={FAQ: 3, MEMORY: 3}, options={"filter": where})
+    assert [each.record.faq.topic for each in response.sections[0].entries] == ["api"] * 3
+    assert texts(response, MEMORY) == []
+
+
 def test_without_a_conversation_turns_are_those_that_fit_best_in_order_of_time(keeping: Keeping) -> None:
     talk(keeping, 3)
     keeping.put(turn(USER, "lunch lunch lunch", "conv-another", seconds=1))
@@ -116,7 +130,6 @@ def test_without_a_conversation_turns_are_those_that_fit_best_in_order_of_time(k
     assert found == [f"question {number} about the harbour" for number in (1, 2, 3)]
 
 
-@pytest.mark.requirement("S0-12")
 @pytest.mark.requirement("S0-14")
 @pytest.mark.requirement("S0-18")
 def test_a_question_about_tone_has_a_persona_and_another_one_has_none(keeping: Keeping) -> None:
