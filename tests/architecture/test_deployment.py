@@ -198,7 +198,7 @@ def test_pods_have_no_rights_that_they_do_not_need() -> None:
 def test_images_hold_what_their_service_needs_and_no_more(tmp_path: Path) -> None:
     answer = install("answer", tmp_path)
     assert HEAVY & set(answer.packages) == set()
-    assert answer.size_bytes < 150_000_000
+    assert answer.size_bytes < 120_000_000
     ingest = install("ingest", tmp_path)
     assert set(ingest.packages) >= FORMATS | {"openvino", "qdrant-client"}
     assert "torch" not in ingest.packages
