@@ -29,7 +29,7 @@ SAID = (
     "The launch of Atlas is on 3 March 2026.",
 )
 LIMIT_S = 60
-SETTINGS = {"GROUNDWIRE_ANSWER_SUMMARY_EVERY_N_TURNS": str(EVERY), "GROUNDWIRE_ANSWER_CONSOLIDATE": "true"}
+SETTINGS = {"RAG_SUMMARY_EVERY_N_TURNS": str(EVERY), "GROUNDWIRE_ANSWER_CONSOLIDATE": "true"}
 
 
 @pytest.fixture(scope="module")

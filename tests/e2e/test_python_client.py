@@ -106,6 +106,15 @@ def test_a_session_is_continued(client: GroundwireClient, notes: Collection) -> 
     assert stored.message_count == 4
 
 
+def test_a_session_is_recorded_in_a_conversation(notes: Collection) -> None:
+    session = notes.start_session(user="ada", conversation="")
+    assert session.message.conversation_id.startswith("conv-")
+    assert session.message.scope == "entity:ada"
+    again = notes.start_session(conversation=session.message.conversation_id, scope="entity:ben")
+    assert (again.message.conversation_id, again.message.scope) == (session.message.conversation_id, "entity:ben")
+    assert notes.start_session().message.conversation_id == ""
+
+
 def test_a_streamed_answer_ends_with_the_whole_of_it(notes: Collection) -> None:
     events = list(notes.ask_stream("What causes the tides of the sea?"))
     answer = events[-1]

@@ -343,16 +343,28 @@ class CollectionOperations(Operations, RecordOperations):
         return SearchResults.of(await self._transport.send(Contract.retrieve, request))
 
     @Operation
-    async def start_session(self) -> Session:
-        """Start a conversation, which ends by itself when nothing is asked for a while.
+    async def start_session(self, *, user: str = "", conversation: str | None = None, scope: str = "") -> Session:
+        """Start a session, which ends by itself when nothing is asked for a while.
+
+        Args:
+            user: whose session it is; its records then stand in the scope `entity:` and this, unless `scope` is given.
+            conversation: records what is said, in the conversation of this id, `conv-` and a name, or in a new one when
+                empty, whose id `message.conversation_id` has; None records nothing.
+            scope: with a conversation, the scope of its records: `global` or `entity:` and a name.
 
         Example:
             handbook = client.collection("handbook")
-            session = handbook.start_session()
+            session = handbook.start_session(user="ada", conversation="")
             handbook.ask("What is a span?", session=session)
             print(handbook.ask("And what is it of?", session=session).text)
         """
-        request = answer_pb.CreateSessionRequest(collection=self.name)
+        request = answer_pb.CreateSessionRequest(
+            collection=self.name,
+            user_id=user,
+            conversation_id=conversation or "",
+            new_conversation=conversation == "",
+            scope=scope,
+        )
         return Session.of((await self._transport.send(Contract.create_session, request)).session)
 
     @Operation

@@ -108,7 +108,7 @@ def build(
             outbox,
             RecordClient(records, retrieve),
             in_call_of,
-            summary_every=settings.summary_every_n_turns,
+            summary_every=settings.rag_summary_every_n_turns,
             consolidates=settings.consolidate,
         )
     grounder = Grounder(vectors, workers)

@@ -3,11 +3,13 @@
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from groundwire.kernel.errors import InvalidRequestError
+from groundwire.rpc.plain_names import with_plain_names
 
 EXTRACTIVE = "extractive:"
 _CHAT = re.compile(r"openai\+(?P<url>https?://[^\s/?#@]+(?:/[^\s?#@]*)?)(?:#(?P<model>\S+))?")
@@ -30,7 +32,8 @@ class AnswerSettings(BaseSettings):
     the `memory` store forgets them with the process. `auto` keeps those about collections of the book profile in
     memory, and the others in the catalog. Where sessions are not in the catalog of the documents, they are looked
     through every `purged_sources_every_s` seconds for texts of documents that were deleted for good. In a conversation,
-    `summary_every_n_turns` exchanges make a summary, and `consolidate` derives memories with each.
+    `rag_summary_every_n_turns` exchanges make a summary, and `consolidate` derives memories with each. `rag_*` are also
+    read under the names of the source design, such as RAG_ENABLED.
 
     `generator_*` are about a chat model; times are in seconds. It has `generator_timeout_s` for an answer, and may be
     silent for `generator_idle_s`. `generator_context_tokens` is what prompt and reply may have together,
@@ -42,7 +45,7 @@ class AnswerSettings(BaseSettings):
     rag_enabled: bool = True
     session_store: SessionStoreName = SessionStoreName.AUTO
     session_idle_s: float = Field(default=1800.0, gt=0, le=30 * 86_400)
-    summary_every_n_turns: int = Field(default=8, ge=1, le=100)
+    rag_summary_every_n_turns: int = Field(default=8, ge=1, le=100)
     consolidate: bool = False
     max_question_chars: int = Field(default=8192, ge=1, le=100_000)
     min_support: float | None = Field(default=None, ge=0, le=1)
@@ -56,6 +59,12 @@ class AnswerSettings(BaseSettings):
     generator_context_tokens: int = Field(default=4096, ge=512, le=10_000_000)
     generator_reply_tokens: int = Field(default=512, ge=16, le=100_000)
     max_generations: int = Field(default=8, ge=1, le=1000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_plain_names(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Take `RAG_…` variables where there is none with the prefix of the service."""
+        return with_plain_names(cls.model_fields, values)
 
 
 @dataclass(frozen=True, slots=True)

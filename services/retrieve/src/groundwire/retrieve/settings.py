@@ -1,12 +1,12 @@
 """Settings of the retrieve service; every field is described in docs/reference/settings.md."""
 
-import os
 from typing import Annotated, Any
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from groundwire.kernel.query_log import QueryLogMode
+from groundwire.rpc.plain_names import with_plain_names
 
 
 class RetrieveSettings(BaseSettings):
@@ -61,8 +61,7 @@ class RetrieveSettings(BaseSettings):
     @classmethod
     def _take_plain_names(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Take `RAG_…` variables where there is none with the prefix of the service."""
-        names = (name for name in cls.model_fields if name.startswith("rag_") and name.upper() in os.environ)
-        return {**{name: os.environ[name.upper()] for name in names}, **values}
+        return with_plain_names(cls.model_fields, values)
 
     @property
     def context_limits(self) -> dict[str, int]:
