@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import record_pb2
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.client import GroundwireClient
@@ -381,6 +382,18 @@ def test_searches_and_listings_filter_by_the_fields_of_records(keeping: Keeping)
     assert keeping.found("note", {"record_type": {"$exists": False}}) == ["note: a document of its own"]
     assert failure(keeping.texts, {"importanc": 3}).reason == "INVALID_FILTER"
     assert failure(keeping.found, "note", {"importanc": 3}).reason == "INVALID_FILTER"
+
+
+@pytest.mark.requirement("S0-24")
+def test_three_faqs_on_a_topic_are_found(keeping: Keeping) -> None:
+    details = record_pb2.FaqDetails(topic="api")
+    keeping.put(*(record(FAQ, f"Q: How is call {number} made?", faq=details) for number in range(4)))
+    keeping.put(record(FAQ, "Q: How is a call made elsewhere?", faq=record_pb2.FaqDetails(topic="other")))
+    options = RetrievalOptions(top_k=3, min_relevance=0.0)
+    options.filter.json = '{"type": "faq", "topic": "api"}'
+    found = keeping.client.retrieve(collection=keeping.collection, query="call made", options=options).results
+    assert len(found) == 3
+    assert all("elsewhere" not in hit.chunk.content for hit in found)
 
 
 def _after(seconds: float) -> Timestamp:

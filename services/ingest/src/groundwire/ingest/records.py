@@ -376,7 +376,8 @@ class RecordUpkeep:
                 done = publish((), None, frozenset())
         finally:
             self.after_write(collection)
-        self.upkeep.tasks.finish(tasks, budget)
+        if tasks:
+            self.upkeep.tasks.finish(tasks, budget)
         self.contradictions.suggest(collection, plan.new_memories(), budget)
         return done
 
