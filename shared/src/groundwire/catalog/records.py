@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -145,21 +144,32 @@ class Records:
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
         """
-        kind = LinkKind.SUGGESTED_CONTRADICTS.value
+        kind, link = LinkKind.SUGGESTED_CONTRADICTS.value, record_links.c
+        ids = {*opposed, *(other for others in opposed.values() for other in others)}
 
         def work(connection: Connection) -> None:
-            key = collection_key(connection, tenant, collection)
-            for record_id, others in opposed.items():
-                with suppress(RecordNotFoundError):
-                    source = _live_key(connection, key, record_id, None)
-                    link = record_links.c
-                    mine = or_(link.document_key == source, link.target_key == source)
-                    connection.execute(delete(record_links).where(mine, link.kind == kind))
-                    for other in others:
-                        values = {"document_key": source, "kind": kind}
-                        with suppress(RecordNotFoundError):
-                            values["target_key"] = _live_key(connection, key, other, None)
-                            connection.execute(upsert(connection, record_links).values(values).on_conflict_do_nothing())
+            live = (
+                select(_r.record_id, _r.document_key)
+                .join_from(records, documents, _r.document_key == _d.document_key)
+                .where(
+                    _r.collection_key == collection_key(connection, tenant, collection),
+                    among(_r.record_id, sorted(ids)),
+                    IS_VISIBLE,
+                )
+            )
+            keys = {row.record_id: row.document_key for row in connection.execute(live)}
+            sources = [keys[record_id] for record_id in opposed if record_id in keys]
+            mine = or_(among(link.document_key, sources), among(link.target_key, sources))
+            connection.execute(delete(record_links).where(mine, link.kind == kind))
+            pairs = {
+                (keys[record_id], keys[other])
+                for record_id, others in opposed.items()
+                for other in others
+                if record_id in keys and other in keys
+            }
+            if pairs:
+                rows = [{"document_key": source, "kind": kind, "target_key": target} for source, target in pairs]
+                connection.execute(upsert(connection, record_links).on_conflict_do_nothing(), rows)
 
         self._database.write(work)
 
