@@ -84,6 +84,13 @@ def compose() -> dict[str, dict[str, Any]]:
     return services
 
 
+def mounted_secrets(name: str) -> dict[str, str]:
+    """Return the secrets of a service of the composition by the name of their file in it."""
+    secrets = compose()[name].get("secrets", [])
+    described = [each if isinstance(each, dict) else {"source": each, "target": each} for each in secrets]
+    return {each["target"]: each["source"] for each in described}
+
+
 def resources() -> list[dict[str, Any]]:
     """Return everything that the kustomization puts into the cluster."""
     named = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
@@ -128,8 +135,7 @@ def test_services_of_the_composition_are_confined() -> None:
 
 def test_secrets_are_files() -> None:
     document = yaml.safe_load(COMPOSE)
-    used = {secret for service in compose().values() for secret in service.get("secrets", ())}
-    assert set(document["secrets"]) == used
+    assert set(document["secrets"]) == {source for name in compose() for source in mounted_secrets(name).values()}
     assert {path["file"].rpartition("/")[0] for path in document["secrets"].values()} == {"deploy/secrets"}
     assert "deploy/**/secrets/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert not re.search(r"://[^/\s\"']+:[^/\s\"']+@|PASSWORD[:=]", COMPOSE)
@@ -141,9 +147,15 @@ def test_every_variable_of_images_composition_and_cluster_is_a_setting() -> None
     settings = set(load_settings().shown()) | {"GROUNDWIRE_SECRETS"}
     assert {"GROUNDWIRE_KEYS", "GROUNDWIRE_VECTORS", "GROUNDWIRE_RETRIEVE"} <= named
     assert named - settings == set()
-    # Files of a folder of secrets are named after settings.
-    files = set(yaml.safe_load(COMPOSE)["secrets"]) - {"api_keys"}
-    assert {name.upper() for name in files} <= settings
+    # Files of a folder of secrets are named after settings, and each database has its password.
+    for name in OURS:
+        files = {file.upper() for file in mounted_secrets(name)} - {"API_KEYS"}
+        assert files <= settings
+        (volume,) = [each for each in pods("Deployment")[name]["volumes"] if each["name"] == "settings"]
+        assert {item["path"].upper() for item in volume["secret"]["items"]} == files
+        databases = {each for each, value in compose()[name]["environment"].items() if value.startswith("postgresql:")}
+        assert databases
+        assert {f"{each}_PASSWORD" for each in databases} <= files
 
 
 def test_the_cluster_is_described_by_its_schema() -> None:
