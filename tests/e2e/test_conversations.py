@@ -13,7 +13,7 @@ from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import record_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
 from groundwire.client import GroundwireClient
-from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError, PreconditionError
+from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError, PreconditionError, SessionNotFoundError
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.e2e.server import ServerProcess
@@ -316,3 +316,29 @@ def test_a_persona_is_at_hand_when_it_is_asked_for(client: GroundwireClient) -> 
     assert answer.citations[0].source_uri == "record:persona-tone"
     other = ask(client, session, SAID[1])
     assert record_pb2.RECORD_TYPE_PERSONA not in {each.record_type for each in other.records}
+
+
+def test_a_person_is_forgotten(client: GroundwireClient) -> None:
+    own = client.create_session(collection=NAME, user_id="kim", new_conversation=True).session
+    about = client.create_session(collection=NAME, user_id="agent", scope="entity:kim", new_conversation=True).session
+    others = client.create_session(collection=NAME, user_id="agent", scope="entity:leo", new_conversation=True).session
+    for session in (own, about, others):
+        ask(client, session, "I live in Kiel.")
+        ask(client, session, SAID[1])
+        wait_until_recorded(client, session)
+    assert {each.record_type for each in records(client, entity="kim")} == {
+        record_pb2.RECORD_TYPE_TURN,
+        record_pb2.RECORD_TYPE_SUMMARY,
+        record_pb2.RECORD_TYPE_MEMORY,
+    }
+    count = len(records(client, entity="kim"))
+    assert client.delete_sessions(user_id="kim").deleted_session_count == 2
+    of_kim = to_filter_message(parse_filter({"entity": "kim"}))
+    receipt = client.delete_records(collection=NAME, filter=of_kim, permanent=True).receipt
+    assert (receipt.document_count, receipt.purged) == (count, True)
+    assert records(client, entity="kim") == []
+    for session in (own, about):
+        with pytest.raises(SessionNotFoundError):
+            client.get_session(session_id=session.session_id)
+    assert client.get_session(session_id=others.session_id).session.message_count == 4
+    assert records(client, entity="leo")

@@ -35,6 +35,7 @@ from groundwire.kernel.errors import (
     SessionNotFoundError,
 )
 from groundwire.kernel.exactly_once import Receipt
+from groundwire.kernel.identifiers import ENTITY_SCOPE
 from groundwire.kernel.identity import current_identity
 from groundwire.kernel.session import CLOSED_STATES, MAX_TRANSITIONS, WINDOW_MESSAGES, Role, SessionState, Transition
 
@@ -706,8 +707,12 @@ class Sessions:
         return self._database.write(work)
 
     def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete all sessions of a user with all their messages, for good, some at a time; return how many."""
-        mine = _visible(tenant), sessions.c.user_id == user_id
+        """Delete all sessions of a user with all their messages, for good, some at a time; return how many.
+
+        Those that are recorded in the scope of the entity of this name are the user's too, whoever began them.
+        """
+        of_user = or_(sessions.c.user_id == user_id, sessions.c.scope == f"{ENTITY_SCOPE}{user_id}")
+        mine = _visible(tenant), of_user
         total, is_last = 0, False
 
         def work(connection: Connection) -> tuple[int, bool]:

@@ -349,7 +349,7 @@ class SessionStore(Protocol):
         ...
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete all sessions of a user for good; return how many there were."""
+        """Delete all sessions of a user, and those recorded in the user's scope, for good; return how many."""
         ...
 
 

@@ -187,7 +187,9 @@ class AnswerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteSessions(self, request, context):
-        """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten. A session
+        """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten; also those of
+        others that are recorded in the scope `entity:` and the `user_id`. What was still to be recorded goes with them. The
+        records themselves are deleted by `RecordService.DeleteRecords` with a filter `entity = user_id`. A session
         that is created meanwhile may stay. To have none is no error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

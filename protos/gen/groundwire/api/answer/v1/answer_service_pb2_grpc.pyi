@@ -64,7 +64,9 @@ class AnswerServiceStub:
     DeleteSession: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.DeleteSessionRequest, _answer_service_pb2.DeleteSessionResponse]
     """Deletes a session with all its messages, in whatever state it is, for good."""
     DeleteSessions: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.DeleteSessionsRequest, _answer_service_pb2.DeleteSessionsResponse]
-    """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten. A session
+    """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten; also those of
+    others that are recorded in the scope `entity:` and the `user_id`. What was still to be recorded goes with them. The
+    records themselves are deleted by `RecordService.DeleteRecords` with a filter `entity = user_id`. A session
     that is created meanwhile may stay. To have none is no error.
     """
     Ask: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.AskRequest, _answer_service_pb2.AskResponse]
@@ -167,7 +169,9 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     DeleteSession: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.DeleteSessionRequest, _answer_service_pb2.DeleteSessionResponse]  # type: ignore[assignment]
     """Deletes a session with all its messages, in whatever state it is, for good."""
     DeleteSessions: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.DeleteSessionsRequest, _answer_service_pb2.DeleteSessionsResponse]  # type: ignore[assignment]
-    """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten. A session
+    """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten; also those of
+    others that are recorded in the scope `entity:` and the `user_id`. What was still to be recorded goes with them. The
+    records themselves are deleted by `RecordService.DeleteRecords` with a filter `entity = user_id`. A session
     that is created meanwhile may stay. To have none is no error.
     """
     Ask: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.AskRequest, _answer_service_pb2.AskResponse]  # type: ignore[assignment]
@@ -309,7 +313,9 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _answer_service_pb2.DeleteSessionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.DeleteSessionsResponse, _abc.Awaitable[_answer_service_pb2.DeleteSessionsResponse]]:
-        """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten. A session
+        """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten; also those of
+        others that are recorded in the scope `entity:` and the `user_id`. What was still to be recorded goes with them. The
+        records themselves are deleted by `RecordService.DeleteRecords` with a filter `entity = user_id`. A session
         that is created meanwhile may stay. To have none is no error.
         """
 
