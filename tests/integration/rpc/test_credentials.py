@@ -6,7 +6,7 @@ import hmac
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from groundwire.kernel.identity import ALL_RIGHTS, Identity, Quota, Right
 from groundwire.rpc import request_context
 from groundwire.rpc.access import AccessOptions, TokenRules
 from groundwire.rpc.channels import open_channel
-from groundwire.rpc.key_file import create_key
+from groundwire.rpc.key_file import create_key, read_key_file, revoke_key
 from groundwire.rpc.methods import CALL_LIMITS, Work, cost_of
 from groundwire.rpc.request_context import RequestContext
 from groundwire.rpc.tls import TlsFiles
@@ -341,3 +341,31 @@ def test_a_batch_costs_as_much_as_its_items() -> None:
     assert cost_of("/x/BatchIngestDocuments", batch) == 5 * alone
     assert cost_of("/x/GetDocument", REQUEST) < alone
     assert cost_of("/grpc.health.v1.Health/Check", health_pb2.HealthCheckRequest()) == 0
+
+
+async def test_what_a_stream_sends_after_its_key_was_revoked_does_not_reach_the_service(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    token = make_key(keys, "leaver", Right.WRITE)
+    (key_id,) = read_key_file(keys).keys
+    async with asked(AccessOptions(keys=keys)) as (servicer, stubs):
+        stream = stubs.PutChunks(metadata=bearer(token))
+        await stream.write(pb.PutChunksRequest(header=pb.PutChunksHeader(collection="ok")))
+        await until(lambda: len(servicer.requests) == 1)
+        revoke_key(keys, key_id)
+
+        async def is_refused() -> bool:
+            try:
+                await stubs.GetDocument(REQUEST, metadata=bearer(token))
+            except grpc.aio.AioRpcError:
+                return True
+            servicer.requests.clear()
+            return False
+
+        servicer.requests.clear()
+        await until(is_refused)
+        await stream.write(pb.PutChunksRequest(part=pb.PutChunksPart()))
+        with suppress(asyncio.InvalidStateError):  # the refusal may be here already
+            await stream.done_writing()
+        code, metadata, _ = await refusal(stream)
+    assert (code, metadata["problem"]) == (grpc.StatusCode.UNAUTHENTICATED, "unknown")
+    assert servicer.requests == []
