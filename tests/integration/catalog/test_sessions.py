@@ -279,3 +279,31 @@ def test_sessions_of_scopes_that_the_caller_may_not_see_are_not_there(catalog: C
 
     contextvars.copy_context().run(look)
     assert len(catalog.sessions.page(TENANT, None, 10)) == 3
+
+
+def test_whole_answers_of_a_conversation_wait_in_order_until_they_are_recorded(catalog: Catalog) -> None:
+    for session_id, conversation_id in ((ID, "conv-1"), (str(uuid.uuid4()), "")):
+        catalog.sessions.create(
+            TENANT, session_id, "docs", idle_timeout=IDLE, conversation_id=conversation_id, scope="global"
+        )
+        for number in (1, 2, 3):
+            question, answer = _exchange(catalog, number)
+            head = catalog.sessions.get(TENANT, session_id).head
+            catalog.sessions.append(TENANT, session_id, head, [question])
+            catalog.sessions.reply(TENANT, session_id, answer, is_whole=number != 2)
+    waiting = catalog.sessions.unrecorded(0, 10)
+    assert [(each.question.content, each.answer.content) for each in waiting] == [
+        ("question 1", "answer 1"),
+        ("question 3", "answer 3"),
+    ]
+    assert {each.session.conversation_id for each in waiting} == {"conv-1"}
+    assert [each.number for each in catalog.sessions.unrecorded(waiting[0].number, 10)] == [waiting[1].number]
+    catalog.clock.advance(days=3)
+    catalog.sessions.expire()
+    assert catalog.sessions.count_unrecorded(TENANT, ID) == 2
+    for each in waiting:
+        catalog.sessions.recorded(each.number)
+    assert catalog.sessions.unrecorded(0, 10) == []
+    catalog.sessions.expire()
+    with pytest.raises(SessionNotFoundError):
+        catalog.sessions.get(TENANT, ID)
