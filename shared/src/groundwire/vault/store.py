@@ -415,8 +415,6 @@ class ChunkStore:
             if other.id == chunk_id or not (linked or other.id in related or _may_follow(other, chunk)):
                 continue
             targets = {*other.links.related_to, *({chunk_id} if other.id in related else ())}
-            if other.id not in related:
-                targets.discard(chunk_id)
             best = most_related(memories[other.id], [memories[target] for target in targets if target in memories])
             before = predecessor(memories[other.id], memories.values())
             self._write_links(
