@@ -40,7 +40,7 @@ DELIVERED ?= \
 	R12 R26
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-llm serve test test-fast test-slow test-faults test-limits test-postgres test-clients requirements check format protos release-contract wheel-test flow clean
+.PHONY: help demo demo-llm demo-split serve test test-fast test-slow test-faults test-limits test-postgres test-clients requirements check format protos release-contract wheel-test flow clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -72,6 +72,9 @@ $(VENV)/.chat-model: $(STAMP)
 
 demo-llm: $(VENV)/.chat-model ## Let a small chat model answer, and see what of it the sources support (a minute)
 	$(BIN)/python scripts/demo.py --chat-model --docs "$(DOCS)" --question "$(Q)"
+
+demo-split: $(STAMP) ## Run two of each service on PostgreSQL and a Chroma server, and ask a question (a minute)
+	$(BIN)/python scripts/demo_split.py
 
 serve: $(RUN)/.installed ## Run all services in one process on 127.0.0.1:50051, data in groundwire-data
 	$(RUN)/bin/groundwire serve --data groundwire-data

@@ -40,6 +40,9 @@ def channel_arguments(user_agent: str) -> list[tuple[str, int | str]]:
         # Without keepalive a silent partition costs the whole deadline.
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),
+        # A replica that is back is found before the next one is replaced; by default that may take two minutes.
+        ("grpc.initial_reconnect_backoff_ms", 200),
+        ("grpc.max_reconnect_backoff_ms", 1_000),
     ]
 
 
@@ -57,8 +60,8 @@ def open_channel(
         credentials: of TLS; None is plain text.
     """
     options, interceptors = channel_arguments(user_agent), [_PassOnUnary(), _PassOnStream()]
-    # Callers wait for this server meanwhile: it has to find a peer that is back within seconds, not minutes.
-    options += [("grpc.max_reconnect_backoff_ms", 1_000), ("grpc.min_reconnect_backoff_ms", 2_000)]
+    # Of one attempt: callers wait for this server meanwhile.
+    options.append(("grpc.min_reconnect_backoff_ms", 2_000))
     if credentials is None:
         return grpc.aio.insecure_channel(address, options=options, interceptors=interceptors)
     return grpc.aio.secure_channel(address, credentials, options=options, interceptors=interceptors)
