@@ -43,12 +43,13 @@ class Deployment:
         """Return the address of all replicas of a service."""
         return f"ipv4:{','.join(replica.address for replica in self.replicas[service])}"
 
-    def restart(self, service: str, number: int) -> None:
-        """Replace a replica as an orchestrator does: the next one has to wait until clients have found this one."""
-        old = self.replicas[service][number]
-        assert old.stop() == 0
-        self.replicas[service][number] = self.start(service, number, old.address)
-        time.sleep(_MIN_READY_S)
+    def replace_all(self) -> None:
+        """Replace one replica after the other as an orchestrator does; clients have time to find each."""
+        for service, running in self.replicas.items():
+            for number, old in enumerate(running):
+                assert old.stop() == 0
+                running[number] = self.start(service, number, old.address)
+                time.sleep(_MIN_READY_S)
 
     def stop(self) -> None:
         """Stop all replicas."""
