@@ -107,10 +107,6 @@ class Chunk(_Part):
         absent = {"extra"} if self.extra is None else None
         return self.model_dump_json(indent=2, exclude=absent) + "\n"
 
-    def to_fields(self) -> dict[str, Any]:
-        """Return the fields as JSON has them."""
-        return self.model_dump(mode="json")
-
     def changed(self, **fields: Any) -> "Chunk":
         """Return the chunk with other values, checked.
 

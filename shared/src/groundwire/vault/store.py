@@ -11,7 +11,6 @@ may share a folder: every operation holds the lock of the folder for as long as 
 """
 
 import fcntl
-import json
 import logging
 import os
 import stat
@@ -24,6 +23,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_json
+
 from groundwire.kernel.durable_files import replace_file, sync
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -35,6 +36,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.record_links import FOLLOWS_WINDOW, most_related, predecessor
 from groundwire.kernel.records import MAX_TOKENS, MEMORY, MIN_STRICT_TOKENS, new_record_id
+from groundwire.schemas.kinds import with_z
 from groundwire.vault.chunk import (
     MANUAL_LINK_TYPES,
     SCHEMA_VERSION,
@@ -451,7 +453,7 @@ class ChunkStore:
         facts = {
             chunk.id: {
                 "type": chunk.type,
-                "created": chunk.to_fields()["metadata"]["created"],
+                "created": with_z(chunk.metadata.created),
                 "conversation_id": chunk.metadata.conversation_id,
                 "source": chunk.metadata.source,
                 "confidence": chunk.metadata.confidence,
@@ -464,7 +466,7 @@ class ChunkStore:
             "tag_index.json": dict(sorted(by_tag.items())),
             "link_graph.json": {chunk.id: chunk.links.model_dump() for chunk in chunks},
         }
-        return {name: json.dumps(content, indent=2, ensure_ascii=False) + "\n" for name, content in contents.items()}
+        return {name: to_json(content, indent=2).decode() + "\n" for name, content in contents.items()}
 
     def _write_indexes(self) -> list[str]:
         """Make the three files say what the chunk files do; return the names of those that did not."""
