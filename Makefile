@@ -92,8 +92,9 @@ test-slow: $(STAMP) ## Run the tests that take minutes
 test-faults: $(STAMP) ## Run the tests that kill processes
 	$(BIN)/pytest -m faults --timeout 1800
 
-test-postgres: $(STAMP) ## Run the tests of the catalog on PostgreSQL
-	GROUNDWIRE_TEST_CATALOG=postgresql $(BIN)/pytest tests/integration/catalog tests/unit/catalog
+test-postgres: $(STAMP) ## Run the tests of the catalog, of records and of the client on PostgreSQL
+	GROUNDWIRE_TEST_CATALOG=postgresql $(BIN)/pytest tests/integration/catalog tests/integration/records tests/unit/catalog \
+		tests/e2e/test_python_client.py tests/e2e/test_conversations.py
 
 test-limits: $(STAMP) ## Run the tests with more load than there are workers
 	$(BIN)/pytest -m limits --timeout 1800

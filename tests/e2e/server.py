@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from tests.catalogs import POSTGRESQL, catalog_kind, catalog_url
 from tests.e2e.commands import Command
 
 STARTED = "listening on "
@@ -18,6 +19,8 @@ class ServerProcess:
     """A running server; `address` is what clients need. Kill it, stop it, start another on the same data."""
 
     def __init__(self, data: Path, arguments: Sequence[str] = ("--embedder", "hashing:256"), **variables: str) -> None:
+        if catalog_kind() == POSTGRESQL and "--catalog" not in arguments:
+            arguments = (*arguments, "--catalog", catalog_url(data))
         self._log = (data.parent / f"{data.name}.log").open("a", encoding="utf-8")
         command = ["serve", "--listen", "127.0.0.1:0", "--data", str(data), *arguments]
         read_end, write_end = os.pipe()

@@ -357,7 +357,8 @@ def _engine_and_readiness() -> tuple[ColumnElement[str], ColumnElement[bool]]:
     serving: Select[tuple[str]] = select(collections.c.engine_name).where(
         collections.c.uid == deletions.c.collection_uid
     )
-    engine = func.coalesce(serving.scalar_subquery(), deletions.c.engine_name)
+    # Of the deletion in question also where it stands inside another subquery.
+    engine = func.coalesce(serving.correlate(deletions).scalar_subquery(), deletions.c.engine_name)
     is_built = exists(select(1).where(index_builds.c.collection_uid == deletions.c.collection_uid))
     # Later tasks are not waited for, or they would hold a receipt up for ever; but an engine collection that was
     # replaced meanwhile has to be gone.
