@@ -1,9 +1,14 @@
 """Three services in processes of their own, two replicas of each, on PostgreSQL and a Chroma server."""
 
+import os
+import signal
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +16,7 @@ from groundwire.api.answer.v1 import citation_pb2
 from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import DocumentNotFoundError
-from tests.e2e.split import Deployment, deployment
+from tests.e2e.split import VARIABLES, Deployment, deployment
 
 pytestmark = pytest.mark.slow
 
@@ -104,3 +109,61 @@ def test_no_call_fails_while_one_replica_after_the_other_is_replaced(split: Depl
             assert answer.ask(collection=collection, question=_QUESTION).answer.citations
             asked += 1
         replacing.result()
+
+
+@pytest.mark.parametrize("service", ["retrieve", "answer"])
+def test_processes_share_a_port_and_one_that_dies_is_started_anew(
+    split: Deployment, collection: str, service: str, tmp_path: Path
+) -> None:
+    with GroundwireClient(split.address("ingest")) as ingest:
+        ingest.ingest_document(collection=collection, source_uri="tides.md", content=_TEXT)
+    command = [str(Path(sys.executable).with_name("groundwire")), "serve", *split.arguments(service)]
+    options = ("--processes", "2", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"))
+    parent = subprocess.Popen(
+        [*command, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **VARIABLES},
+    )
+    try:
+        assert parent.stdout is not None
+        address = parent.stdout.readline().strip().removeprefix("listening on ")
+        serving = _listening(address)
+        assert len(serving) == 2
+        _ask(service, address, collection)
+        os.kill(min(serving), signal.SIGKILL)
+        _ask(service, address, collection)
+        ends_at = time.monotonic() + 60
+        while len(_listening(address) - {min(serving)}) < 2:
+            assert time.monotonic() < ends_at
+            time.sleep(0.1)
+    finally:
+        parent.terminate()
+        assert parent.wait(60) == 0
+        parent.communicate()
+    assert not _listening(address)
+
+
+def _ask(service: str, address: str, collection: str) -> None:
+    with GroundwireClient(address) as client:
+        if service == "retrieve":
+            assert client.retrieve(collection=collection, query="tides of the sea").results
+        else:
+            assert client.ask(collection=collection, question=_QUESTION).answer.citations
+
+
+def _listening(address: str) -> set[int]:
+    """Return the processes that listen on a port."""
+    port = f":{int(address.rpartition(':')[2]):04X}"
+    tables = [Path("/proc/net", name).read_text(encoding="ascii") for name in ("tcp", "tcp6")]
+    rows = [line.split() for table in tables for line in table.splitlines()[1:]]
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(port) and row[3] == "0A"}
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if str(link.readlink()) in sockets:
+                found.add(int(link.parts[2]))
+        except OSError:  # closed meanwhile
+            continue
+    return found

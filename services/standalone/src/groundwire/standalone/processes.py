@@ -40,19 +40,21 @@ def run_several(service: ServiceName, settings: ProcessSettings, serve: Callable
     with closing(_reserved(host, int(port))) as place:
         listen = f"{host}:{place.getsockname()[1]}"
         running: dict[int, SpawnProcess] = {}
+        # Held as long as its process: it is gone before the process has it when nobody here has it any more.
+        readiness: dict[int, Any] = {}
 
-        def start(index: int) -> Any:
-            ready = context.Event()
+        def start(index: int) -> None:
+            ready = readiness[index] = context.Event()
             own = settings.of_process(index, listen)
             running[index] = context.Process(
                 target=_serve_one, args=(serve, service, own, ready), name=f"{service}-{index}"
             )
             running[index].start()
-            return ready
 
         try:
-            readiness = [start(index) for index in range(settings.server.processes)]
-            _await_all(readiness, running, stopping)
+            for index in range(settings.server.processes):
+                start(index)
+            _await_all(list(readiness.values()), running, stopping)
             if not stopping.is_set():
                 print(f"listening on {listen}", flush=True)  # noqa: T201 - the one line that scripts wait for
             while not stopping.is_set():
