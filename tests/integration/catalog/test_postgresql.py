@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -389,4 +391,19 @@ def test_processes_that_are_killed_neither_double_nor_lose(tmp_path: Path) -> No
         for source, step in own.items():
             assert of_source[source][0] == f"w{each.worker}"
             assert of_source[source][1] >= step
+    catalog.database.close()
+
+
+def test_the_past_is_read_as_it_was(tmp_path: Path) -> None:
+    catalog = open_catalog(tmp_path / "catalog.db")
+    made = make_collection()
+    kept = replace(made, settings=replace(made.settings, generation_retention=timedelta(days=1)))
+    docs = catalog.collections.create(kept)
+    document, _ = catalog.put(docs, make_draft("tide"))
+    view = catalog.full_text._views.open(TENANT, "docs")
+    catalog.put(docs, make_draft("ebb", document_id=document.document_id, expected=1))
+    (number,) = view.lexical(["tide"], [], 5).numbers.tolist()
+    assert view.facts([number])[number].generation == 1
+    stored = view.chunks([number])[number]
+    assert (stored.chunk.content, stored.document.fields) == ("tide", document.fields)
     catalog.database.close()

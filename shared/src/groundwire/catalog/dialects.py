@@ -184,6 +184,13 @@ def type_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
     return _Choice(sqlite.type_of(column, field), postgresql.type_of(column, field))
 
 
+def field_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
+    """Return the value of a field of an object, None for an absent one."""
+    value = _Choice(column[field], postgresql.field_of(column, field))
+    value.type = JSON_TEXT
+    return value
+
+
 def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """Return the type of the first element of a list."""
     return _Choice(sqlite.first_type_of(column), postgresql.first_type_of(column))

@@ -134,6 +134,11 @@ def type_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
     return func.groundwire_type(func.jsonb_typeof(value), as_text, type_=Text)
 
 
+def field_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
+    """Return the JSON text of a field of an object that stands in a text."""
+    return cast(func.json_extract_path(cast(column, JSON), field), Text)
+
+
 def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """Return the type of the first element of a list that stands in a text."""
     first = func.json_extract_path(cast(column, JSON), "0")

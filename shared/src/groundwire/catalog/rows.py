@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.dialects import array_in, array_of, read_array
+from groundwire.catalog.dialects import array_in, array_of, field_of, read_array
 from groundwire.catalog.encoding import decode_json, encode_json
 from groundwire.catalog.schema import chunks, collections, document_aliases, document_tags, documents, generations
 from groundwire.kernel.chunk import Chunk
@@ -468,7 +468,7 @@ _COLUMNS_THEN: dict[str, ColumnElement[Any]] = {
     "live_generation": _g.generation,
     "ingestion_date": _g.create_time,
     "last_modified": _g.create_time,
-    **{column.name: _g.fields[column.name] for column in FIELD_COLUMNS},
+    **{column.name: field_of(_g.fields, column.name) for column in FIELD_COLUMNS},
 }
 
 
