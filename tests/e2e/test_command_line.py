@@ -491,10 +491,10 @@ def test_a_missing_path_is_a_usage_error(address: str) -> None:
     assert "does not exist" in done.stderr
 
 
-def test_serving_one_service_alone_is_refused_with_the_reason() -> None:
+def test_answer_alone_has_to_know_where_to_search() -> None:
     done = groundwire("serve", "answer")
-    assert done.returncode == 1
-    assert "NOT_AVAILABLE" in done.stderr
+    assert done.returncode == 2
+    assert "retrieve: must say where to search" in done.stderr
 
 
 def test_an_unknown_variable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

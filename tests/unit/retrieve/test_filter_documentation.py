@@ -16,6 +16,8 @@ from groundwire.kernel.filters import (
     MAX_TERMS,
     MAX_TEXT_CHARS,
     MAX_VALUES,
+    RECORD_ALIASES,
+    RECORD_FIELDS,
     FieldKind,
     contract_name,
 )
@@ -28,16 +30,19 @@ OWN = {"review_date": FieldKind.TEXT, "type": FieldKind.TEXT, "importance": Fiel
 KINDS = {
     "text": FieldKind.TEXT,
     "integer": FieldKind.INTEGER,
+    "number": FieldKind.NUMBER,
     "time": FieldKind.TIME,
     "list of text": FieldKind.TEXT_LIST,
     "list of integers": FieldKind.INTEGER_LIST,
 }
 
 
-def rows(heading: str) -> list[list[str]]:
-    """Return the cells of the table under a heading, without its head."""
+def rows(heading: str, head: str = "") -> list[list[str]]:
+    """Return the cells of the table under a heading that begins with this cell, without its head."""
     part = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    lines = [line for line in part.splitlines() if line.startswith("|")][2:]
+    table = re.search(rf"^\| {head}.*\n(?:^\|.*\n)+", part, flags=re.MULTILINE)
+    assert table
+    lines = table[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
@@ -50,12 +55,23 @@ def test_every_example_is_a_filter(example: str) -> None:
 @pytest.mark.requirement("C21")
 def test_the_fields_and_their_aliases_are_all_there() -> None:
     told = {cells[0].strip("`"): cells for cells in rows("Fields")}
-    kinds = {name: KINDS[re.split("[:;]", cells[1])[0]] for name, cells in told.items()}
+    kinds = {name: KINDS[re.split("[:;,]", cells[1])[0]] for name, cells in told.items()}
     assert kinds == {contract_name(field): kind for field, kind in BUILT_IN_FIELDS.items()}
     names = {**dict.fromkeys(BUILT_IN_FIELDS), **ALIASES}
     others = {name: contract_name(field or name) for name, field in names.items()}
     aliases = {alias: name for name, cells in told.items() for alias in re.findall("`([a-z_]+)`", cells[2])}
-    assert aliases == {name: field for name, field in others.items() if name != field}
+    of_records = {alias: field for alias, field in RECORD_ALIASES.items() if field in BUILT_IN_FIELDS}
+    assert aliases == {name: field for name, field in others.items() if name != field} | of_records
+
+
+def test_the_fields_of_records_are_all_there() -> None:
+    cells = rows("Fields", head="Field of records")
+    kinds = {
+        name: KINDS[re.split("[:;,]", cell[1])[0]] for cell in cells for name in re.findall("`([a-z_]+)`", cell[0])
+    }
+    assert kinds == RECORD_FIELDS
+    aliases = {alias for cell in cells for alias in re.findall("alias `([a-z_]+)`", cell[1])}
+    assert aliases == {alias for alias, field in RECORD_ALIASES.items() if field in RECORD_FIELDS}
 
 
 def test_the_comment_of_the_contract_lists_the_same_fields_and_aliases() -> None:

@@ -149,6 +149,32 @@ def test_everything_wrong_is_named(document: JsonFilter, places: list[str]) -> N
     assert found == places
 
 
+@pytest.mark.parametrize(
+    ("document", "places"),
+    [
+        ({"importance": {"$gt": "a"}}, ["filter.importance.$gt"]),
+        ({"importance": {"$gt": "2024-07-01"}}, ["filter.importance.$gt"]),
+        ({"importance": "5"}, ["filter.importance"]),
+        ({"confidence": {"$in": ["low", "high"]}}, ["filter.confidence.$in", "filter.confidence.$in"]),
+        ({"scope": 5}, ["filter.scope"]),
+        ({"role": {"$contains": 1}}, ["filter.role.$contains"]),
+    ],
+)
+def test_fields_of_records_have_a_kind_where_no_metadata_has_the_name(document: JsonFilter, places: list[str]) -> None:
+    condition = parse_filter(document)
+    assert len(custom_fields(condition)) == 1  # metadata of this name are looked for first
+    with pytest.raises(InvalidFilterError) as caught:
+        resolve_filter(condition, {})
+    assert [violation.field for violation in caught.value.violations] == places
+
+
+def test_fields_of_records_are_compared_beside_metadata_of_another_kind() -> None:
+    texts = {"importance": FieldKind.TEXT}
+    for bound in (4, "high"):
+        expected = Comparison("importance", Comparator.GT, bound)
+        assert resolve_filter(parse_filter({"importance": {"$gt": bound}}), texts) == expected
+
+
 def test_too_many_terms_are_refused() -> None:
     condition = Or(tuple(Exists("title") for _ in range(256)))
     assert resolve_filter(condition, {}) == condition
@@ -177,3 +203,4 @@ def test_a_condition_that_no_caller_wrote_is_named_by_its_filter() -> None:
 
 def test_only_unknown_names_are_looked_up_in_the_collection() -> None:
     assert custom_fields(parse_filter({"title": "x", "url": "y", "$not": {"department": "z"}})) == {"department"}
+    assert custom_fields(parse_filter({"importance": {"$gte": 4}, "role": {"$exists": True}})) == set()

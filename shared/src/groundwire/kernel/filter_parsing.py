@@ -67,9 +67,10 @@ _VALUES: dict[FieldKind, tuple[type, str]] = {
     FieldKind.TEXT_LIST: (str, "a text"),
     FieldKind.INTEGER: (float, "a number"),
     FieldKind.INTEGER_LIST: (float, "a number"),
+    FieldKind.NUMBER: (float, "a number"),
     FieldKind.TIME: (float, _TIME),
 }
-"""What may be compared with a built-in field, as `kind_of` says it and as people read it."""
+"""What may be compared with a field of the server's own, as `kind_of` says it and as people read it."""
 _PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DAY_MS = timedelta(days=1) // timedelta(milliseconds=1)
 
@@ -240,9 +241,23 @@ def _scalar(value: object, place: str) -> Scalar:
 
 
 def custom_fields(condition: Filter) -> set[str]:
-    """Return the field names of a filter that only the metadata of the collection can explain."""
-    names = {leaf.field for leaf in leaves(condition)}
-    return names - BUILT_IN_FIELDS.keys() - ALIASES.keys() - RECORD_FIELDS.keys()
+    """Return the field names of a filter that only the metadata of the collection can explain.
+
+    A field of records is among them where it is compared with a value that no record can have in it.
+    """
+    unknown = [leaf for leaf in leaves(condition) if leaf.field not in BUILT_IN_FIELDS and leaf.field not in ALIASES]
+    return {leaf.field for leaf in unknown if leaf.field not in RECORD_FIELDS or not _can_be_of_record(leaf)}
+
+
+def _can_be_of_record(leaf: Leaf) -> bool:
+    expected, _ = _VALUES[RECORD_FIELDS[leaf.field]]
+    match leaf:
+        case Comparison(_, _, value) | Containment(_, value):
+            return kind_of(value) is expected
+        case Membership(_, values):
+            return all(kind_of(value) is expected for value in values)
+        case _:
+            return True
 
 
 def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str = "filter") -> Filter:
@@ -251,15 +266,15 @@ def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str
     Args:
         condition: as the caller wrote it; what is compared with time fields is ISO 8601 with an offset, a plain
             date, or already milliseconds.
-        custom: the collection's own metadata fields. They may hold values of any kind, so they can be compared
-            with any; values of another kind just do not match.
+        custom: the collection's own metadata fields, those of `custom_fields` at least. They may hold values of
+            any kind, so they can be compared with any; values of another kind just do not match.
         path: name of the whole filter in error messages, and of conditions that no caller wrote.
 
     Raises:
         InvalidFilterError: naming every unknown field and every value that cannot match its field.
     """
     _check_terms(condition, path)
-    resolver = _Resolver({**RECORD_FIELDS, **custom, **BUILT_IN_FIELDS}, path)
+    resolver = _Resolver(custom, path)
     resolved = resolver.resolve(condition)
     if resolver.violations:
         raise InvalidFilterError(resolver.violations)
@@ -280,8 +295,9 @@ def _check_terms(condition: Filter, path: str) -> None:
 class _Resolver:
     """Walks one filter and collects what is wrong with it."""
 
-    def __init__(self, kinds: Mapping[str, FieldKind], path: str) -> None:
-        self._kinds = kinds
+    def __init__(self, custom: Mapping[str, FieldKind], path: str) -> None:
+        self._custom = custom.keys() - BUILT_IN_FIELDS.keys()
+        self._kinds = {**RECORD_FIELDS, **custom, **BUILT_IN_FIELDS}
         self._nowhere = Place(path, path, path)
         self.violations: list[FieldViolation] = []
 
@@ -309,7 +325,7 @@ class _Resolver:
         near = get_close_matches(name.casefold(), [*self._kinds, *ALIASES], n=1)
         if near:
             return f"; did you mean {near[0]!r}?"
-        own = sorted(self._kinds.keys() - BUILT_IN_FIELDS.keys())
+        own = sorted(self._custom)
         return f"; keys of the collection are {', '.join(own[:_NAMED_KEYS])}" if own else ""
 
     def _leaf(self, leaf: Leaf, field: str, place: Place) -> Filter:
@@ -342,13 +358,13 @@ class _Resolver:
         return Comparison(field, comparator, self._value(field, value, place.values))
 
     def _ordering(self, field: str, comparator: Comparator, value: Scalar, place: Place) -> Filter:
-        if field in BUILT_IN_FIELDS:
-            if self._kinds[field] in _TEXTUAL:
-                self._refuse(place.operator, "compares numbers and times only")
-                return Comparison(field, comparator, value)
-            return Comparison(field, comparator, self._value(field, value, place.values))
-        if field in RECORD_FIELDS:  # metadata may have the name as well, and nobody has looked of what kind they are
+        if field in BUILT_IN_FIELDS and self._kinds[field] in _TEXTUAL:
+            self._refuse(place.operator, "compares numbers and times only")
             return Comparison(field, comparator, value)
+        if field not in self._custom:
+            return Comparison(field, comparator, self._value(field, value, place.values))
+        if field in RECORD_FIELDS and kind_of(value) is _VALUES[RECORD_FIELDS[field]][0]:
+            return Comparison(field, comparator, value)  # records are meant, whatever metadata of this name hold
         # A key of the caller may hold values of any kind, so that only one with nothing but texts refuses a number.
         if self._kinds[field] not in _TEXTUAL:  # metadata keep times as numbers
             return _compare_time(field, comparator, self._time(value, place.values))
@@ -364,11 +380,10 @@ class _Resolver:
         return time
 
     def _value(self, field: str, value: Scalar, place: str) -> Scalar:
-        kind = BUILT_IN_FIELDS.get(field)
-        if kind is None:
+        if field in self._custom:
             return value
-        # A built-in field has values of one kind: a comparison with another would never hold, and is a mistake.
-        expected_kind, expected = _VALUES[kind]
+        # A field of the server has values of one kind: a comparison with another would never hold, and is a mistake.
+        expected_kind, expected = _VALUES[self._kinds[field]]
         if kind_of(value) is not expected_kind:
             self._refuse(place, f"must be {expected}")
         return value
