@@ -157,6 +157,7 @@ RUNS: dict[str, list[list[str]]] = {
     "memory list": [["-c", NAME], ["-c", NAME, "--deleted", "--entity", ATTACK], ["-c", NAME, "--filter", ATTACK]],
     "memory get": [["{memory}", "-c", NAME], [ATTACK, "-c", NAME]],
     "memory search": [["Luna", "-c", NAME], [ATTACK, "-c", NAME, "--entity", ATTACK]],
+    "memory context": [["Luna", "-c", NAME], [ATTACK, "-c", NAME, "--entity", ATTACK]],
     "memory update": [["{memory}", "-c", NAME, "--set", "metadata.note=" + QUIET], [ATTACK, "-c", NAME, "--text", "x"]],
     "memory link": [["{memory}", "-c", NAME, "--supports", ATTACK], [ATTACK, "-c", NAME, "--contradicts", "{memory}"]],
     "memory unlink": [["{memory}", "-c", NAME, "--supports", ATTACK]],
@@ -199,6 +200,7 @@ RUNS: dict[str, list[list[str]]] = {
 QUOTED = ["search", "ask", "docs list", "docs get", "chunks list", "chunks get", "collections get", "logs"]
 QUOTED += [
     "memory search",
+    "memory context",
     "memory get",
     "validate",
     "sessions list",

@@ -103,6 +103,36 @@ def test_a_memory_from_the_shell(server: ServerProcess) -> None:
     assert listed("--deleted") == [sky]
 
 
+def test_what_is_known_of_somebody_from_the_shell(server: ServerProcess) -> None:
+    """Records of one entity are found, asked and assembled for it alone; documents are for everybody."""
+    shell = ("-c", "known")
+    mine = run(server, "memory", "add", "Alice was born in Oslo.", *shell, "--entity", "alice")["record_id"]
+    theirs = run(server, "memory", "add", "Bob was born in Rome.", *shell, "--entity", "bob")["record_id"]
+    everybody = run(server, "memory", "add", "Most people were born in hospitals.", *shell)["record_id"]
+
+    def searched(*options: str) -> set[str]:
+        options = ("--min-relevance", "0", *options)
+        return {each["source"] for each in run(server, "search", "born", *shell, *options)["results"]}
+
+    assert searched() == {f"record:{everybody}"}
+    assert searched("--entity", "alice") == {f"record:{mine}"}
+    assert searched("--entity", "bob", "--include-global") == {f"record:{theirs}", f"record:{everybody}"}
+    asked = run(server, "ask", "Where was Alice born?", *shell, "--entity", "alice")
+    assert [each["quote"] for each in asked["citations"]] == ["Alice was born in Oslo."]
+    assert run(server, "ask", "Where was Alice born?", *shell)["citations"] == []
+
+    def known(*options: str) -> list[list[str]]:
+        done = groundwire("memory", "context", "born", *shell, *options, address=server.address)
+        assert done.returncode == 0, done.stderr
+        return [line.split(maxsplit=2) for line in done.stdout.splitlines()[1:]]
+
+    assert known("--entity", "alice") == [["memory", mine, "Alice was born in Oslo."]]
+    assert {identifier for _, identifier, _ in known("--entity", "bob", "--include-global")} == {theirs, everybody}
+    assert len(known("--entity", "bob", "--include-global", "--max-tokens", "9")) == 1
+    sections = run(server, "memory", "context", "born", *shell, "--entity", "alice")["sections"]
+    assert [each["record"]["record_id"] for section in sections for each in section["entries"]] == [mine]
+
+
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [

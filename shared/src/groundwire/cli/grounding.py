@@ -8,12 +8,13 @@ import click
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import citation_pb2
 from groundwire.api.answer.v1 import grounding_pb2 as grounding_pb
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.cli.connection import connect
 from groundwire.cli.messages import grounding_json, shown_name
 from groundwire.cli.options import collection_option, read_text, server_options
 from groundwire.cli.output import Styled, excerpt, print_json, print_line
 from groundwire.cli.quotations import quoted_place
-from groundwire.cli.search import retrieval_options, retrieval_options_message
+from groundwire.cli.search import retrieval_options
 
 _QUOTE_CHARS = 300
 _STYLES = {
@@ -41,10 +42,7 @@ def ground(
     text: Path,
     collection: str,
     chunk_ids: tuple[str, ...],
-    top_k: int | None,
-    filter_json: str | None,
-    mode: str | None,
-    min_relevance: float | None,
+    options: RetrievalOptions,
     address: str,
     as_json: bool,
 ) -> None:
@@ -55,7 +53,7 @@ def ground(
     request = pb.GroundTextRequest(
         collection=collection,
         text=read_text(text),
-        options=retrieval_options_message(top_k, filter_json, mode, min_relevance),
+        options=options,
         chunk_ids=chunk_ids,
     )
     with connect(address) as client:

@@ -194,6 +194,38 @@ def search_memories(
     print_table(("record", "score", "text"), rows, "nothing found")
 
 
+@app.command("context")
+@click.argument("query", metavar="TEXT", help="What the user says.")
+@collection_option
+@click.option("--conversation", default="", help="Conversation whose latest turns and summaries are wanted.")
+@click.option("--entity", help="Whose records; without it global ones.")
+@click.option("--include-global", is_flag=True, help="Global records besides those of the entity.")
+@click.option("--max-tokens", type=click.IntRange(min=1), help="Most tokens of all texts together.")
+@server_options
+def retrieve_context(
+    query: str,
+    collection: str,
+    conversation: str,
+    entity: str | None,
+    include_global: bool,
+    max_tokens: int | None,
+    address: str,
+    as_json: bool,
+) -> None:
+    """Show what an assistant should know before it answers: records by their type, and chunks of documents."""
+    with connect(address) as client:
+        known = client.collection(collection).retrieve_context(
+            query, conversation_id=conversation, entity=entity, include_global=include_global, max_tokens=max_tokens
+        )
+    if as_json:
+        print_json(message_json(known.message))
+        return
+    rows = [(name, each.record.record_id, each.record.text) for name, found in known.sections.items() for each in found]
+    rows += [("document", hit.chunk_id, hit.text) for hit in known.documents]
+    cut = [(name, identifier, excerpt(text, _EXCERPT_CHARS)) for name, identifier, text in rows]
+    print_table(("type", "id", "text"), cut, "nothing found")
+
+
 @app.command("get")
 @id_argument
 @collection_option

@@ -1,10 +1,11 @@
 """`groundwire search`, `ask` and `verify`: the best chunks for a text, an answer with citations, and its check."""
 
+import functools
 import json
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -26,16 +27,39 @@ from groundwire.client import GroundwireClient
 from groundwire.client.values import enum_value, filter_message
 from groundwire.kernel.errors import DataLossError
 
-CommandT = TypeVar("CommandT", bound=Callable[..., Any])
-
 _EXCERPT_CHARS = 400
 _HIERARCHY = "hierarchy"
 _NEW_SESSION = "new"
 
 
-def retrieval_options(command: CommandT) -> CommandT:
-    """Add the options of a retrieval; `retrieval_options_message` makes the message of what is given."""
+def retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a retrieval; the command gets one message, without what the server decides."""
+
+    @functools.wraps(command)
+    def with_message(
+        *,
+        top_k: int | None,
+        filter_json: str | None,
+        mode: str | None,
+        min_relevance: float | None,
+        entity: str | None,
+        include_global: bool,
+        **others: Any,
+    ) -> None:
+        options = retrieval_options_pb2.RetrievalOptions(
+            top_k=top_k,
+            min_relevance=min_relevance,
+            mode=search_mode_pb2.SearchMode.Value(f"SEARCH_MODE_{(mode or 'unspecified').upper()}"),
+            filter=filter_message(filter_json),
+            entity=entity or "",
+            include_global=include_global,
+        )
+        command(options=options, **others)
+
+    decorated: Callable[..., None] = with_message
     for option in (
+        click.option("--include-global", is_flag=True, help="With --entity: global records too."),
+        click.option("--entity", help="Whose records; without it global ones. Documents are for everybody."),
         click.option("--min-relevance", type=float, help="Lowest score, 0 to 1; the collection's default."),
         click.option(
             "--mode",
@@ -45,24 +69,8 @@ def retrieval_options(command: CommandT) -> CommandT:
         filter_option,
         click.option("-k", "--top-k", type=int, help="Number of chunks; the collection's default."),
     ):
-        command = option(command)
-    return command
-
-
-def retrieval_options_message(
-    top_k: int | None, filter_json: str | None, mode: str | None, min_relevance: float | None
-) -> retrieval_options_pb2.RetrievalOptions:
-    """Return the options message; what is not given is left to the server.
-
-    Raises:
-        InvalidFilterError: the filter is not JSON, or not a filter.
-    """
-    return retrieval_options_pb2.RetrievalOptions(
-        top_k=top_k,
-        min_relevance=min_relevance,
-        mode=search_mode_pb2.SearchMode.Value(f"SEARCH_MODE_{(mode or 'unspecified').upper()}"),
-        filter=filter_message(filter_json),
-    )
+        decorated = option(decorated)
+    return decorated
 
 
 @click.command()
@@ -97,10 +105,7 @@ def retrieval_options_message(
 def search(
     text: str,
     collection: str,
-    top_k: int | None,
-    filter_json: str | None,
-    mode: str | None,
-    min_relevance: float | None,
+    options: retrieval_options_pb2.RetrievalOptions,
     query_types: tuple[str, ...],
     self_query: bool,
     top_down: bool,
@@ -114,7 +119,6 @@ def search(
     as_json: bool,
 ) -> None:
     """Show the chunks that match a text best, with their scores and places."""
-    options = retrieval_options_message(top_k, filter_json, mode, min_relevance)
     options.MergeFrom(
         retrieval_options_pb2.RetrievalOptions(
             query_types=[enum_value(search_mode_pb2.QueryType.DESCRIPTOR, each) for each in query_types],
@@ -251,10 +255,7 @@ def ask(
     show: bool,
     page: Path | None,
     grounding: str,
-    top_k: int | None,
-    filter_json: str | None,
-    mode: str | None,
-    min_relevance: float | None,
+    options: retrieval_options_pb2.RetrievalOptions,
     strictness: float | None,
     address: str,
     as_json: bool,
@@ -267,7 +268,7 @@ def ask(
         question=text,
         collection=collection,
         message_id=str(uuid.uuid4()),
-        options=retrieval_options_message(top_k, filter_json, mode, min_relevance),
+        options=options,
         grounding=enum_value(answer_pb2.GroundingPolicy.DESCRIPTOR, grounding),
         strictness=strictness,
     )
