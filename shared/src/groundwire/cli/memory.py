@@ -222,8 +222,7 @@ def retrieve_context(
         return
     rows = [(name, each.record.record_id, each.record.text) for name, found in known.sections.items() for each in found]
     rows += [("document", hit.chunk_id, hit.text) for hit in known.documents]
-    cut = [(name, identifier, excerpt(text, _EXCERPT_CHARS)) for name, identifier, text in rows]
-    print_table(("type", "id", "text"), cut, "nothing found")
+    print_table(("type", "id", "text"), rows, "nothing found")
 
 
 @app.command("get")
