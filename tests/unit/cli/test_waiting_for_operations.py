@@ -32,7 +32,7 @@ class Server:
 
     def finish(self, *, no_wait: bool = False) -> IndexBuildResult | None:
         client: Any = self
-        return finished(client, _operation(), IndexBuildResult, no_wait=no_wait, as_json=False)
+        return finished(client, _operation(), IndexBuildResult, no_wait=no_wait)
 
 
 def _operation(**fields: Any) -> operations_pb2.Operation:

@@ -4,9 +4,9 @@ import click
 
 from groundwire.api.answer.v1 import citation_pb2
 from groundwire.cli.connection import all_items, connect
-from groundwire.cli.messages import message_json, shown_name
+from groundwire.cli.messages import shown_name
 from groundwire.cli.options import server_options
-from groundwire.cli.output import print_json, print_line, print_table, print_text
+from groundwire.cli.output import print_line, print_table, print_text, printed_as_json
 from groundwire.cli.quotations import quoted_place
 
 app = click.Group("answers", help="List and show answers that are kept.")
@@ -19,15 +19,14 @@ _COLUMNS = ("time", "session", "answer", "stale", "question")
 @click.option("--session", default="", help="Only answers of this session.")
 @click.option("--stale", is_flag=True, help="Only answers whose sources have changed since or are gone.")
 @server_options
-def list_answers(collection: str, user: str, session: str, *, stale: bool, address: str, as_json: bool) -> None:
+def list_answers(collection: str, user: str, session: str, *, stale: bool) -> None:
     """List answers that are kept, the newest first."""
-    with connect(address) as client:
+    with connect() as client:
         pages = all_items(
             client.list_answers, "answers", collection=collection, user_id=user, session_id=session, stale=stale
         )
         answers = list(pages)
-    if as_json:
-        print_json([message_json(each) for each in answers])
+    if printed_as_json(answers):
         return
     rows = [
         (
@@ -46,12 +45,11 @@ def list_answers(collection: str, user: str, session: str, *, stale: bool, addre
 @click.argument("session_id", metavar="SESSION", help="Id of its session.")
 @click.argument("answer_id", metavar="ANSWER", help="Id of the answer or of its question.")
 @server_options
-def get_answer(session_id: str, answer_id: str, address: str, as_json: bool) -> None:
+def get_answer(session_id: str, answer_id: str) -> None:
     """Show an answer with what became of each of its citations."""
-    with connect(address) as client:
+    with connect() as client:
         found = client.get_answer(session_id=session_id, answer_id=answer_id)
-    if as_json:
-        print_json(message_json(found))
+    if printed_as_json(found):
         return
     print_line((found.answer.question, "bold"))
     print_text(found.answer.answer.content)

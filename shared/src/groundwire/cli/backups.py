@@ -23,8 +23,8 @@ from typing import Any, Final
 import click
 
 from groundwire.cli.maintenance import fsck
-from groundwire.cli.options import json_option
-from groundwire.cli.output import print_json, print_line
+from groundwire.cli.options import is_json, json_option
+from groundwire.cli.output import print_line, printed_as_json
 from groundwire.kernel.errors import DataLossError, InvalidRequestError, PreconditionError
 
 _CATALOG: Final = "catalog.db"
@@ -50,7 +50,7 @@ _data_option = click.option(
 @click.argument("folder", type=click.Path(path_type=Path), help="Folder to make.")
 @_data_option
 @json_option
-def backup(folder: Path, data: Path, as_json: bool) -> None:
+def backup(folder: Path, data: Path) -> None:
     """Copy the catalog of a data folder into a new folder, as it is at one moment; its server may run and write."""
     _refuse_servers()
     source = data / _CATALOG
@@ -76,7 +76,7 @@ def backup(folder: Path, data: Path, as_json: bool) -> None:
         folder.rmdir()
     part.rename(folder)
     _sync(folder.absolute().parent)
-    _show({"folder": str(folder), **manifest}, as_json=as_json)
+    _show({"folder": str(folder), **manifest})
 
 
 @click.command()
@@ -84,7 +84,7 @@ def backup(folder: Path, data: Path, as_json: bool) -> None:
 @_data_option
 @click.option("--no-check", is_flag=True, help="Start no server on it to make its indexes and compare everything.")
 @json_option
-def restore(folder: Path, data: Path, no_check: bool, as_json: bool) -> None:
+def restore(folder: Path, data: Path, no_check: bool) -> None:
     """Put a backup into an empty data folder, and check it; exits with 1 if findings are left."""
     _refuse_servers()
     manifest = _verified(folder)
@@ -97,13 +97,13 @@ def restore(folder: Path, data: Path, no_check: bool, as_json: bool) -> None:
         _sync(part)
         part.rename(data / name)
     _sync(data)
-    if no_check or not as_json:  # then what the check prints is the one JSON value of this command
-        _show({"folder": str(data), **manifest}, as_json=as_json)
+    if no_check or not is_json():  # then what the check prints is the one JSON value of this command
+        _show({"folder": str(data), **manifest})
     if not no_check:
         with _served(data) as address:
-            click.get_current_context().invoke(
-                fsck, collection="", repair=True, no_wait=False, address=address, as_json=as_json
-            )
+            context = click.get_current_context()
+            context.meta["groundwire.address"] = address
+            context.invoke(fsck, collection="", repair=True, no_wait=False)
 
 
 def _copy_catalog(source: Path, target: Path) -> None:
@@ -200,9 +200,8 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _show(made: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(made)
+def _show(made: dict[str, Any]) -> None:
+    if printed_as_json(made):
         return
     size = sum(each["bytes"] for each in made["files"].values())
     print_line(f"{made['folder']}: {size / 1e6:.1f} MB, as of {made['create_time']}")

@@ -7,9 +7,9 @@ import click
 
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.cli.connection import connect
-from groundwire.cli.messages import answer_json, message_json
-from groundwire.cli.options import collection_option, server_options
-from groundwire.cli.output import print_json, print_line, print_table
+from groundwire.cli.messages import answer_json
+from groundwire.cli.options import collection_option, is_json, server_options
+from groundwire.cli.output import print_json, print_line, print_table, printed_as_json
 from groundwire.cli.search import show_generation, show_places, streamed
 from groundwire.kernel.errors import InvalidRequestError
 
@@ -28,9 +28,7 @@ _NEW = "new"
 )
 @click.option("--scope", default="", help="With --conversation: global or entity:NAME; of the --user if not given.")
 @server_options
-def chat(
-    collection: str, session_id: str, user: str, conversation: str, scope: str, address: str, as_json: bool
-) -> None:
+def chat(collection: str, session_id: str, user: str, conversation: str, scope: str) -> None:
     """Ask one question after the other in a session.
 
     Each line is a question, understood from those before; the session ends with the input, Ctrl-D on a terminal. A
@@ -39,7 +37,7 @@ def chat(
     is_typed = sys.stdin.isatty()
     if session_id and (user or conversation or scope):
         raise click.UsageError("--user, --conversation and --scope are said when a session begins")
-    with connect(address) as client:
+    with connect() as client:
         if not session_id:
             session = client.create_session(
                 collection=collection,
@@ -65,12 +63,12 @@ def chat(
                 question=question, collection=collection, session_id=session_id, message_id=str(uuid.uuid4())
             )
             try:
-                answer = streamed(client, request, quiet=as_json)
+                answer = streamed(client, request, quiet=is_json())
             except InvalidRequestError as error:
                 has_failed = True
                 print_line((str(error), "red"), err=True)
                 continue
-            if as_json:
+            if is_json():
                 print_json(answer_json(answer, request.message_id), indent=None)
                 continue
             show_places(answer.citations)
@@ -85,12 +83,11 @@ def chat(
 @collection_option
 @click.option("--scope", default="global", help="Scope of its records: global or entity:NAME.")
 @server_options
-def consolidate(conversation: str, collection: str, scope: str, address: str, as_json: bool) -> None:
+def consolidate(conversation: str, collection: str, scope: str) -> None:
     """Derive memories from what the user said in a conversation; repeating it changes nothing."""
-    with connect(address) as client:
+    with connect() as client:
         response = client.consolidate_conversation(collection=collection, conversation_id=conversation, scope=scope)
-    if as_json:
-        print_json(message_json(response))
+    if printed_as_json(response):
         return
     rows = [("new" if each.created else "known", each.record_id, each.text) for each in response.memories]
     print_table(("", "memory", "what was said"), rows, "nothing to remember", is_excerpt=True)

@@ -17,7 +17,14 @@ from groundwire.cli.options import (
     set_option,
     unset_option,
 )
-from groundwire.cli.output import excerpt, print_fields, print_json, print_line, print_table, print_text
+from groundwire.cli.output import (
+    excerpt,
+    print_fields,
+    print_line,
+    print_table,
+    print_text,
+    printed_as_json,
+)
 from groundwire.client.values import filter_message
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 
@@ -32,18 +39,16 @@ _MAX_CHUNK_NUMBER = 2**53 - 1
 @click.argument("document", default="", help="Id or source of a document; all chunks of the collection if not given.")
 @filter_option
 @server_options
-def list_chunks(collection: str, document: str, filter_json: str | None, address: str, as_json: bool) -> None:
+def list_chunks(collection: str, document: str, filter_json: str | None) -> None:
     """List the chunks of a document in the order of the text, or those of a collection by number."""
     condition = filter_message(filter_json)
-    with connect(address) as client:
+    with connect() as client:
         reference = None
         if document:
             reference = DocumentReference(document_id=client.collection(collection).document(document).document_id)
         pages = all_items(client.list_chunks, "chunks", collection=collection, reference=reference, filter=condition)
         chunks = list(pages)
-    if as_json:
-        print_json([message_json(chunk) for chunk in chunks])
-    else:
+    if not printed_as_json(chunks):
         print_table(_COLUMNS, [_row(chunk) for chunk in chunks], "no chunks", is_excerpt=True)
 
 
@@ -56,7 +61,7 @@ def _row(chunk: Chunk) -> tuple[str, str, str]:
 @click.argument("chunk", metavar="CHUNK", help="Chunk id, or chunk number.")
 @collection_option
 @server_options
-def get_chunk(chunk: str, collection: str, address: str, as_json: bool) -> None:
+def get_chunk(chunk: str, collection: str) -> None:
     """Show a chunk with its place and its text."""
     request = library_pb.GetChunkRequest(collection=collection)
     if not chunk.isdecimal():
@@ -65,10 +70,9 @@ def get_chunk(chunk: str, collection: str, address: str, as_json: bool) -> None:
         request.reference.chunk_number = int(chunk)
     else:
         raise InvalidRequestError.of("CHUNK", f"must be at most {_MAX_CHUNK_NUMBER} as a number")
-    with connect(address) as client:
+    with connect() as client:
         message = client.get_chunk.send(request).chunk
-    if as_json:
-        print_json(message_json(message))
+    if printed_as_json(message):
         return
     fields = message_json(message, short_names=True)
     content = fields.pop("content")
@@ -85,13 +89,7 @@ def get_chunk(chunk: str, collection: str, address: str, as_json: bool) -> None:
 @etag_option
 @server_options
 def update_chunk(
-    chunk_id: str,
-    collection: str,
-    assignments: tuple[str, ...],
-    cleared: tuple[str, ...],
-    etag: str,
-    address: str,
-    as_json: bool,
+    chunk_id: str, collection: str, assignments: tuple[str, ...], cleared: tuple[str, ...], etag: str
 ) -> None:
     """Change the tags and metadata of a chunk itself; nothing is embedded again."""
     # The message of a chunk has many more fields, and `assign_fields` would take them all.
@@ -103,9 +101,7 @@ def update_chunk(
     request = pb.UpdateChunkRequest(collection=collection)
     request.chunk.chunk_id, request.chunk.etag = chunk_id, etag
     assign_fields(request, request.chunk, assignments, cleared)
-    with connect(address) as client:
+    with connect() as client:
         changed = client.update_chunk.send(request).chunk
-    if as_json:
-        print_json(message_json(changed))
-    else:
+    if not printed_as_json(changed):
         print_line(f"updated {changed.chunk_id}: {changed_names(request)}")

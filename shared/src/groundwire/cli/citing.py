@@ -9,9 +9,8 @@ import click
 from groundwire.api.answer.v1 import citation_pb2, citation_style_pb2
 from groundwire.api.common.v1 import span_pb2
 from groundwire.cli.connection import connect
-from groundwire.cli.messages import message_json
 from groundwire.cli.options import read_json, server_options
-from groundwire.cli.output import print_json, print_text
+from groundwire.cli.output import print_text, printed_as_json
 from groundwire.client.values import enum_value
 from groundwire.kernel.errors import InvalidRequestError
 
@@ -27,20 +26,18 @@ _STYLES = ("numbered", "inline", "source-nodes", "apa", "apa-plain")
 )
 @click.option("--style", type=click.Choice(_STYLES), default="numbered", help="How to write them.")
 @server_options
-def cite(answer: Path, style: str, address: str, as_json: bool) -> None:
+def cite(answer: Path, style: str) -> None:
     """Write the citations of an answer as text, such as a list of references."""
     document = read_json(answer)
     citations = read_citations(document, str(answer))
     content = document.get("answer", "")
-    with connect(address) as client:
+    with connect() as client:
         response = client.format_citations(
             citations=citations,
             style=enum_value(citation_style_pb2.CitationStyle.DESCRIPTOR, style),
             content=content if isinstance(content, str) else "",
         )
-    if as_json:
-        print_json(message_json(response))
-    else:
+    if not printed_as_json(response):
         print_text(response.text)
 
 

@@ -17,7 +17,15 @@ from groundwire.cli.options import (
     unset_option,
     yes_option,
 )
-from groundwire.cli.output import confirm, counted, print_fields, print_json, print_line, print_table, short_model
+from groundwire.cli.output import (
+    confirm,
+    counted,
+    print_fields,
+    print_line,
+    print_table,
+    printed_as_json,
+    short_model,
+)
 from groundwire.kernel.errors import PreconditionError
 
 _COLUMNS = ("collection", "profile", "documents", "chunks", "characters", "model")
@@ -28,35 +36,33 @@ name_argument = click.argument("name", metavar="NAME", help="Name of the collect
 
 @app.command("list")
 @server_options
-def list_collections(address: str, as_json: bool) -> None:
+def list_collections() -> None:
     """List the collections by name."""
-    with connect(address) as client:
+    with connect() as client:
         collections = [info.message for info in client.collections()]
-    if as_json:
-        print_json([message_json(collection) for collection in collections])
-    else:
-        print_table(_COLUMNS, [_row(collection) for collection in collections], "no collections")
-
-
-def _row(collection: collection_pb2.Collection) -> tuple[str | int, ...]:
-    return (
-        collection.name,
-        shown_name(collection_pb2.Profile.DESCRIPTOR, collection.profile),
-        collection.document_count,
-        collection.chunk_count,
-        collection.total_chars,
-        short_model(collection.embedding.model_name),
-    )
+    if not printed_as_json(collections):
+        rows = [
+            (
+                each.name,
+                shown_name(collection_pb2.Profile.DESCRIPTOR, each.profile),
+                each.document_count,
+                each.chunk_count,
+                each.total_chars,
+                short_model(each.embedding.model_name),
+            )
+            for each in collections
+        ]
+        print_table(_COLUMNS, rows, "no collections")
 
 
 @app.command("get")
 @name_argument
 @server_options
-def get_collection(name: str, address: str, as_json: bool) -> None:
+def get_collection(name: str) -> None:
     """Show a collection with every setting in force, under the names that `--set` takes."""
-    with connect(address) as client:
+    with connect() as client:
         collection = client.get_collection(collection=name).collection
-    _show(collection, as_json=as_json)
+    _show(collection)
 
 
 @app.command("create")
@@ -64,18 +70,16 @@ def get_collection(name: str, address: str, as_json: bool) -> None:
 @click.option("--profile", type=click.Choice(PROFILES), help="Profile to start from; `general` if not given.")
 @set_option
 @server_options
-def create_collection(
-    name: str, profile: str | None, assignments: tuple[str, ...], address: str, as_json: bool
-) -> None:
+def create_collection(name: str, profile: str | None, assignments: tuple[str, ...]) -> None:
     """Create a collection; one of this name with the same settings is left as it is."""
     request = pb.CreateCollectionRequest(collection=name)
     if profile is not None:
         request.profile = collection_pb2.Profile.Value(f"PROFILE_{profile.upper()}")
     if assignments:
         assign(request.settings, assignments, ())
-    with connect(address) as client:
+    with connect() as client:
         created = client.create_collection.send(request).collection
-    _show(created, as_json=as_json)
+    _show(created)
 
 
 @app.command("update")
@@ -84,22 +88,19 @@ def create_collection(
 @unset_option
 @etag_option
 @server_options
-def update_collection(
-    name: str, assignments: tuple[str, ...], cleared: tuple[str, ...], etag: str, address: str, as_json: bool
-) -> None:
+def update_collection(name: str, assignments: tuple[str, ...], cleared: tuple[str, ...], etag: str) -> None:
     """Change settings; what is unset goes back to the profile's value. Rules of chunking hold for later ingests."""
     request = pb.UpdateCollectionRequest()
     request.collection.name, request.collection.etag = name, etag
     paths = assign(request.collection.settings, assignments, cleared).paths
     request.update_mask.paths.extend(f"settings.{path}" for path in paths)
-    with connect(address) as client:
+    with connect() as client:
         changed = client.update_collection.send(request).collection
-    _show(changed, as_json=as_json)
+    _show(changed)
 
 
-def _show(collection: collection_pb2.Collection, *, as_json: bool) -> None:
-    if as_json:
-        print_json(message_json(collection))
+def _show(collection: collection_pb2.Collection) -> None:
+    if printed_as_json(collection):
         return
     fields = message_json(collection, short_names=True)
     settings = fields.pop("settings")
@@ -114,10 +115,10 @@ def _show(collection: collection_pb2.Collection, *, as_json: bool) -> None:
 @click.option("--force", is_flag=True, help="Delete its documents too; required when there are any.")
 @yes_option
 @server_options
-def delete_collection(name: str, force: bool, yes: bool, address: str, as_json: bool) -> None:
+def delete_collection(name: str, force: bool, yes: bool) -> None:
     """Delete a collection, for good, and print the receipt; asks first, or needs --yes."""
     check_consent("collections delete", given=yes)
-    with connect(address) as client:
+    with connect() as client:
         if not yes:
             count = client.get_collection(collection=name).collection.document_count
             if not confirm(f"Delete {name!r} with {counted(count, 'document')} for good?"):
@@ -126,7 +127,5 @@ def delete_collection(name: str, force: bool, yes: bool, address: str, as_json: 
             receipt = client.delete_collection(collection=name, force=force).receipt
         except PreconditionError as refusal:
             raise PreconditionError(f"{refusal.message}: use --force", **refusal.metadata) from refusal
-    if as_json:
-        print_json(message_json(receipt))
-    else:
+    if not printed_as_json(receipt):
         show_receipt(name, receipt)

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import click
-
 from groundwire.api.common.v1.document_pb2 import DocumentReference
-from groundwire.client import AsyncGroundwireClient, GroundwireClient
+from groundwire.cli.options import option_value
+from groundwire.client import GroundwireClient
 from groundwire.client.credentials import tls_from_files, token_from_file
 from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, InvalidRequestError, UnavailableError
 
@@ -18,51 +17,40 @@ _PROBE_S = 1.0
 _PAGE_SIZE = 200
 
 
-def _open(address: str, timeout_s: float | None = None) -> GroundwireClient:
-    """Return a client with the credentials that the options of the command name."""
-    return GroundwireClient(address, timeout_s=timeout_s, **_credentials())
-
-
-def open_async(address: str, timeout_s: float | None = None) -> AsyncGroundwireClient:
-    """Return the same for a command that makes many calls at once."""
-    return AsyncGroundwireClient(address, timeout_s=timeout_s, **_credentials())
-
-
-def _credentials() -> dict[str, Any]:
-    def given(name: str) -> Any:
-        return click.get_current_context().meta.get(f"groundwire.{name}")
-
-    files = given("tls_ca"), given("tls_client_certificate"), given("tls_client_key")
-    token_file = given("token_file")
+def connection(timeout_s: float | None = None) -> dict[str, Any]:
+    """Return what a client is made with: the server and the credentials that the options of the command name."""
+    files = option_value("tls_ca"), option_value("tls_client_certificate"), option_value("tls_client_key")
+    token_file = option_value("token_file")
     return {
-        "credentials": tls_from_files(*files) if given("tls") or any(files) else None,
+        "address": option_value("address"),
+        "timeout_s": timeout_s,
+        "credentials": tls_from_files(*files) if option_value("tls") or any(files) else None,
         "metadata": None if token_file is None else token_from_file(token_file),
     }
 
 
 @contextmanager
-def connect(address: str) -> Iterator[GroundwireClient]:
+def connect() -> Iterator[GroundwireClient]:
     """Open a client for the time of a command.
 
     Raises:
         UnavailableError: nothing answers at the address, with what people can do about it.
     """
-    with _open(address) as client:
+    with GroundwireClient(**connection()) as client:
         try:
             yield client
         except UnavailableError as error:
             # A subclass comes from a server that is there and lacks something else.
-            if type(error) is UnavailableError and not answers(address):
-                advice = (
-                    f"no server answers at {address}; start one with `groundwire serve`, or name one with --address"
-                )
+            if type(error) is UnavailableError and not answers():
+                nobody = f"no server answers at {option_value('address')}"
+                advice = f"{nobody}; start one with `groundwire serve`, or name one with --address"
                 raise UnavailableError(advice) from error
             raise
 
 
-def answers(address: str) -> bool:
-    """Tell whether a server can be reached at all, which is one that says anything about its health."""
-    with _open(address, _PROBE_S) as client:
+def answers() -> bool:
+    """Tell whether the server can be reached at all: whether it says anything about its health."""
+    with GroundwireClient(**connection(_PROBE_S)) as client:
         try:
             client.health(service="liveness")
         except (UnavailableError, DeadlineError):

@@ -14,12 +14,22 @@ from groundwire.cli.options import (
     collection_option,
     etag_option,
     filter_option,
+    is_json,
     server_options,
     set_option,
     unset_option,
     yes_option,
 )
-from groundwire.cli.output import confirm, counted, print_exactly, print_fields, print_json, print_line, print_table
+from groundwire.cli.output import (
+    confirm,
+    counted,
+    print_exactly,
+    print_fields,
+    print_json,
+    print_line,
+    print_table,
+    printed_as_json,
+)
 from groundwire.client.values import purge_filter
 
 app = click.Group("docs", help="List, show, change, delete and restore documents.")
@@ -36,18 +46,14 @@ document_argument = click.argument("document", metavar="DOCUMENT", help="Id or s
 @click.option("--prefix", default="", help="Only documents whose source starts with this.")
 @click.option("--deleted", is_flag=True, help="Also documents that were deleted softly.")
 @server_options
-def list_documents(
-    collection: str, filter_json: str | None, prefix: str, deleted: bool, address: str, as_json: bool
-) -> None:
+def list_documents(collection: str, filter_json: str | None, prefix: str, deleted: bool) -> None:
     """List the documents in the order of their sources; with a filter those that have a chunk it matches."""
-    with connect(address) as client:
+    with connect() as client:
         listed = client.collection(collection).documents(
             filter=filter_json, source_prefix=prefix, include_deleted=deleted
         )
         documents = [document.message for document in listed]
-    if as_json:
-        print_json([message_json(document) for document in documents])
-    else:
+    if not printed_as_json(documents):
         columns = ("state", *_COLUMNS) if deleted else _COLUMNS
         print_table(columns, [_row(document)[-len(columns) :] for document in documents], "no documents")
 
@@ -61,13 +67,11 @@ def _row(document: Document) -> tuple[str | int, ...]:
 @document_argument
 @collection_option
 @server_options
-def get_document(document: str, collection: str, address: str, as_json: bool) -> None:
+def get_document(document: str, collection: str) -> None:
     """Show what is known about a document."""
-    with connect(address) as client:
+    with connect() as client:
         message = client.collection(collection).document(document).message
-    if as_json:
-        print_json(message_json(message))
-    else:
+    if not printed_as_json(message):
         print_fields(message_json(message, short_names=True))
 
 
@@ -76,13 +80,13 @@ def get_document(document: str, collection: str, address: str, as_json: bool) ->
 @collection_option
 @click.option("--generation", type=click.IntRange(min=0), default=0, help="Generation; 0 is the live one.")
 @server_options
-def document_text(document: str, collection: str, generation: int, address: str, as_json: bool) -> None:
+def document_text(document: str, collection: str, generation: int) -> None:
     """Print the canonical text: the text that citations point into, exactly unless it goes to a terminal."""
-    with connect(address) as client:
+    with connect() as client:
         document_id = client.collection(collection).document(document).document_id
         reference = DocumentReference(document_id=document_id)
         parts = client.document_text(collection=collection, reference=reference, generation=generation)
-        if as_json:
+        if is_json():
             print_json({"document_id": document_id, "text": "".join(part.text for part in parts)})
         else:
             print_exactly(part.text for part in parts)
@@ -96,13 +100,7 @@ def document_text(document: str, collection: str, generation: int, address: str,
 @etag_option
 @server_options
 def update_document(
-    document: str,
-    collection: str,
-    assignments: tuple[str, ...],
-    cleared: tuple[str, ...],
-    etag: str,
-    address: str,
-    as_json: bool,
+    document: str, collection: str, assignments: tuple[str, ...], cleared: tuple[str, ...], etag: str
 ) -> None:
     """Change title, creators, tags, metadata and the like, on all chunks; nothing is embedded again."""
     request = pb.UpdateDocumentRequest(collection=collection)
@@ -113,11 +111,9 @@ def update_document(
         request.reference.CopyFrom(reference)
         return client.update_document.send(request).document
 
-    with connect(address) as client:
+    with connect() as client:
         changed = by_id_or_source(document, update)
-    if as_json:
-        print_json(message_json(changed))
-    else:
+    if not printed_as_json(changed):
         print_line(f"updated {changed.source_uri}: {changed_names(request)}")
 
 
@@ -127,17 +123,17 @@ def update_document(
 @click.option("--purge", is_flag=True, help="For good: it cannot be restored.")
 @etag_option
 @server_options
-def delete_document(document: str, collection: str, purge: bool, etag: str, address: str, as_json: bool) -> None:
+def delete_document(document: str, collection: str, purge: bool, etag: str) -> None:
     """Delete a document, which can be restored; with --purge for good, and print what each store removed."""
 
     def delete(reference: DocumentReference) -> deletion_pb2.DeletionReceipt:
         return client.delete_document(collection=collection, reference=reference, purge=purge, etag=etag).receipt
 
-    with connect(address) as client:
+    with connect() as client:
         receipt = by_id_or_source(document, delete)
-    if as_json:
-        print_json(message_json(receipt))
-    elif receipt.purged:
+    if printed_as_json(receipt):
+        return
+    if receipt.purged:
         show_receipt(document, receipt)
     elif receipt.document_count:
         restore = f"groundwire docs restore {document} -c {collection}"
@@ -162,17 +158,15 @@ def show_receipt(name: str, receipt: deletion_pb2.DeletionReceipt) -> None:
 @collection_option
 @etag_option
 @server_options
-def restore_document(document: str, collection: str, etag: str, address: str, as_json: bool) -> None:
+def restore_document(document: str, collection: str, etag: str) -> None:
     """Bring back a document that was deleted softly; `docs list --deleted` shows which were."""
 
     def restore(reference: DocumentReference) -> Document:
         return client.restore_document(collection=collection, reference=reference, etag=etag).document
 
-    with connect(address) as client:
+    with connect() as client:
         restored = by_id_or_source(document, restore)
-    if as_json:
-        print_json(message_json(restored))
-    else:
+    if not printed_as_json(restored):
         print_line(f"restored {restored.source_uri}: {counted(restored.chunk_count, 'chunk')}")
 
 
@@ -187,12 +181,12 @@ def restore_document(document: str, collection: str, etag: str, address: str, as
 @yes_option
 @no_wait_option
 @server_options
-def purge_documents(collection: str, filter_json: str, yes: bool, no_wait: bool, address: str, as_json: bool) -> None:
+def purge_documents(collection: str, filter_json: str, yes: bool, no_wait: bool) -> None:
     """Delete the documents that have a chunk which a filter matches, for good; asks first, or needs --yes.
 
     Documents that were deleted softly go as well.
     """
-    with connect(address) as client:
+    with connect() as client:
         if not yes:
             matching = client.collection(collection).purge(filter_json)
             count = counted(matching.document_count, "document")
@@ -207,10 +201,8 @@ def purge_documents(collection: str, filter_json: str, yes: bool, no_wait: bool,
             if not confirm(f"Delete {count} for good?"):
                 raise click.Abort
         operation = client.purge_documents(collection=collection, filter=purge_filter(filter_json), force=True)
-        purged = finished(client, operation, pb.PurgeDocumentsResponse, no_wait=no_wait, as_json=as_json)
+        purged = finished(client, operation, pb.PurgeDocumentsResponse, no_wait=no_wait)
     if purged is None:
         return
-    if as_json:
-        print_json(message_json(purged))
-    else:
+    if not printed_as_json(purged):
         print_line(f"deleted {counted(purged.purge_count, 'document')} for good")

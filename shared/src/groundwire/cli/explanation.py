@@ -44,16 +44,16 @@ def _formulas(plan: explain_plan_pb2.ExplainPlan) -> list[str]:
     for candidate in plan.candidates:
         for node in _nodes(candidate.score):
             if node.children:
-                formulas.setdefault(node.name, " + ".join(map(_term, node.children)))
+                terms = [
+                    f"{child.weight:.3f} * {child.name}" if child.HasField("weight") else child.name
+                    for child in node.children
+                ]
+                formulas.setdefault(node.name, " + ".join(terms))
     lines = [f"{name} = {formula}" for name, formula in formulas.items()]
     figures = {figure.name: figure.value for stage in plan.stages for figure in stage.figures}
     if share := figures.get("diversity"):
         lines.append(f"selected by relevance - {share:.2f} * similarity to the nearest one already selected")
     return lines
-
-
-def _term(node: explain_plan_pb2.ScoreNode) -> str:
-    return f"{node.weight:.3f} * {node.name}" if node.HasField("weight") else node.name
 
 
 def _figures(stage: explain_plan_pb2.ExplainStage) -> str:

@@ -59,7 +59,13 @@ def assign(
         path = known.get(name, name)
         if equals:
             with _collected(violations):
-                _assign_one(message, path, value, is_first=path not in paths)
+                holder, field, key = _holder_of(message, path)
+                if path in paths and not field.is_repeated:
+                    raise InvalidRequestError.of(path, "is set twice")
+                if key:
+                    getattr(holder, field.name)[key].CopyFrom(_metadata_value(value, path))
+                else:
+                    _put(holder, field, [value], path)
         else:
             violations.append(FieldViolation("--set", f"must be NAME=VALUE, not {text!r}"))
         paths.append(path)
@@ -115,16 +121,6 @@ def _paths(field: Any) -> list[str]:
     if _is_leaf(field):
         return [field.name]
     return [f"{field.name}.{path}" for inner in field.message_type.fields for path in _paths(inner)]
-
-
-def _assign_one(message: Message, path: str, text: str, *, is_first: bool) -> None:
-    holder, field, key = _holder_of(message, path)
-    if not is_first and not field.is_repeated:
-        raise InvalidRequestError.of(path, "is set twice")
-    if key:
-        getattr(holder, field.name)[key].CopyFrom(_metadata_value(text, path))
-    else:
-        _put(holder, field, [text], path)
 
 
 def _holder_of(message: Any, path: str) -> tuple[Any, Any, str]:
@@ -224,19 +220,14 @@ def _fields(given: object, place: str, violations: list[FieldViolation]) -> Docu
                     fields.metadata[str(key)].CopyFrom(value_message(each, f"{place}.metadata.{key}"))
             elif field_name in known:
                 items = value if isinstance(value, list) else [value]
-                texts = [_scalar_text(each, f"{place}.{name}") for each in items]
+                if any(isinstance(each, bool) or not isinstance(each, str | int | float) for each in items):
+                    raise InvalidRequestError.of(f"{place}.{name}", "must be a text or a list of texts")
                 if isinstance(value, list) and not known[field_name].is_repeated:
                     raise InvalidRequestError.of(f"{place}.{name}", "must be one value, not a list")
-                _put(fields, known[field_name], texts, f"{place}.{name}")
+                _put(fields, known[field_name], list(map(str, items)), f"{place}.{name}")
             else:
                 fields.metadata[str(name)].CopyFrom(value_message(value, f"{place}.{name}"))
     return fields
-
-
-def _scalar_text(value: Any, place: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InvalidRequestError.of(place, "must be a text or a list of texts")
-    return str(value)
 
 
 def _mapping(value: object, place: str) -> Mapping[Any, Any]:
@@ -316,7 +307,14 @@ def _value(field: Any, text: str) -> Any:
             except ValueError:
                 raise ValueError(f"must be a number, not {text!r}") from None
         case _:
-            return _whole_number(field, text)
+            if not re.fullmatch(r"-?\d+", text):
+                raise ValueError(f"must be a whole number, not {text!r}")
+            is_unsigned = field.cpp_type in {field.CPPTYPE_UINT32, field.CPPTYPE_UINT64}
+            bits = 32 if field.cpp_type in {field.CPPTYPE_UINT32, field.CPPTYPE_INT32} else 64
+            lowest, highest = (0, 2**bits - 1) if is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+            if not lowest <= int(text) <= highest:
+                raise ValueError(f"must be between {lowest} and {highest}")
+            return int(text)
 
 
 def _metadata_value(text: str, place: str) -> Any:
@@ -334,17 +332,6 @@ def _metadata_value(text: str, place: str) -> Any:
     except ValueError:
         value = text
     return value_message(value, place)
-
-
-def _whole_number(field: Any, text: str) -> int:
-    if not re.fullmatch(r"-?\d+", text):
-        raise ValueError(f"must be a whole number, not {text!r}")
-    is_unsigned = field.cpp_type in {field.CPPTYPE_UINT32, field.CPPTYPE_UINT64}
-    bits = 32 if field.cpp_type in {field.CPPTYPE_UINT32, field.CPPTYPE_INT32} else 64
-    lowest, highest = (0, 2**bits - 1) if is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    if not lowest <= int(text) <= highest:
-        raise ValueError(f"must be between {lowest} and {highest}")
-    return int(text)
 
 
 def duration_message(text: str, option: str) -> Duration:

@@ -12,7 +12,7 @@ from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.cli.connection import connect
 from groundwire.cli.messages import grounding_json, shown_name
 from groundwire.cli.options import collection_option, read_text, server_options
-from groundwire.cli.output import Styled, excerpt, print_json, print_line
+from groundwire.cli.output import Styled, excerpt, print_line, printed_as_json
 from groundwire.cli.quotations import quoted_place
 from groundwire.cli.search import retrieval_options
 
@@ -38,14 +38,7 @@ _FAILED = frozenset(
 @click.option("--chunk", "chunk_ids", multiple=True, help="Compare with this chunk only; may be given several times.")
 @retrieval_options
 @server_options
-def ground(
-    text: Path,
-    collection: str,
-    chunk_ids: tuple[str, ...],
-    options: RetrievalOptions,
-    address: str,
-    as_json: bool,
-) -> None:
+def ground(text: Path, collection: str, chunk_ids: tuple[str, ...], options: RetrievalOptions) -> None:
     """Compare a text, whoever wrote it, with the sources: claim by claim.
 
     Exits with 1 if a claim that needs a source has none.
@@ -56,11 +49,9 @@ def ground(
         options=options,
         chunk_ids=chunk_ids,
     )
-    with connect(address) as client:
+    with connect() as client:
         response = client.ground_text.send(request)
-    if as_json:
-        print_json(grounding_json(response))
-    else:
+    if not printed_as_json(grounding_json(response)):
         _show(response)
     if response.verdict in _FAILED:
         raise click.exceptions.Exit(1)

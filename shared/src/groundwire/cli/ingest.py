@@ -32,11 +32,13 @@ from groundwire.cli.options import (
     Interrupted,
     check_consent,
     collection_option,
+    is_json,
+    option_value,
     server_options,
     set_option,
     yes_option,
 )
-from groundwire.cli.output import confirm, print_json, print_line
+from groundwire.cli.output import confirm, print_line, printed_as_json
 from groundwire.cli.source_files import (
     SourceFile,
     SourceFiles,
@@ -128,8 +130,6 @@ def ingest(
     yes: bool,
     follow_links: bool,
     verbose: bool,
-    address: str,
-    as_json: bool,
 ) -> None:
     """Ingest files and folders; unchanged files cost nothing, so an interrupted run is simply repeated.
 
@@ -146,13 +146,13 @@ def ingest(
     for source in options.unused({file.source_uri for file in selected.files}):
         print_line(("warning", "yellow"), f" {metadata} names {source}, which is not among the files", err=True)
     try:
-        with connect(address) as client:
-            run = IngestRun(client, collection, selected, roots, options, jobs, as_json, yes, verbose)
+        with connect() as client:
+            run = IngestRun(client, collection, selected, roots, options, jobs, yes, verbose)
             is_complete = run.plan() if plan else run.ingest(profile)
     except StoppedRun as stopped:
         if isinstance(stopped.__cause__, KeyboardInterrupt):
             raise Interrupted(f"interrupted: {stopped}") from stopped
-        why = str(stopped.__cause__) if answers(address) else f"no server answers at {address} any more"
+        why = str(stopped.__cause__) if answers() else f"no server answers at {option_value('address')} any more"
         raise UnavailableError(f"{why}: {stopped}") from stopped
     if not is_complete:
         raise click.exceptions.Exit(1)
@@ -240,8 +240,8 @@ class StoppedRun(Exception):  # noqa: N818 - not always an error
 class IngestRun:
     """What is to be ingested, and how.
 
-    Documents of `roots` whose files are gone are deleted; without roots nothing is. `as_json` prints the report as JSON
-    and nothing else; `verbose` names all that is left out.
+    Documents of `roots` whose files are gone are deleted; without roots nothing is. `verbose` names all that is left
+    out.
     """
 
     client: GroundwireClient
@@ -250,7 +250,6 @@ class IngestRun:
     roots: Sequence[Path]
     options: FileOptions
     jobs: int
-    as_json: bool
     may_delete: bool
     verbose: bool
 
@@ -307,9 +306,7 @@ class IngestRun:
         plans = rehomed(plans, {document["document_id"] for document in missing})
         plans += [FileOutcome(each.source, "failed", error=each.error) for each in self.sources.unusable]
         report = plan_json(plans, self.sources.skipped, missing)
-        if self.as_json:
-            print_json(report)
-        else:
+        if not printed_as_json(report):
             show_skipped(self.sources.skipped, verbose=self.verbose)
             show_plan(report)
         return not any(file["error"] for file in report["files"])
@@ -318,9 +315,7 @@ class IngestRun:
         """Print what was done; return whether no file failed."""
         failed = [FileOutcome(each.source, "failed", error=each.error) for each in self.sources.unusable]
         report = ingest_json([*outcomes, *failed], self.sources.skipped, deleted)
-        if self.as_json:
-            print_json(report)
-        else:
+        if not printed_as_json(report):
             show_skipped(self.sources.skipped, verbose=self.verbose)
             show_ingest(report)
         return not any(file["error"] for file in report["files"])
@@ -347,7 +342,7 @@ class IngestRun:
             progress.finished(outcome)
             return outcome
 
-        with FileProgress(len(files), quiet=self.as_json) as progress:
+        with FileProgress(len(files), quiet=is_json()) as progress:
             # Threads, because each file waits for the server; the calls share one connection.
             pool = ThreadPoolExecutor(self.jobs)
             futures = [pool.submit(work_on, file) for file in files]

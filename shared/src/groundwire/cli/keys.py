@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from groundwire.cli.options import json_option
-from groundwire.cli.output import print_fields, print_json, print_line, print_table
+from groundwire.cli.output import print_fields, print_line, print_table, printed_as_json
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.identity import Identity, Quota, Right
 from groundwire.rpc.key_file import ApiKey, create_key, parse_rights, parse_scopes, read_key_file, revoke_key
@@ -55,7 +55,6 @@ def create(
     burst: float | None,
     at_a_time: int | None,
     path: Path,
-    as_json: bool,
 ) -> None:
     """Make a key and print it; it is shown this once, and the file has its hash only.
 
@@ -70,20 +69,17 @@ def create(
     )
     now = datetime.now(UTC).replace(microsecond=0)
     key, secret = create_key(path, identity, None if days is None else now + timedelta(days=days))
-    if as_json:
-        print_json(_to_json(key) | {"secret": secret})
-    else:
+    if not printed_as_json(_to_json(key) | {"secret": secret}):
         print_line(secret)
 
 
 @app.command("list")
 @keys_option
 @json_option
-def list_keys(path: Path, as_json: bool) -> None:
+def list_keys(path: Path) -> None:
     """List the keys, without their secrets, which nobody has any more."""
     listed = [_to_json(key) for key in read_key_file(path).keys.values()]
-    if as_json:
-        print_json(listed)
+    if printed_as_json(listed):
         return
     rows = [
         (
@@ -104,12 +100,10 @@ def list_keys(path: Path, as_json: bool) -> None:
 @click.argument("key_id", metavar="KEY", help="Id of the key, as `keys list` shows it.")
 @keys_option
 @json_option
-def revoke(key_id: str, path: Path, as_json: bool) -> None:
+def revoke(key_id: str, path: Path) -> None:
     """Revoke a key: servers refuse it within a second, on open connections too."""
     revoked = _to_json(revoke_key(path, key_id))
-    if as_json:
-        print_json(revoked)
-    else:
+    if not printed_as_json(revoked):
         print_fields({name: revoked[name] for name in ("key", "tenant", "subject", "revoked")})
 
 

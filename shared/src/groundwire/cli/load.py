@@ -19,10 +19,10 @@ from typing import Any, Final, TypeAlias
 import click
 import yaml
 
-from groundwire.cli.connection import open_async
-from groundwire.cli.options import collection_option, server_options
-from groundwire.cli.output import is_terminal, print_json, print_line, print_table
-from groundwire.client import AsyncCollection
+from groundwire.cli.connection import connection
+from groundwire.cli.options import collection_option, is_json, server_options
+from groundwire.cli.output import is_terminal, print_line, print_table, printed_as_json
+from groundwire.client import AsyncCollection, AsyncGroundwireClient
 from groundwire.kernel.errors import GroundwireError, InvalidRequestError
 from groundwire.kernel.latencies import Latencies
 
@@ -95,8 +95,6 @@ def load(
     slo: Path | None,
     page: Path | None,
     seed: int,
-    address: str,
-    as_json: bool,
 ) -> None:
     """Call a server at a rate that does not depend on its answers, and show how long they took.
 
@@ -107,16 +105,19 @@ def load(
         raise InvalidRequestError.of("queries", f"{str(queries)!r} has no line")
     limits = {} if slo is None else read_slo(slo)
     schedule = scheduled(rate, duration_s, read_mix(mix), random.Random(seed))  # noqa: S311 - moments, not secrets
-    run = _Run(asked, seed, quiet=as_json or not is_terminal(err=True))
-    figures = asyncio.run(run.all(address, collection, schedule))
+    run = _Run(asked, seed, quiet=is_json() or not is_terminal(err=True))
+    figures = asyncio.run(run.all(collection, schedule))
     shown = {kind: each.shown(duration_s) for kind, each in figures.items()}
     breaches = breached(limits, shown)
     if page is not None:
         page.write_text(_page(figures, shown, breaches, rate, duration_s), encoding="utf-8")
-    if as_json:
-        print_json({"rate": rate, "duration_s": duration_s, "figures": shown, "breaches": breaches})
-    else:
-        _print(shown)
+    if not printed_as_json({"rate": rate, "duration_s": duration_s, "figures": shown, "breaches": breaches}):
+        columns = ["calls", "rate", "failed", "mean_ms", "p50_ms", "p95_ms", "p99_ms", "p99_9_ms", "max_ms"]
+        rows = [[kind, *(f"{own[name]:.4g}" for name in columns)] for kind, own in shown.items()]
+        print_table(["kind", *columns], rows, "nothing was called")
+        for kind, own in shown.items():
+            for reason, count in own["failures"].items():
+                print_line(f"{kind}: {count} failed with {reason}")
         for breach in breaches:
             print_line(("breached ", "bold red"), breach)
     if breaches:
@@ -195,9 +196,9 @@ class _Run:
         self._ingested: list[str] = []
         self._prefix = f"groundwire-load/{uuid.uuid4().hex}/"
 
-    async def all(self, address: str, name: str, schedule: Sequence[tuple[float, str]]) -> dict[str, Figures]:
+    async def all(self, name: str, schedule: Sequence[tuple[float, str]]) -> dict[str, Figures]:
         """Return the figures of each kind that was called, once every call has ended."""
-        async with open_async(address, _CALL_S) as client:
+        async with AsyncGroundwireClient(**connection(_CALL_S)) as client:
             collection = client.collection(name)
             # The first call opens the connection, which is none of what is measured; it also tells what is wrong.
             await collection.search(self._queries[0], k=1)
@@ -256,15 +257,6 @@ class _Run:
             ]
             line = "   ".join([f"{time.perf_counter() - began:.0f} s", *parts, f"{len(self._under_way)} under way"])
             print_line(line, err=True)
-
-
-def _print(shown: Mapping[str, Mapping[str, Any]]) -> None:
-    columns = ["calls", "rate", "failed", "mean_ms", "p50_ms", "p95_ms", "p99_ms", "p99_9_ms", "max_ms"]
-    rows = [[kind, *(f"{own[name]:.4g}" for name in columns)] for kind, own in shown.items()]
-    print_table(["kind", *columns], rows, "nothing was called")
-    for kind, own in shown.items():
-        for reason, count in own["failures"].items():
-            print_line(f"{kind}: {count} failed with {reason}")
 
 
 def _page(

@@ -7,10 +7,9 @@ from google.longrunning.operations_pb2 import Operation
 
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.cli.connection import connect
-from groundwire.cli.messages import message_json
 from groundwire.cli.operations import finished, no_wait_option
 from groundwire.cli.options import collection_option, server_options
-from groundwire.cli.output import counted, print_json, print_line
+from groundwire.cli.output import counted, print_line, printed_as_json
 from groundwire.client import GroundwireClient
 
 
@@ -18,36 +17,33 @@ from groundwire.client import GroundwireClient
 @collection_option
 @no_wait_option
 @server_options
-def reindex(collection: str, no_wait: bool, address: str, as_json: bool) -> None:
+def reindex(collection: str, no_wait: bool) -> None:
     """Build the indexes of a collection anew from the catalog; the old ones serve until the new ones are complete.
 
     Stopping it changes nothing.
     """
-    with connect(address) as client:
-        _show_build(client, client.reindex(collection=collection), collection, no_wait=no_wait, as_json=as_json)
+    with connect() as client:
+        _show_build(client, client.reindex(collection=collection), collection, no_wait=no_wait)
 
 
 @click.command()
 @collection_option
 @no_wait_option
 @server_options
-def reembed(collection: str, no_wait: bool, address: str, as_json: bool) -> None:
+def reembed(collection: str, no_wait: bool) -> None:
     """Embed a collection with the server's model and move over to it when complete.
 
     Stopping it changes nothing; the vectors made so far are kept for the next run.
     """
-    with connect(address) as client:
-        _show_build(client, client.reembed(collection=collection), collection, no_wait=no_wait, as_json=as_json)
+    with connect() as client:
+        _show_build(client, client.reembed(collection=collection), collection, no_wait=no_wait)
 
 
-def _show_build(
-    client: GroundwireClient, operation: Operation, collection: str, *, no_wait: bool, as_json: bool
-) -> None:
-    result = finished(client, operation, pb.IndexBuildResult, no_wait=no_wait, as_json=as_json)
+def _show_build(client: GroundwireClient, operation: Operation, collection: str, *, no_wait: bool) -> None:
+    result = finished(client, operation, pb.IndexBuildResult, no_wait=no_wait)
     if result is None:
         return
-    if as_json:
-        print_json(message_json(result))
+    if printed_as_json(result):
         return
     model = f"{result.embedding.model_name}, {result.embedding.dimensions} dimensions"
     counts = f"{counted(result.vector_count, 'vector')} of {model}; {counted(result.embedded_count, 'text')} embedded"
@@ -59,19 +55,26 @@ def _show_build(
 @click.option("--repair", is_flag=True, help="Make vectors and indexes equal to the catalog.")
 @no_wait_option
 @server_options
-def fsck(collection: str, repair: bool, no_wait: bool, address: str, as_json: bool) -> None:
+def fsck(collection: str, repair: bool, no_wait: bool) -> None:
     """Check a running server's stores; exits with 1 if findings are left."""
-    with connect(address) as client:
+    with connect() as client:
         operation = client.check_store(collection=collection, repair=repair)
-        report = finished(client, operation, pb.StoreReport, no_wait=no_wait, as_json=as_json)
+        report = finished(client, operation, pb.StoreReport, no_wait=no_wait)
     if report is None:
         return
-    findings = [_finding_json(finding) for finding in report.findings]
+    findings: list[dict[str, Any]] = [
+        {
+            "kind": pb.StoreFindingKind.Name(finding.kind).removeprefix("STORE_FINDING_KIND_"),
+            "collection": finding.collection,
+            "subject": finding.subject,
+            "message": finding.message,
+            "repaired": finding.repaired,
+        }
+        for finding in report.findings
+    ]
     unrepaired = report.finding_count - report.repaired_count
-    if as_json:
-        totals = {"checked": report.checked_count, "repaired": report.repaired_count, "left": unrepaired}
-        print_json({"consistent": report.consistent, **totals, "findings": findings})
-    else:
+    totals = {"checked": report.checked_count, "repaired": report.repaired_count, "left": unrepaired}
+    if not printed_as_json({"consistent": report.consistent, **totals, "findings": findings}):
         for finding in findings:
             state = "repaired" if finding["repaired"] else "found"
             where = " ".join(part for part in (finding["collection"], finding["subject"]) if part)
@@ -82,13 +85,3 @@ def fsck(collection: str, repair: bool, no_wait: bool, address: str, as_json: bo
         print_line(f"{counted(report.checked_count, 'chunk')} compared: {repaired if findings else 'nothing is wrong'}")
     if not report.consistent:
         raise click.exceptions.Exit(1)
-
-
-def _finding_json(finding: pb.StoreFinding) -> dict[str, Any]:
-    return {
-        "kind": pb.StoreFindingKind.Name(finding.kind).removeprefix("STORE_FINDING_KIND_"),
-        "collection": finding.collection,
-        "subject": finding.subject,
-        "message": finding.message,
-        "repaired": finding.repaired,
-    }

@@ -29,10 +29,10 @@ from groundwire.cli.output import (
     counted,
     excerpt,
     print_fields,
-    print_json,
     print_line,
     print_table,
     print_text,
+    printed_as_json,
 )
 from groundwire.client import GroundwireClient, Record, RecordLinks
 from groundwire.client.values import enum_name, filter_json, named_value
@@ -83,8 +83,6 @@ def add_record(
     tags: tuple[str, ...],
     conversation: str | None,
     assignments: tuple[str, ...],
-    address: str,
-    as_json: bool,
 ) -> None:
     """Store a memory or another record; a collection that is not there is made, with the profile `memory`."""
     record = RecordMessage(record_id=record_id, text=text, record_type=named_value("--type", RecordType, record_type))
@@ -96,10 +94,10 @@ def add_record(
     given += [f"scope=entity:{entity}"] if entity is not None else []
     if given or assignments:
         assign(record, [*given, *assignments], (), _details(record_type))
-    with connect(address) as client:
+    with connect() as client:
         ensure_collection(client, collection)
         (outcome,) = client.batch_upsert_records(collection=collection, records=[record]).outcomes
-    _show_result(outcome.result, as_json=as_json)
+    _show_result(outcome.result)
 
 
 def ensure_collection(client: GroundwireClient, name: str) -> None:
@@ -116,10 +114,8 @@ def _details(record_type: str) -> dict[str, str]:
     return {name: f"{record_type}.{name}" for name in details.DESCRIPTOR.fields_by_name}
 
 
-def _show_result(result: pb.RecordResult, *, as_json: bool) -> None:
-    if as_json:
-        print_json(message_json(result))
-    else:
+def _show_result(result: pb.RecordResult) -> None:
+    if not printed_as_json(result):
         print_line(f"{enum_name(pb.RecordOutcome.DESCRIPTOR, result.outcome)} {result.record_id}")
 
 
@@ -132,24 +128,16 @@ def _show_result(result: pb.RecordResult, *, as_json: bool) -> None:
 @click.option("--deleted", is_flag=True, help="Also records that were deleted and can be restored.")
 @server_options
 def list_records(
-    collection: str,
-    record_type: str,
-    entity: str | None,
-    condition: str | None,
-    order: str,
-    deleted: bool,
-    address: str,
-    as_json: bool,
+    collection: str, record_type: str, entity: str | None, condition: str | None, order: str, deleted: bool
 ) -> None:
     """List memories, the newest first, or other records."""
     conditions: list[Any] = [] if record_type == "any" else [{"record_type": record_type}]
     conditions += [{"entity": entity}] if entity is not None else []
     conditions += [filter_json(condition)] if condition is not None else []
     where = {"$and": conditions} if conditions else None
-    with connect(address) as client:
+    with connect() as client:
         records = list(client.collection(collection).records(filter=where, order_by=order, include_deleted=deleted))
-    if as_json:
-        print_json([message_json(record.message) for record in records])
+    if printed_as_json([record.message for record in records]):
         return
     columns = ("state", *_COLUMNS) if deleted else _COLUMNS
     print_table(columns, [_row(record)[-len(columns) :] for record in records], "no records", is_excerpt=True)
@@ -173,22 +161,14 @@ def _row(record: Record) -> tuple[str | int, ...]:
 @memory_filter_option
 @server_options
 def search_memories(
-    query: str,
-    collection: str,
-    k: int | None,
-    entity: str | None,
-    include_global: bool,
-    condition: str | None,
-    address: str,
-    as_json: bool,
+    query: str, collection: str, k: int | None, entity: str | None, include_global: bool, condition: str | None
 ) -> None:
     """Show the memories that match a text best: global ones, or those of one entity."""
-    with connect(address) as client:
+    with connect() as client:
         found = client.collection(collection).recall(
             query, k=k, entity=entity, include_global=include_global, filter=condition
         )
-    if as_json:
-        print_json(search_json(found.message))
+    if printed_as_json(search_json(found.message)):
         return
     rows = [(hit.source.removeprefix(SOURCE_PREFIX), round(hit.score, 3), hit.text) for hit in found]
     print_table(("record", "score", "text"), rows, "nothing found")
@@ -209,16 +189,13 @@ def retrieve_context(
     entity: str | None,
     include_global: bool,
     max_tokens: int | None,
-    address: str,
-    as_json: bool,
 ) -> None:
     """Show what an assistant should know before it answers: records by their type, and chunks of documents."""
-    with connect(address) as client:
+    with connect() as client:
         known = client.collection(collection).retrieve_context(
             query, conversation_id=conversation, entity=entity, include_global=include_global, max_tokens=max_tokens
         )
-    if as_json:
-        print_json(message_json(known.message))
+    if printed_as_json(known.message):
         return
     rows = [(name, each.record.record_id, each.record.text) for name, found in known.sections.items() for each in found]
     rows += [("document", hit.chunk_id, hit.text) for hit in known.documents]
@@ -231,12 +208,11 @@ def retrieve_context(
 @click.option("--count", is_flag=True, help="Count this as an access.")
 @click.option("--deleted", is_flag=True, help="Also a record that was deleted and can be restored.")
 @server_options
-def get_record(record_id: str, collection: str, count: bool, deleted: bool, address: str, as_json: bool) -> None:
+def get_record(record_id: str, collection: str, count: bool, deleted: bool) -> None:
     """Show a record with its links and its text."""
-    with connect(address) as client:
+    with connect() as client:
         found = client.collection(collection).record(record_id, count_access=count, include_deleted=deleted)
-    if as_json:
-        print_json(message_json(found.message))
+    if printed_as_json(found.message):
         return
     fields = message_json(found.message, short_names=True)
     text = fields.pop("text")
@@ -260,12 +236,10 @@ def update_record(
     assignments: tuple[str, ...],
     cleared: tuple[str, ...],
     etag: str,
-    address: str,
-    as_json: bool,
 ) -> None:
     """Change a record; what is not named stays as it is."""
     record = RecordMessage()
-    with connect(address) as client:
+    with connect() as client:
         stored = client.get_record(collection=collection, record_id=record_id).record
         names = _details(enum_name(RecordType.DESCRIPTOR, stored.record_type))
         request = pb.UpdateRecordRequest(collection=collection)
@@ -277,7 +251,7 @@ def update_record(
         record.record_id, record.etag = record_id, etag
         request.record.CopyFrom(record)
         result = client.update_record.send(request).result
-    _show_result(result, as_json=as_json)
+    _show_result(result)
 
 
 @app.command("link")
@@ -286,19 +260,12 @@ def update_record(
 @supports_option
 @contradicts_option
 @server_options
-def link_records(
-    record_id: str,
-    collection: str,
-    supports: tuple[str, ...],
-    contradicts: tuple[str, ...],
-    address: str,
-    as_json: bool,
-) -> None:
+def link_records(record_id: str, collection: str, supports: tuple[str, ...], contradicts: tuple[str, ...]) -> None:
     """Say that a record supports or contradicts others."""
     _check_targets(supports, contradicts)
-    with connect(address) as client:
+    with connect() as client:
         links = client.collection(collection).add_links(record_id, supports=supports, contradicts=contradicts)
-    _show_links(record_id, links, as_json=as_json)
+    _show_links(record_id, links)
 
 
 @app.command("unlink")
@@ -307,19 +274,12 @@ def link_records(
 @supports_option
 @contradicts_option
 @server_options
-def unlink_records(
-    record_id: str,
-    collection: str,
-    supports: tuple[str, ...],
-    contradicts: tuple[str, ...],
-    address: str,
-    as_json: bool,
-) -> None:
+def unlink_records(record_id: str, collection: str, supports: tuple[str, ...], contradicts: tuple[str, ...]) -> None:
     """Take back that a record supports or contradicts others."""
     _check_targets(supports, contradicts)
-    with connect(address) as client:
+    with connect() as client:
         links = client.collection(collection).remove_links(record_id, supports=supports, contradicts=contradicts)
-    _show_links(record_id, links, as_json=as_json)
+    _show_links(record_id, links)
 
 
 def _check_targets(supports: tuple[str, ...], contradicts: tuple[str, ...]) -> None:
@@ -327,10 +287,8 @@ def _check_targets(supports: tuple[str, ...], contradicts: tuple[str, ...]) -> N
         raise InvalidRequestError.of("--supports", "or --contradicts must name a record")
 
 
-def _show_links(record_id: str, links: RecordLinks, *, as_json: bool) -> None:
-    if as_json:
-        print_json(asdict(links))
-    else:
+def _show_links(record_id: str, links: RecordLinks) -> None:
+    if not printed_as_json(asdict(links)):
         print_fields({"record_id": record_id, **{kind: list(ids) for kind, ids in asdict(links).items()}})
 
 
@@ -343,14 +301,7 @@ def _show_links(record_id: str, links: RecordLinks, *, as_json: bool) -> None:
 @yes_option
 @server_options
 def delete_records(
-    record_ids: tuple[str, ...],
-    collection: str,
-    entity: str | None,
-    condition: str | None,
-    permanent: bool,
-    yes: bool,
-    address: str,
-    as_json: bool,
+    record_ids: tuple[str, ...], collection: str, entity: str | None, condition: str | None, permanent: bool, yes: bool
 ) -> None:
     """Delete records by id, by entity or by filter, so that they can be restored; with --permanent for good."""
     if sum((bool(record_ids), entity is not None, condition is not None)) != 1:
@@ -361,11 +312,11 @@ def delete_records(
         check_consent("memory delete", given=False)
         if not confirm(f"Delete {what} for good?"):
             raise click.Abort
-    with connect(address) as client:
+    with connect() as client:
         receipt = client.collection(collection).delete_records(record_ids, filter=where, permanent=permanent).message
-    if as_json:
-        print_json(message_json(receipt))
-    elif receipt.purged:
+    if printed_as_json(receipt):
+        return
+    if receipt.purged:
         show_receipt(what, receipt)
     else:
         print_line(f"deleted {counted(receipt.document_count, 'record')}; `groundwire memory restore` brings them back")
@@ -375,12 +326,11 @@ def delete_records(
 @ids_argument
 @collection_option
 @server_options
-def restore_records(record_ids: tuple[str, ...], collection: str, address: str, as_json: bool) -> None:
+def restore_records(record_ids: tuple[str, ...], collection: str) -> None:
     """Bring back records that were deleted; `memory list --deleted` shows which were."""
-    with connect(address) as client:
+    with connect() as client:
         results = client.collection(collection).restore_records(record_ids)
-    if as_json:
-        print_json([message_json(result.message) for result in results])
+    if printed_as_json([result.message for result in results]):
         return
     for result in results:
         print_line(f"{'restored' if result.outcome == 'created' else 'unchanged'} {result.record_id}")

@@ -52,17 +52,15 @@ def applied_json(response: retrieve_service_pb2.RetrieveResponse) -> dict[str, A
 def _with_times(condition: Any, *, is_time: bool = False) -> Any:
     """Replace the milliseconds that time fields are compared with by ISO 8601 texts, which mean the same."""
     if isinstance(condition, dict):
-        return {key: _with_times(value, is_time=is_time or _is_time(key)) for key, value in condition.items()}
+        keys = map(str, condition)
+        times = {key for key in keys if BUILT_IN_FIELDS.get(ALIASES.get(key, key)) is FieldKind.TIME}
+        return {key: _with_times(value, is_time=is_time or key in times) for key, value in condition.items()}
     if isinstance(condition, list):
         return [_with_times(each, is_time=is_time) for each in condition]
     if is_time and isinstance(condition, int) and not isinstance(condition, bool):
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=condition)
         return moment.isoformat(timespec="milliseconds" if condition % 1000 else "seconds").replace("+00:00", "Z")
     return condition
-
-
-def _is_time(field: str) -> bool:
-    return BUILT_IN_FIELDS.get(ALIASES.get(field, field)) is FieldKind.TIME
 
 
 def answer_json(answer: answer_pb2.Answer, question_id: str) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 from groundwire.api.ingest.v1 import maintenance_service_pb2
-from groundwire.api.retrieve.v1 import library_service_pb2, query_log_pb2, stats_pb2
+from groundwire.api.retrieve.v1 import stats_pb2
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import message_json, milliseconds
-from groundwire.cli.options import server_options
-from groundwire.cli.output import counted, print_fields, print_json, print_line, print_table
+from groundwire.cli.options import is_json, server_options
+from groundwire.cli.output import counted, print_fields, print_json, print_line, print_table, printed_as_json
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import GroundwireError, NotFoundError, UnavailableError
 
@@ -34,13 +34,13 @@ _STATS_COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", 
 @click.command()
 @click.option("--service", help="Ask for one service only.")
 @server_options
-def health(service: str | None, address: str, as_json: bool) -> None:
+def health(service: str | None) -> None:
     """Print the state of each service and what fails behind the calls; exits with 1 unless all are serving."""
     # No failure gets as far as `connect`: that nothing answers is a result too, UNREACHABLE.
-    with connect(address) as client:
+    with connect() as client:
         states = {name: _state(client, name) for name in ([service] if service else _SERVICES)}
         housekeeping = None if service else _housekeeping(client)
-    if as_json:
+    if is_json():
         failing: dict[str, object] = {}
         if housekeeping is not None and housekeeping.failures:
             failing["housekeeping"] = [message_json(each) for each in housekeeping.failures]
@@ -91,38 +91,27 @@ def show_housekeeping(housekeeping: maintenance_service_pb2.GetHousekeepingRespo
 @click.option("--collection", "-c", default="", help="Only searches in this collection.")
 @click.option("--window", type=float, help="Only searches of the last so many seconds, at most 3600.")
 @server_options
-def pipeline(collection: str, window: float | None, address: str, as_json: bool) -> None:
+def pipeline(collection: str, window: float | None) -> None:
     """Show the figures of the server's searches since it started, or of a recent window."""
     duration = None
     if window is not None:
         duration = Duration()
         duration.FromNanoseconds(int(window * 1e9))
-    with connect(address) as client:
+    with connect() as client:
         stats = client.pipeline_stats(collection=collection, window=duration)
-        housekeeping = None if as_json else _housekeeping(client)
-    if as_json:
-        print_json(message_json(stats))
-    else:
-        _show_pipeline(stats)
+        housekeeping = None if is_json() else _housekeeping(client)
+    if not printed_as_json(stats):
+        since = _shown_time(stats.start_time)
+        print_line(f"since {since} UTC: {stats.request_count} searches on {stats.vector_engine}")
+        withheld = f"withheld candidates {stats.rejected_count}, mean relevance {stats.average_relevance:.3f}"
+        print_line(f"failed {stats.error_count}, without a result {stats.empty_count}, {withheld}")
+        print_line(f"{'ms':<10}{'count':>8}{'mean':>10}{'p50':>10}{'p95':>10}{'p99':>10}{'max':>10}")
+        for name in ("total", "embedding", "search", "engine"):
+            latency = getattr(stats, f"{name}_latency")
+            durations = (latency.mean, latency.p50, latency.p95, latency.p99, latency.maximum)
+            figures = "".join(f"{milliseconds(each):>10.1f}" for each in durations)
+            print_line(f"{name:<10}{latency.count:>8}{figures}")
         show_housekeeping(housekeeping)
-
-
-def _show_pipeline(stats: library_service_pb2.GetPipelineStatsResponse) -> None:
-    since = _shown_time(stats.start_time)
-    print_line(f"since {since} UTC: {stats.request_count} searches on {stats.vector_engine}")
-    withheld = f"withheld candidates {stats.rejected_count}, mean relevance {stats.average_relevance:.3f}"
-    print_line(f"failed {stats.error_count}, without a result {stats.empty_count}, {withheld}")
-    print_line(f"{'ms':<10}{'count':>8}{'mean':>10}{'p50':>10}{'p95':>10}{'p99':>10}{'max':>10}")
-    parts = (
-        ("total", stats.total_latency),
-        ("embedding", stats.embedding_latency),
-        ("search", stats.search_latency),
-        ("engine", stats.engine_latency),
-    )
-    for name, latency in parts:
-        durations = (latency.mean, latency.p50, latency.p95, latency.p99, latency.maximum)
-        figures = "".join(f"{milliseconds(each):>10.1f}" for each in durations)
-        print_line(f"{name:<10}{latency.count:>8}{figures}")
 
 
 @click.command()
@@ -131,11 +120,9 @@ def _show_pipeline(stats: library_service_pb2.GetPipelineStatsResponse) -> None:
 @click.option("--since", type=click.DateTime(), help="Only queries from this time on; UTC.")
 @click.option("--until", type=click.DateTime(), help="Only queries before this time; UTC.")
 @server_options
-def logs(
-    collection: str, count: int, since: datetime | None, until: datetime | None, address: str, as_json: bool
-) -> None:
+def logs(collection: str, count: int, since: datetime | None, until: datetime | None) -> None:
     """Show the queries that were asked, newest first."""
-    with connect(address) as client:
+    with connect() as client:
         pages = all_items(
             client.list_query_logs,
             "logs",
@@ -145,18 +132,13 @@ def logs(
             end_time=_timestamp(until),
         )
         entries = list(islice(pages, count))
-    if as_json:
-        print_json([message_json(entry) for entry in entries])
+    if printed_as_json(entries):
         return
     for entry in entries:
-        print_line(_log_line(entry))
-
-
-def _log_line(entry: query_log_pb2.QueryLog) -> str:
-    time = _shown_time(entry.log_time)
-    outcome = entry.error_reason or f"{entry.result_count} results, {entry.average_relevance:.3f}"
-    query = " ".join(entry.query.split()) or "(text not logged)"
-    return f"{time}  {milliseconds(entry.processing_time):8.1f} ms  {outcome:<24}  {entry.collection}  {query}"
+        outcome = entry.error_reason or f"{entry.result_count} results, {entry.average_relevance:.3f}"
+        query = " ".join(entry.query.split()) or "(text not logged)"
+        duration = f"{milliseconds(entry.processing_time):8.1f} ms"
+        print_line(f"{_shown_time(entry.log_time)}  {duration}  {outcome:<24}  {entry.collection}  {query}")
 
 
 def _timestamp(moment: datetime | None) -> Timestamp | None:
@@ -174,13 +156,13 @@ def _shown_time(message: Timestamp) -> str:
 @click.command()
 @click.option("--collection", "-c", default="", help="Collection to show in detail; all in short if not given.")
 @server_options
-def stats(collection: str, address: str, as_json: bool) -> None:
+def stats(collection: str) -> None:
     """Show the figures of what is live, counted in the catalog."""
-    with connect(address) as client:
+    with connect() as client:
         listed = list(all_items(client.list_stats, "stats", collection=collection))
-    if as_json:
-        print_json([message_json(each) for each in listed])
-    elif collection:
+    if printed_as_json(listed):
+        return
+    if collection:
         for each in listed:
             _show_stats(each)
     else:

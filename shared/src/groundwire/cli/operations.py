@@ -9,8 +9,8 @@ from google.protobuf.message import Message
 
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import message_json
-from groundwire.cli.options import server_options
-from groundwire.cli.output import print_fields, print_json, print_line, print_table
+from groundwire.cli.options import is_json, server_options
+from groundwire.cli.output import print_fields, print_line, print_table, printed_as_json
 from groundwire.cli.progress import ProgressBar
 from groundwire.client import GroundwireClient
 from groundwire.client.long_running import metadata_of, wait_for
@@ -32,20 +32,17 @@ def finished(
     kind: type[ResponseT],
     *,
     no_wait: bool,
-    as_json: bool,
 ) -> ResponseT | None:
     """Return the response of an operation at its end, showing how far it is; None with `no_wait`.
 
     Who interrupts the command cancels the operation. One whose command loses its server goes on.
     """
     if no_wait:
-        if as_json:
-            print_json({"name": operation.name})
-        else:
+        if not printed_as_json({"name": operation.name}):
             print_line(operation.name)
         return None
     try:
-        with ProgressBar("starting", quiet=as_json) as display:
+        with ProgressBar("starting", quiet=is_json()) as display:
             return wait_for(client, operation, kind, lambda metadata: display.show(metadata.progress))
     except GroundwireError:
         raise  # the operation failed itself, or the server is gone and nobody can tell it anything
@@ -57,13 +54,12 @@ def finished(
 
 @app.command("list")
 @server_options
-def list_operations(address: str, as_json: bool) -> None:
+def list_operations() -> None:
     """List operations, newest first."""
-    with connect(address) as client:
+    with connect() as client:
         pages = all_items(client.list_operations, "operations", name="operations")
         operations = [_operation_json(operation) for operation in pages]
-    if as_json:
-        print_json(operations)
+    if printed_as_json(operations):
         return
     rows = [
         (each["name"], each["method"], each["collection"] or "all", each["state"], each["create_time"])
@@ -75,26 +71,22 @@ def list_operations(address: str, as_json: bool) -> None:
 @app.command("get")
 @name_argument
 @server_options
-def get_operation(name: str, address: str, as_json: bool) -> None:
+def get_operation(name: str) -> None:
     """Show an operation."""
-    with connect(address) as client:
+    with connect() as client:
         operation = _operation_json(client.get_operation(name=name))
-    if as_json:
-        print_json(operation)
-    else:
+    if not printed_as_json(operation):
         print_fields(operation)
 
 
 @app.command("cancel")
 @name_argument
 @server_options
-def cancel_operation(name: str, address: str, as_json: bool) -> None:
+def cancel_operation(name: str) -> None:
     """Tell an operation to stop; one that has ended stays as it is."""
-    with connect(address) as client:
+    with connect() as client:
         client.cancel_operation(name=name)
-    if as_json:
-        print_json({"name": name})
-    else:
+    if not printed_as_json({"name": name}):
         print_line(f"{name} was told to stop")
 
 

@@ -14,10 +14,6 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 PROFILES = ("general", "documents", "conversations", "memory", "web", "book")
 
-address_option = click.option(
-    "--address", default="127.0.0.1:50051", envvar="GROUNDWIRE_ADDRESS", help="Server to talk to."
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 collection_option = click.option("--collection", "-c", required=True, help="Collection to use.")
 etag_option = click.option("--etag", default="", help="Only if it still has this etag.")
 filter_option = click.option(
@@ -36,38 +32,58 @@ unset_option = click.option(
 )
 
 
-def _connection_option(name: str, variable: str, description: str, **options: Any) -> Callable[[CommandT], CommandT]:
-    """Make an option that `cli.connection` reads from the context, so that no command has to pass it on."""
+def _context_option(*names: str, **options: Any) -> Callable[[CommandT], CommandT]:
+    """Make an option that is read from the context with `option_value`, so that no command has to pass it on."""
 
     def store(context: click.Context, option: click.Parameter, value: Any) -> None:
         context.meta[f"groundwire.{option.name}"] = value
 
-    return click.option(name, envvar=variable, help=description, expose_value=False, callback=store, **options)
+    return click.option(*names, expose_value=False, callback=store, **options)
+
+
+def option_value(name: str) -> Any:
+    """Return the value of an option that every command has, such as `address`; None outside of a command."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(f"groundwire.{name}")
+
+
+def is_json() -> bool:
+    """Tell whether the command is to print JSON instead of text."""
+    return bool(option_value("as_json"))
 
 
 _FILE = click.Path(path_type=Path)
-_CONNECTION_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    _connection_option("--tls-client-key", "GROUNDWIRE_TLS_CLIENT_KEY", "Key of that certificate.", type=_FILE),
-    _connection_option(
+json_option = _context_option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+_SERVER_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    json_option,
+    _context_option(
+        "--tls-client-key", envvar="GROUNDWIRE_TLS_CLIENT_KEY", type=_FILE, help="Key of that certificate."
+    ),
+    _context_option(
         "--tls-client-certificate",
-        "GROUNDWIRE_TLS_CLIENT_CERTIFICATE",
-        "Certificate of the client, where the server asks for one.",
+        envvar="GROUNDWIRE_TLS_CLIENT_CERTIFICATE",
         type=_FILE,
+        help="Certificate of the client, where the server asks for one.",
     ),
-    _connection_option(
-        "--tls-ca", "GROUNDWIRE_TLS_CA", "Authority of the server's certificate; implies --tls.", type=_FILE
+    _context_option(
+        "--tls-ca",
+        envvar="GROUNDWIRE_TLS_CA",
+        type=_FILE,
+        help="Authority of the server's certificate; implies --tls.",
     ),
-    _connection_option("--tls", "GROUNDWIRE_TLS", "Connect with TLS.", is_flag=True),
-    _connection_option("--token-file", "GROUNDWIRE_TOKEN_FILE", "File with an API key or a token.", type=_FILE),
+    _context_option("--tls", envvar="GROUNDWIRE_TLS", is_flag=True, help="Connect with TLS."),
+    _context_option(
+        "--token-file", envvar="GROUNDWIRE_TOKEN_FILE", type=_FILE, help="File with an API key or a token."
+    ),
+    _context_option("--address", envvar="GROUNDWIRE_ADDRESS", default="127.0.0.1:50051", help="Server to talk to."),
 )
 
 
 def server_options(command: CommandT) -> CommandT:
     """Add what every command that talks to a server takes: where it is, how to connect to it, and `--json`."""
-    command = json_option(command)
-    for option in _CONNECTION_OPTIONS:
+    for option in _SERVER_OPTIONS:
         command = option(command)
-    return address_option(command)
+    return command
 
 
 class Interrupted(Exception):  # noqa: N818 - it is what somebody wanted

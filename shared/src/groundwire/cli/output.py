@@ -16,6 +16,8 @@ from typing import Any, TextIO, TypeAlias
 
 import click
 
+from groundwire.cli.options import is_json
+
 Styled: TypeAlias = tuple[str, str]
 """A text and its style, such as `("failed", "bold red")`; the style shows on a terminal only."""
 
@@ -54,13 +56,9 @@ def _as_python(character: str) -> str:
     return repr(character)[1:-1]
 
 
-def _as_json(character: str) -> str:
-    return json.dumps(character)[1:-1]
-
-
 _LINE = _Escapes("", _as_python)
 _LINES = _Escapes("\n\t", _as_python)
-_JSON = _Escapes("\n", _as_json)
+_JSON = _Escapes("\n", lambda character: json.dumps(character)[1:-1])
 
 
 def one_line(text: str) -> str:
@@ -75,7 +73,8 @@ def many_lines(text: str) -> str:
 
 def print_line(*parts: str | Styled, err: bool = False, end: str = "\n") -> None:
     """Print the parts as one line on standard output, or with `err` on the error stream."""
-    _write([(one_line(text), style) for text, style in map(_styled, parts)], err=err, end=end)
+    styled = [(part, "") if isinstance(part, str) else part for part in parts]
+    _write([(one_line(text), style) for text, style in styled], err=err, end=end)
 
 
 def print_text(text: str, *, wrap: bool = True, end: str = "\n") -> None:
@@ -106,10 +105,27 @@ def print_exactly(parts: Iterable[str]) -> None:
 
 
 def print_json(value: Any, *, err: bool = False, indent: int | None = 2) -> None:
-    """Print a value as JSON; what is not printable is escaped as JSON does it, so the data stay exact."""
+    """Print a value as JSON, messages in it with the field names of the protos.
+
+    What is not printable is escaped as JSON does it, so that the data stay exact.
+    """
     stream = sys.stderr if err else sys.stdout
-    text = json.dumps(value, ensure_ascii=not _is_utf8(stream), indent=indent)
+    is_utf8 = (stream.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(value, ensure_ascii=not is_utf8, indent=indent, default=_message_json)
     _echo(text.translate(_JSON) + "\n", err=err)
+
+
+def printed_as_json(value: Any) -> bool:
+    """Print a value where `--json` asks for it, and tell whether it does."""
+    if is_json():
+        print_json(value)
+    return is_json()
+
+
+def _message_json(message: Any) -> dict[str, Any]:
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - several commands know no messages
+
+    return message_json(message)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str, *, is_excerpt: bool = False) -> None:
@@ -207,10 +223,6 @@ def _in_words(value: Any) -> str:
             return str(value)
 
 
-def _styled(part: str | Styled) -> Styled:
-    return (part, "") if isinstance(part, str) else part
-
-
 def _write(parts: Sequence[Styled], *, err: bool, end: str, wrap: bool = True) -> None:
     """Print parts whose texts are escaped already."""
     if not is_terminal(err=err):
@@ -293,10 +305,6 @@ def _cut(text: str, width: int) -> str:
     while _cells(start) >= width:
         start = start[:-1]
     return f"{start}…"
-
-
-def _is_utf8(stream: TextIO) -> bool:
-    return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def _echo(text: str, *, err: bool) -> None:

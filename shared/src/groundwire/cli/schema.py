@@ -8,7 +8,7 @@ import click
 
 from groundwire.cli.connection import connect
 from groundwire.cli.options import read_json, server_options
-from groundwire.cli.output import print_fields, print_json, print_line, print_table
+from groundwire.cli.output import print_fields, print_json, print_line, print_table, printed_as_json
 from groundwire.client.values import plain_metadata, value_message
 from groundwire.kernel.errors import InvalidRequestError
 
@@ -19,9 +19,9 @@ _METADATA = "metadata"
 @click.command()
 @click.argument("kind", default="", help=f"Kind of metadata: {_KINDS}; all in short if not given.")
 @server_options
-def schema(kind: str, address: str, as_json: bool) -> None:
+def schema(kind: str) -> None:
     """Show the schema of a kind of metadata; `--json` prints it as JSON Schema."""
-    with connect(address) as client:
+    with connect() as client:
         entries = client.schema(document_type=kind).schemas
     schemas = [
         {
@@ -33,9 +33,9 @@ def schema(kind: str, address: str, as_json: bool) -> None:
         }
         for entry in entries
     ]
-    if as_json:
-        print_json(schemas)
-    elif kind:
+    if printed_as_json(schemas):
+        return
+    if kind:
         for entry in schemas:
             _show(entry)
     else:
@@ -77,7 +77,7 @@ def _type_of(field: dict[str, Any], whole: dict[str, Any]) -> str:
     "metadata", type=click.Path(path_type=Path, allow_dash=True), help="JSON object in a file; - reads standard input."
 )
 @server_options
-def validate(kind: str, metadata: Path, address: str, as_json: bool) -> None:
+def validate(kind: str, metadata: Path) -> None:
     """Check metadata and show it with defaults filled in; nothing is stored.
 
     Exits with 1 if it breaks a rule, naming every field that does.
@@ -85,7 +85,7 @@ def validate(kind: str, metadata: Path, address: str, as_json: bool) -> None:
     document = read_json(metadata)
     if not isinstance(document, dict):
         raise InvalidRequestError.of(str(metadata), "is not a JSON object")
-    with connect(address) as client:
+    with connect() as client:
         try:
             values = {key: value_message(value, f"{_METADATA}[{key!r}]") for key, value in document.items()}
             complete = plain_metadata(client.validate_metadata(document_type=kind, metadata=values).metadata)
@@ -94,14 +94,10 @@ def validate(kind: str, metadata: Path, address: str, as_json: bool) -> None:
             if not all(each.field.startswith(_METADATA) for each in error.violations):
                 raise
             violations = [{"field": each.field, "description": each.description} for each in error.violations]
-            if as_json:
-                print_json({"valid": False, "metadata": None, "violations": violations})
-            else:
+            if not printed_as_json({"valid": False, "metadata": None, "violations": violations}):
                 for each in violations:
                     print_line(f"{each['field']}: {each['description']}", err=True)
             raise click.exceptions.Exit(1) from None
-    if as_json:
-        print_json({"valid": True, "metadata": complete, "violations": []})
-    else:
+    if not printed_as_json({"valid": True, "metadata": complete, "violations": []}):
         print_line("valid")
         print_fields(complete)

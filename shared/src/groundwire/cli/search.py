@@ -20,9 +20,9 @@ from groundwire.cli.connection import connect
 from groundwire.cli.explanation import show_explanation
 from groundwire.cli.fields import duration_message
 from groundwire.cli.messages import answer_json, applied_json, message_json, passage_json, search_json, shown_name
-from groundwire.cli.options import collection_option, filter_option, read_json, server_options
-from groundwire.cli.output import excerpt, page_place, print_json, print_line, print_marked, print_text
-from groundwire.cli.quotations import Quotation, quoted_place, read_quotations
+from groundwire.cli.options import collection_option, filter_option, is_json, read_json, server_options
+from groundwire.cli.output import excerpt, page_place, print_line, print_marked, print_text, printed_as_json
+from groundwire.cli.quotations import quoted_place, read_quotations
 from groundwire.client import GroundwireClient
 from groundwire.client.values import enum_value, filter_message
 from groundwire.kernel.errors import DataLossError
@@ -115,8 +115,6 @@ def search(
     diversity: float | None,
     snapshot: int | None,
     explain: bool,
-    address: str,
-    as_json: bool,
 ) -> None:
     """Show the chunks that match a text best, with their scores and places."""
     options.MergeFrom(
@@ -133,11 +131,10 @@ def search(
             explain=explain,
         )
     )
-    with connect(address) as client:
+    with connect() as client:
         response = client.retrieve(collection=collection, query=text, options=options)
         passages = _expanded(client, collection, response, expand_mode, radius) if expand_mode else None
-    if as_json:
-        print_json(_search_json(response, options, passages))
+    if printed_as_json(_search_json(response, options, passages)):
         return
     _show_applied(response)
     if passages is None:
@@ -257,11 +254,9 @@ def ask(
     grounding: str,
     options: retrieval_options_pb2.RetrievalOptions,
     strictness: float | None,
-    address: str,
-    as_json: bool,
 ) -> None:
     """Answer a question from a collection, every sentence with a citation that has been checked."""
-    if show and as_json:
+    if show and is_json():
         raise click.UsageError("--show is for people and --json for programs; give one of them")
     # The id is made here, so that a retry of the call is the same question and the output can name it.
     request = answer_service_pb.AskRequest(
@@ -274,24 +269,24 @@ def ask(
     )
     if keep_for:
         request.keep_for.CopyFrom(duration_message(keep_for, "--keep-for"))
-    with connect(address) as client:
+    with connect() as client:
         if session == _NEW_SESSION:
             session = client.create_session(collection=collection).session.session_id
         request.session_id = session or ""
-        answer = streamed(client, request, quiet=as_json) if stream else client.ask.send(request).answer
+        answer = streamed(client, request, quiet=is_json()) if stream else client.ask.send(request).answer
         quotations = read_quotations(client, answer.citations) if show or page else []
     if page is not None:
         write_page(page, text, answer, quotations)
         print_line(f"wrote {page}", err=True)
-    if as_json:
-        print_json(answer_json(answer, request.message_id))
+    if printed_as_json(answer_json(answer, request.message_id)):
         return
     if not stream:
         print_text(answer.content)
     if show:
-        if quotations:
+        for quotation in quotations:
             print_line()
-        _show_quotations(quotations)
+            _print_places(quotation.citations)
+            print_marked([(text, marker > 0) for text, marker in quotation.parts])
     else:
         show_places(answer.citations)
     show_generation(answer)
@@ -325,15 +320,6 @@ def _print_places(citations: Iterable[citation_pb2.Citation]) -> None:
         print_line((f"  [{citation.marker}] {quoted_place(citation)}", "dim"))
 
 
-def _show_quotations(quotations: Sequence[Quotation]) -> None:
-    """Print each paragraph below the places of its quotes."""
-    for number, quotation in enumerate(quotations):
-        if number:
-            print_line()
-        _print_places(quotation.citations)
-        print_marked([(text, marker > 0) for text, marker in quotation.parts])
-
-
 def streamed(client: GroundwireClient, request: answer_service_pb.AskRequest, *, quiet: bool) -> answer_pb2.Answer:
     """Print the text of an answer as it comes, unless `quiet`, and return the whole."""
     for response in client.ask_stream.send(answer_service_pb.AskStreamRequest(ask=request)):
@@ -354,32 +340,26 @@ def streamed(client: GroundwireClient, request: answer_service_pb.AskRequest, *,
     help="What `ask --json` printed; - reads standard input.",
 )
 @server_options
-def verify(answer: Path, address: str, as_json: bool) -> None:
+def verify(answer: Path) -> None:
     """Compare each quote of an answer with the stored text, character for character.
 
     Exits with 1 if a citation fails.
     """
     citations = read_citations(read_json(answer), str(answer))
-    with connect(address) as client:
+    with connect() as client:
         response = client.verify_citations(citations=citations)
-    if as_json:
-        print_json(message_json(response))
-    else:
+    if not printed_as_json(response):
         if not citations:
             print_line("the answer cites nothing")
         for citation, verification in zip(citations, response.verifications, strict=True):
-            _show_verification(citation, verification)
+            verdict = shown_name(citation_pb2.CitationVerdict.DESCRIPTOR, verification.verdict)
+            failure = shown_name(citation_pb2.VerificationFailure.DESCRIPTOR, verification.failure).replace("-", " ")
+            reason = f" ({failure})" if failure else ""
+            span = f"{citation.source_uri} characters {citation.span.start:,}–{citation.span.end:,}"
+            place = f"{span}, generation {citation.generation}{_what_became(verification)}"
+            print_line(f"[{citation.marker}] {verdict}{reason}  {place}")
     if not response.all_verified:
         raise click.exceptions.Exit(1)
-
-
-def _show_verification(citation: citation_pb2.Citation, verification: citation_pb2.CitationVerification) -> None:
-    verdict = shown_name(citation_pb2.CitationVerdict.DESCRIPTOR, verification.verdict)
-    failure = shown_name(citation_pb2.VerificationFailure.DESCRIPTOR, verification.failure).replace("-", " ")
-    reason = f" ({failure})" if failure else ""
-    span = f"{citation.source_uri} characters {citation.span.start:,}–{citation.span.end:,}"
-    note = _what_became(verification)
-    print_line(f"[{citation.marker}] {verdict}{reason}  {span}, generation {citation.generation}{note}")
 
 
 def _what_became(verification: citation_pb2.CitationVerification) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from groundwire.cli.options import json_option
-from groundwire.cli.output import counted, is_terminal, print_json, print_line
+from groundwire.cli.output import counted, is_terminal, print_line, printed_as_json
 from groundwire.kernel.errors import MissingExtraError
 
 config = click.Group("config", help="Show the configuration.")
@@ -98,7 +98,7 @@ def _announce(what: str) -> None:
 )
 @click.option("--to", "target", required=True, help="Empty database: postgresql://USER@HOST:PORT/DATABASE.")
 @json_option
-def copy(folder: Path, target: str, as_json: bool) -> None:
+def copy(folder: Path, target: str) -> None:
     """Copy the catalog of a data folder or a backup into an empty PostgreSQL database, all of it or nothing.
 
     Vectors are in the catalog: a server that is started on the database fills its vector store from it.
@@ -108,8 +108,7 @@ def copy(folder: Path, target: str, as_json: bool) -> None:
         from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
 
         copied = copy_installation(folder, target, load_settings().server, _announce)
-    if as_json:
-        print_json({"tables": copied})
+    if printed_as_json({"tables": copied}):
         return
     rows = sum(copied.values())
     print_line(f"copied {counted(rows, 'row')}: {copied['documents']} documents, {copied['chunks']} chunks")
@@ -117,14 +116,13 @@ def copy(folder: Path, target: str, as_json: bool) -> None:
 
 @config.command("show")
 @json_option
-def show_config(as_json: bool) -> None:
+def show_config() -> None:
     """Print every setting with its value, as variables or with their types as JSON; secrets are blanked."""
     with _server_packages("config show"):
         from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - may not be installed
 
         shown = load_settings().shown()
-    if as_json:
-        print_json(shown)
+    if printed_as_json(shown):
         return
     for name, value in shown.items():
         print_line(f"{name}={as_variable(value)}")

@@ -8,7 +8,14 @@ from groundwire.api.common.v1 import role_pb2
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import message_json, shown_name
 from groundwire.cli.options import server_options
-from groundwire.cli.output import counted, print_fields, print_json, print_line, print_table, print_text
+from groundwire.cli.output import (
+    counted,
+    print_fields,
+    print_line,
+    print_table,
+    print_text,
+    printed_as_json,
+)
 
 app = click.Group("sessions", help="List, show, end and delete sessions.")
 _COLUMNS = ("session", "collection", "state", "messages", "last activity", "user")
@@ -23,18 +30,17 @@ session_argument = click.argument("session_id", metavar="ID", help="Id of the se
     "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only sessions with this label; repeatable."
 )
 @server_options
-def list_sessions(collection: str, user: str, labels: tuple[str, ...], address: str, as_json: bool) -> None:
+def list_sessions(collection: str, user: str, labels: tuple[str, ...]) -> None:
     """List sessions, the most recently active first."""
     pairs = [label.partition("=") for label in labels]
     wrong = next((key for key, equals, _ in pairs if not equals), None)
     if wrong is not None:
         raise click.BadParameter(f"{wrong!r} is not KEY=VALUE", param_hint="--label")
-    with connect(address) as client:
+    with connect() as client:
         by_label = {key: value for key, _, value in pairs}
         pages = all_items(client.list_sessions, "sessions", collection=collection, user_id=user, labels=by_label)
         sessions = list(pages)
-    if as_json:
-        print_json([message_json(session) for session in sessions])
+    if printed_as_json(sessions):
         return
     rows = [
         (
@@ -53,12 +59,11 @@ def list_sessions(collection: str, user: str, labels: tuple[str, ...], address: 
 @app.command("get")
 @session_argument
 @server_options
-def get_session(session_id: str, address: str, as_json: bool) -> None:
+def get_session(session_id: str) -> None:
     """Show a session; `sessions messages` shows what was said."""
-    with connect(address) as client:
+    with connect() as client:
         session = client.get_session(session_id=session_id).session
-    if as_json:
-        print_json(message_json(session))
+    if printed_as_json(session):
         return
     fields = message_json(session, short_names=True)
     for long in ("messages", "transitions"):
@@ -69,12 +74,11 @@ def get_session(session_id: str, address: str, as_json: bool) -> None:
 @app.command("messages")
 @session_argument
 @server_options
-def list_messages(session_id: str, address: str, as_json: bool) -> None:
+def list_messages(session_id: str) -> None:
     """Show all that was said in a session, oldest first."""
-    with connect(address) as client:
+    with connect() as client:
         messages = list(all_items(client.list_messages, "messages", session_id=session_id))
-    if as_json:
-        print_json([message_json(message) for message in messages])
+    if printed_as_json(messages):
         return
     for message in messages:
         role = shown_name(role_pb2.Role.DESCRIPTOR, message.role)
@@ -87,13 +91,11 @@ def list_messages(session_id: str, address: str, as_json: bool) -> None:
 @app.command("end")
 @session_argument
 @server_options
-def end_session(session_id: str, address: str, as_json: bool) -> None:
+def end_session(session_id: str) -> None:
     """End a session; it takes no more questions."""
-    with connect(address) as client:
+    with connect() as client:
         session = client.end_session(session_id=session_id).session
-    if as_json:
-        print_json(message_json(session))
-    else:
+    if not printed_as_json(session):
         print_line(f"ended {session.session_id}")
 
 
@@ -101,19 +103,17 @@ def end_session(session_id: str, address: str, as_json: bool) -> None:
 @click.argument("session_id", metavar="[ID]", default="", help="Id of the session.")
 @click.option("--user", default="", help="Delete all sessions of this user instead.")
 @server_options
-def delete_session(session_id: str, user: str, address: str, as_json: bool) -> None:
+def delete_session(session_id: str, user: str) -> None:
     """Delete a session with all its messages, or all sessions of a user, for good."""
     if bool(session_id) == bool(user):
         raise click.UsageError("give either the ID of a session or --user")
     response: pb.DeleteSessionResponse | pb.DeleteSessionsResponse
-    with connect(address) as client:
+    with connect() as client:
         if user:
             response = client.delete_sessions(user_id=user)
             deleted = f"{counted(response.deleted_session_count, 'session')} of {user}"
         else:
             response = client.delete_session(session_id=session_id)
             deleted = f"{session_id}: {counted(response.deleted_message_count, 'message')}"
-    if as_json:
-        print_json(message_json(response))
-    else:
+    if not printed_as_json(response):
         print_line(f"deleted {deleted}")

@@ -12,7 +12,7 @@ import click
 from groundwire.cli.connection import connect
 from groundwire.cli.memory import ensure_collection
 from groundwire.cli.options import Interrupted, collection_option, json_option, server_options
-from groundwire.cli.output import counted, print_json, print_line
+from groundwire.cli.output import counted, print_line, printed_as_json
 from groundwire.kernel.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -60,22 +60,20 @@ def _opened(folder: Path, *, verbose: bool = False) -> Iterator["ChunkStore"]:
 @collection_option
 @verbose_option
 @server_options
-def export_vault(folder: Path, collection: str, verbose: bool, address: str, as_json: bool) -> None:
+def export_vault(folder: Path, collection: str, verbose: bool) -> None:
     """Make a folder hold the records of a collection, one file each, deleted ones in its archive.
 
     An export that was interrupted is simply repeated; files that hold the same already are not touched.
     """
-    with _opened(folder, verbose=verbose) as store, connect(address) as client:
+    with _opened(folder, verbose=verbose) as store, connect() as client:
         from groundwire.vault.transfer import export_records  # noqa: PLC0415 - may not be installed
 
         report = export_records(client, collection, store)
-    _show_export(report, as_json=as_json)
+    _show_export(report)
 
 
-def _show_export(report: "ExportReport", *, as_json: bool) -> None:
-    if as_json:
-        print_json(asdict(report))
-    else:
+def _show_export(report: "ExportReport") -> None:
+    if not printed_as_json(asdict(report)):
         print_line(f"{counted(report.written, 'file')} written, {report.removed} removed, {report.unchanged} unchanged")
 
 
@@ -87,16 +85,16 @@ def _show_export(report: "ExportReport", *, as_json: bool) -> None:
 )
 @verbose_option
 @server_options
-def mirror_vault(folder: Path, collection: str, interval_s: float, verbose: bool, address: str, as_json: bool) -> None:
+def mirror_vault(folder: Path, collection: str, interval_s: float, verbose: bool) -> None:
     """Export again and again, until Ctrl-C; files of records that are gone for good are removed."""
-    with _opened(folder, verbose=verbose) as store, connect(address) as client:
+    with _opened(folder, verbose=verbose) as store, connect() as client:
         from groundwire.vault.transfer import ExportReport, mirror_records  # noqa: PLC0415 - may not be installed
 
         def show(report: Any) -> bool:
             if not isinstance(report, ExportReport):
                 print_line(f"{report.message}; trying again", err=True)
             elif report.written or report.removed:
-                _show_export(report, as_json=as_json)
+                _show_export(report)
             return True
 
         try:
@@ -110,22 +108,20 @@ def mirror_vault(folder: Path, collection: str, interval_s: float, verbose: bool
 @collection_option
 @verbose_option
 @server_options
-def import_vault(folder: Path, collection: str, verbose: bool, address: str, as_json: bool) -> None:
+def import_vault(folder: Path, collection: str, verbose: bool) -> None:
     """Store the files of a folder as records, over those of the same ids; exits with 1 if any failed, naming each.
 
     A collection that is not there is made. Deleted ones of the archive can be restored afterwards. An import that was
     interrupted is simply repeated.
     """
-    with _opened(folder, verbose=verbose) as store, connect(address) as client:
+    with _opened(folder, verbose=verbose) as store, connect() as client:
         from groundwire.vault.transfer import import_records  # noqa: PLC0415 - may not be installed
 
         ensure_collection(client, collection)
         corrupt = store.check().corrupt
         report = import_records(client, collection, store)
     failed = {**report.failed, **corrupt}
-    if as_json:
-        print_json({**asdict(report), "failed": failed})
-    else:
+    if not printed_as_json({**asdict(report), "failed": failed}):
         stored = f"{counted(report.stored, 'record')} stored, {report.unchanged} unchanged"
         print_line(f"{stored}, {report.archived} of them deleted; {counted(report.linked, 'link')}")
         for name, reason in failed.items():
@@ -138,13 +134,11 @@ def import_vault(folder: Path, collection: str, verbose: bool, address: str, as_
 @folder_argument
 @click.option("--repair", is_flag=True, help="Write wrong and lost indexes anew.")
 @json_option
-def check_vault(folder: Path, repair: bool, as_json: bool) -> None:
+def check_vault(folder: Path, repair: bool) -> None:
     """Read every file of a folder and compare its indexes with them; exits with 1 if anything stays wrong."""
     with _opened(folder) as store:
         report = store.check(repair=repair)
-    if as_json:
-        print_json({"consistent": report.consistent, **asdict(report)})
-    else:
+    if not printed_as_json({"consistent": report.consistent, **asdict(report)}):
         for name in report.wrong_indexes:
             print_line(f"{'repaired' if repair else 'wrong'} index/{name}")
         for name, reason in report.corrupt.items():
