@@ -304,7 +304,6 @@ class ChunkFacts(NamedTuple):
 
     @property
     def place(self) -> tuple[str, int]:
-        """Return the document and the place in it."""
         return self.document_id, self.sequence_num
 
     @property

@@ -192,12 +192,10 @@ def field_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
 
 
 def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the type of the first element of a list."""
     return _Choice(sqlite.first_type_of(column), postgresql.first_type_of(column))
 
 
 def list_of(value: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the list of one text."""
     return _Choice(sqlite.list_of(value), postgresql.list_of(value))
 
 

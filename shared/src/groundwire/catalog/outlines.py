@@ -86,7 +86,6 @@ def _statement(key: int) -> Select[Any]:
 
 
 def _aligned(sections: Sequence[Section], numbers: NDArray[np.int64], rows: Vectors, dimensions: int) -> Vectors:
-    """Return the vectors in the order of the sections."""
     at = {int(number): row for row, number in enumerate(numbers)}
     vectors = np.zeros((len(sections), dimensions), np.float32)
     for position, section in enumerate(sections):

@@ -118,12 +118,10 @@ def to_binary_json(value: ColumnElement[Any], type_: TypeEngine[Any]) -> ColumnE
 
 
 def json_text(column: ColumnElement[Any], _type: TypeEngine[Any]) -> ColumnElement[Any]:
-    """Return the JSON text of a binary column."""
     return cast(column, Text)
 
 
 def stored_bytes(column: ColumnElement[Any]) -> ColumnElement[bytes]:
-    """Return a binary column as bytes."""
     return func.convert_to(cast(column, Text), "UTF8", type_=LargeBinary)
 
 
@@ -147,7 +145,6 @@ def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def list_of(value: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the list of one text."""
     return cast(func.json_build_array(value), Text)
 
 
@@ -610,7 +607,6 @@ class CatalogServer:
         return translated_failures()
 
     def probe(self, _writer_busy_s: Callable[[], float | None] = lambda: None) -> "ServerProbe":
-        """Return a probe of the server."""
         return ServerProbe(self._engine(poolclass=NullPool, isolation_level="AUTOCOMMIT"), self._schema)
 
     def prepare(self, connection: Connection) -> None:
@@ -680,7 +676,6 @@ class ServerProbe:
             raise StoreUnavailableError(f"the catalog has been locked for {holder[1]:.0f} s", engine="catalog")
 
     def close(self) -> None:
-        """Close the connection; idempotent."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

@@ -138,7 +138,6 @@ def collection_key(connection: Connection, tenant: str, name: str) -> int:
 
 
 def collection_values(collection: Collection) -> dict[str, Any]:
-    """Return the columns of a collection."""
     return {
         "uid": collection.uid,
         "tenant": collection.tenant,
@@ -159,7 +158,6 @@ def settings_value(settings: CollectionSettings) -> dict[str, Any]:
 
 
 def to_collection(row: RowMapping) -> Collection:
-    """Make a collection of its row."""
     # By column and not by name: the row may be one of a join, in which several tables have such a name.
     c = collections.c
     return Collection(
@@ -194,7 +192,6 @@ def _to_settings(stored: Mapping[str, Any]) -> CollectionSettings:
 
 
 def to_chunking(stored: Mapping[str, Any]) -> ChunkingPolicy:
-    """Make a chunking policy of its stored values."""
     given = {**stored, "unit": ChunkUnit(stored["unit"]), "chunker": ChunkerKind(stored["chunker"])}
     return ChunkingPolicy(**given)
 
@@ -306,7 +303,6 @@ def field_values(fields: DocumentFields) -> dict[str, Any]:
 
 
 def to_fields(values: Mapping[str, Any]) -> DocumentFields:
-    """Make the fields of what `field_values` returned."""
     # What 0.1.0 wrote has no `record`.
     return _to_fields([values.get(column.name) for column in FIELD_COLUMNS])
 

@@ -52,7 +52,6 @@ def number(
 def words(
     *names: str, nullable: bool = False, default: str | None = None, primary_key: bool = False
 ) -> list[Column[str]]:
-    """Make columns of text."""
     server_default = None if default is None else text(f"'{default}'")
     return [
         Column(name, TEXT, nullable=nullable, server_default=server_default, primary_key=primary_key) for name in names
@@ -60,12 +59,10 @@ def words(
 
 
 def blob(*names: str, nullable: bool = False) -> list[Column[bytes]]:
-    """Make columns of bytes."""
     return [Column(name, LargeBinary, nullable=nullable) for name in names]
 
 
 def json_text(*names: str) -> list[Column[Any]]:
-    """Make columns of JSON text."""
     return [Column(name, JSON_TEXT, nullable=False) for name in names]
 
 

@@ -196,7 +196,6 @@ def moved(session: Session, state: SessionState, now: datetime) -> Session:
 
 
 def session_values(session: Session) -> dict[str, Any]:
-    """Return the columns of a session."""
     return {
         "tenant": session.tenant,
         "session_id": session.session_id,
@@ -255,7 +254,6 @@ def in_state(state: SessionState, steady_ms: int) -> ColumnElement[bool]:
 
 
 def to_message(row: RowMapping | Mapping[str, Any]) -> SessionMessage:
-    """Make a message of its row."""
     return SessionMessage(
         message_id=row["message_id"],
         role=Role(row["role"]),

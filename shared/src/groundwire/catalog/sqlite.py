@@ -165,12 +165,10 @@ def to_binary_json(value: ColumnElement[Any], type_: TypeEngine[Any]) -> ColumnE
 
 
 def json_text(column: ColumnElement[Any], type_: TypeEngine[Any]) -> ColumnElement[Any]:
-    """Return the JSON text of a binary column."""
     return func.json(column, type_=type_)
 
 
 def stored_bytes(column: ColumnElement[Any]) -> ColumnElement[bytes]:
-    """Return a binary column as it is."""
     return type_coerce(column, LargeBinary)
 
 
@@ -180,12 +178,10 @@ def type_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
 
 
 def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the type of the first element of a list."""
     return func.json_type(column, "$[0]")
 
 
 def list_of(value: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the list of one element."""
     return func.json_array(value)
 
 
@@ -240,7 +236,6 @@ def _literal_glob(part: str) -> str:
 
 
 def path_of(field: str) -> str:
-    """Return the path of a field."""
     return f"$.{json.dumps(field, ensure_ascii=False)}"
 
 
@@ -555,7 +550,6 @@ class CatalogFile:
         return checkpoint(self.writing)
 
     def probe(self, writer_busy_s: Callable[[], float | None] = lambda: None) -> "FileProbe":
-        """Return a probe of the file."""
         return FileProbe(self.path, writer_busy_s)
 
     def close(self) -> None:
@@ -622,7 +616,6 @@ class FileProbe:
                 raise StoreUnavailableError(message, engine="catalog") from error
 
     def close(self) -> None:
-        """Close the connection; idempotent."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

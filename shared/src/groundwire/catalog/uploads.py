@@ -102,7 +102,6 @@ class Uploads:
             return int(connection.execute(statement).scalar_one())
 
     def ids(self) -> set[str]:
-        """Return the ids of all uploads."""
         with self._database.read() as connection:
             return set(connection.execute(select(uploads.c.upload_id)).scalars())
 

@@ -163,12 +163,10 @@ class UnaryCall(_Call[Params, RequestT, ResponseT]):
         return self.blocking(transport) if isinstance(client, SyncCaller) else self.awaited(transport)
 
     def blocking(self, transport: SyncTransport) -> SyncUnary[Params, RequestT, ResponseT]:
-        """Return the call as one that blocks."""
         bound: SyncUnary[Params, RequestT, ResponseT] = self._bind(transport, SyncUnary, "unary_unary")
         return bound
 
     def awaited(self, transport: AsyncTransport) -> AsyncUnary[Params, RequestT, ResponseT]:
-        """Return the call as one to await."""
         bound: AsyncUnary[Params, RequestT, ResponseT] = self._bind(transport, AsyncUnary, "unary_unary")
         return bound
 

@@ -100,7 +100,6 @@ class RecordLinks:
 
     @classmethod
     def of(cls, message: record_pb2.RecordLinks) -> "RecordLinks":
-        """Return the links of a message."""
         return cls(**{each.name: tuple(getattr(message, each.name)) for each in message.DESCRIPTOR.fields})
 
 
@@ -139,7 +138,6 @@ class Record:
 
     @classmethod
     def of(cls, message: record_pb2.Record) -> "Record":
-        """Return the record of a message."""
         details: Any = getattr(message, message.WhichOneof("details") or "memory")
 
         def held(name: str, absent: Any = "") -> Any:
@@ -196,7 +194,6 @@ class RecordResult:
 
     @classmethod
     def of(cls, message: pb.RecordResult) -> "RecordResult":
-        """Return the result of a message."""
         return cls(
             record_id=message.record_id,
             outcome=enum_name(pb.RecordOutcome.DESCRIPTOR, message.outcome),
@@ -230,7 +227,6 @@ class Context:
 
     @classmethod
     def of(cls, message: retrieve_pb.RetrieveContextResponse) -> "Context":
-        """Return the context of a message."""
         sections = {
             enum_name(record_pb2.RecordType.DESCRIPTOR, section.record_type): tuple(
                 ContextEntry(Record.of(each.record), tuple(each.contradicts), each) for each in section.entries

@@ -34,11 +34,9 @@ class Span:
 
     @classmethod
     def of(cls, message: span_pb2.Span) -> "Span":
-        """Return the span of a message."""
         return cls(message.start, message.end, message.start_byte, message.end_byte)
 
     def to_message(self) -> span_pb2.Span:
-        """Return the message of the contract."""
         return span_pb2.Span(start=self.start, end=self.end, start_byte=self.start_byte, end_byte=self.end_byte)
 
 
@@ -63,7 +61,6 @@ class Hit:
 
     @classmethod
     def of(cls, message: hit_pb2.Hit, document: document_pb2.Document) -> "Hit":
-        """Return the hit of a message and its document."""
         chunk = message.chunk
         return cls(
             rank=message.rank,
@@ -97,7 +94,6 @@ class SearchResults(Sequence[Hit]):
 
     @classmethod
     def of(cls, message: retrieve_service_pb2.RetrieveResponse) -> "SearchResults":
-        """Return the results of a message."""
         return cls(joined(message.results, message.documents), message)
 
     def __len__(self) -> int:
@@ -140,7 +136,6 @@ class Citation:
 
     @classmethod
     def of(cls, message: citation_pb2.Citation) -> "Citation":
-        """Return the citation of a message."""
         return cls(
             document_id=message.document_id,
             generation=message.generation,
@@ -194,7 +189,6 @@ class Answer:
 
     @classmethod
     def of(cls, message: answer_pb2.Answer) -> "Answer":
-        """Return the answer of a message."""
         return cls(
             text=message.content,
             citations=tuple(map(Citation.of, message.citations)),
@@ -315,7 +309,6 @@ class Document:
 
     @classmethod
     def of(cls, message: document_pb2.Document) -> "Document":
-        """Return the document of a message."""
         return cls(
             document_id=message.document_id,
             source=message.source_uri,
@@ -343,7 +336,6 @@ class Progress:
 
     @classmethod
     def of(cls, message: progress_pb2.Progress) -> "Progress":
-        """Return the progress of a message."""
         stage = enum_name(progress_pb2.ProgressStage.DESCRIPTOR, message.stage)
         return cls(stage, message.done_count, message.total_count, message)
 
@@ -364,7 +356,6 @@ class IngestResult:
 
     @classmethod
     def of(cls, message: ingest_result_pb2.IngestResult) -> "IngestResult":
-        """Return the result of a message."""
         return cls(
             outcome=enum_name(ingest_result_pb2.IngestOutcome.DESCRIPTOR, message.outcome),
             document=Document.of(message.document),
@@ -384,7 +375,6 @@ class IngestOperation:
 
     @classmethod
     def of(cls, message: operations_pb2.Operation) -> "IngestOperation":
-        """Return the operation of a message."""
         return cls(message.name, message)
 
 
@@ -399,7 +389,6 @@ class Deletion:
 
     @classmethod
     def of(cls, message: deletion_pb2.DeletionReceipt) -> "Deletion":
-        """Return the deletion of a receipt."""
         return cls(message.purged, message.document_count, message.chunk_count, message)
 
 
@@ -413,7 +402,6 @@ class Purge:
 
     @classmethod
     def of(cls, message: ingest_service_pb2.PurgeDocumentsResponse) -> "Purge":
-        """Return the purge of a message."""
         return cls(message.purge_count, tuple(message.purge_sample), message)
 
 
@@ -451,7 +439,6 @@ class Session:
 
     @classmethod
     def of(cls, message: session_pb2.Session) -> "Session":
-        """Return the session of a message."""
         return cls(message.session_id, message.collection, message)
 
 

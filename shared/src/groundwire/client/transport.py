@@ -160,7 +160,6 @@ class SyncTransport(Transport):
     """Waits in the thread, so that its coroutines never give control away."""
 
     async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
-        """Send a request and return the response."""
         return call.blocking(self).send(request)
 
     async def receive(
@@ -180,7 +179,6 @@ class SyncTransport(Transport):
         return response
 
     async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
-        """Return what the work returns."""
         return work()
 
     async def pause(self, pause_s: float) -> bool:
@@ -226,7 +224,6 @@ class AsyncTransport(Transport):
     """Waits in the event loop."""
 
     async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
-        """Send a request and return the response."""
         return await call.awaited(self).send(request)
 
     async def receive(
@@ -377,7 +374,6 @@ class Operation(_TwoWays, Generic[Params, ResultT]):
     @overload
     def __get__(self, owner: AsyncCaller, kind: type) -> Callable[Params, Coroutine[Any, Any, ResultT]]: ...
     def __get__(self, owner: Any, kind: type) -> Any:
-        """Return the method."""
         return super().__get__(owner, kind)
 
 
@@ -409,7 +405,6 @@ class StreamOperation(_TwoWays, Generic[Params, ItemT]):
     @overload
     def __get__(self, owner: AsyncCaller, kind: type) -> Callable[Params, AsyncGenerator[ItemT, None]]: ...
     def __get__(self, owner: Any, kind: type) -> Any:
-        """Return the method."""
         return super().__get__(owner, kind)
 
 

@@ -75,17 +75,14 @@ class BatchingEmbedder:
 
     @property
     def identity(self) -> EmbeddingIdentity:
-        """Return the identity of the vectors it makes."""
         return self._identity
 
     @property
     def tokenizer(self) -> ModelTokenizer:
-        """Return the tokenizer of the model."""
         return self._tokenizer
 
     @property
     def is_responsive(self) -> bool:
-        """Return whether the engine finishes what it is given; cheap, never waits."""
         return self._schedule.overdue_s() < HUNG_AFTER_S
 
     def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
@@ -93,12 +90,10 @@ class BatchingEmbedder:
         return self._embed(texts, budget, self._model.document_frame, urgent=urgent)
 
     def embed_query(self, text: str, budget: Budget) -> Vectors:
-        """Return float32 of shape (dimensions,); goes ahead of waiting documents."""
         vector: Vectors = self.embed_queries([text], budget)[0]
         return vector
 
     def embed_queries(self, texts: Sequence[str], budget: Budget) -> Vectors:
-        """Return float32 of shape (len(texts), dimensions), together and ahead of waiting documents."""
         return self._embed(texts, budget, self._model.query_frame, urgent=True)
 
     def close(self) -> None:

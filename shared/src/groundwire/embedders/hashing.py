@@ -45,7 +45,6 @@ class HashingEmbedder:
 
     @property
     def identity(self) -> EmbeddingIdentity:
-        """Return the identity of the vectors it makes."""
         return self._identity
 
     @property
@@ -74,12 +73,10 @@ class HashingEmbedder:
         return unit_rows(vectors)
 
     def embed_query(self, text: str, budget: Budget) -> Vectors:
-        """Return float32 of shape (dimensions,)."""
         vector: Vectors = self.embed_documents([text], budget)[0]
         return vector
 
     def embed_queries(self, texts: Sequence[str], budget: Budget) -> Vectors:
-        """Return float32 of shape (len(texts), dimensions)."""
         return self.embed_documents(texts, budget)
 
     def close(self) -> None:

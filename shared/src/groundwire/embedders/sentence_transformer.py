@@ -51,7 +51,6 @@ class TorchEngine:
         self._module = module
 
     def infer(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Vectors:
-        """Return float32 of shape (n, dimensions)."""
         import torch  # noqa: PLC0415 - heavy, only where this engine runs
 
         features = {"input_ids": torch.from_numpy(input_ids), "attention_mask": torch.from_numpy(attention_mask)}

@@ -29,22 +29,18 @@ class ModelTokenizer:
 
     @property
     def name(self) -> str:
-        """Return the name to store beside token counts."""
         return self._definition.name
 
     @property
     def definition(self) -> TokenizerDefinition:
-        """Return what another process needs to build this tokenizer."""
         return self._definition
 
     def count(self, text: str) -> int:
-        """Return the number of tokens without special tokens, not truncated."""
         check_unicode([text])
         (encoding,) = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)
         return len(encoding)
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Return (start, end) of each token in code points of `text`, in order, without special tokens."""
         check_unicode([text])
         (encoding,) = self._tokenizer.encode_batch([text], add_special_tokens=False)
         return list(encoding.offsets)

@@ -23,11 +23,9 @@ class SystemClock:
     """The clock of the machine."""
 
     def now(self) -> datetime:
-        """Return the current time, timezone-aware, UTC."""
         return datetime.now(UTC)
 
     def elapsed_s(self) -> float:
-        """Return the seconds since some moment of this process; they never jump."""
         return time.monotonic()
 
 

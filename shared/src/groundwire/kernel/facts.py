@@ -71,7 +71,6 @@ class Reading:
     denials: tuple[tuple[str, tuple[str, ...]], ...]
 
     def of(self, kind: FactKind) -> list[Fact]:
-        """Return the facts of a kind."""
         return [fact for fact in self.facts if fact.kind is kind]
 
 

@@ -256,7 +256,6 @@ _CONTRACT_NAMES = {"source": "source_uri", "section_title": "section_heading", "
 
 
 def contract_name(field: str) -> str:
-    """Return the name that responses have for a field."""
     return _CONTRACT_NAMES.get(field, field)
 
 
@@ -271,7 +270,6 @@ _ORDER: dict[Comparator, Callable[[Any, Any], bool]] = {
 
 
 def matches(condition: Filter, payload: Payload) -> bool:
-    """Tell whether a payload satisfies a filter."""
     match condition:
         case And(clauses):
             return all(matches(clause, payload) for clause in clauses)

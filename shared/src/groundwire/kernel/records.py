@@ -33,7 +33,6 @@ def record_source(record_id: str) -> str:
 
 
 def record_id_of(source_uri: str) -> str:
-    """Return the id of the record whose document has this source."""
     return source_uri.removeprefix(SOURCE_PREFIX)
 
 
@@ -124,7 +123,6 @@ class StoredRecord:
 
     @property
     def record_id(self) -> str:
-        """Return its id."""
         return record_id_of(self.document.source_uri)
 
     @property

@@ -72,7 +72,6 @@ class Channel:
             pass
 
     def _receive_on(self) -> None:
-        """Receive what is there."""
         try:
             while received := self._socket.recv(_RECEIVE_BYTES):
                 self._received += received

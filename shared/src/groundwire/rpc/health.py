@@ -86,21 +86,18 @@ class _HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # 
         self._board = board
 
     async def Check(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802 - the contract's
-        """Return a status."""
         status = self._board.statuses.get(request.service)
         if status is None:
             raise NotFoundError(request.service)
         return health_pb2.HealthCheckResponse(status=status)
 
     async def List(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802 - the same
-        """Return every status."""
         statuses = self._board.statuses.items()
         return health_pb2.HealthListResponse(
             statuses={name: health_pb2.HealthCheckResponse(status=status) for name, status in statuses}
         )
 
     async def Watch(self, request: Any, context: Any) -> AsyncGenerator[Any, None]:  # noqa: ARG002, N802 - the same
-        """Yield the status now and after each change of it."""
         last = None
         while True:
             change = self._board.next_change

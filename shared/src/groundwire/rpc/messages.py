@@ -61,7 +61,6 @@ def to_chunk_message(stored: StoredChunk, vector: Vectors | None = None) -> chun
 
 
 def to_span(span: Span) -> span_pb2.Span:
-    """Return the message of a span."""
     return span_pb2.Span(start=span.start, end=span.end, start_byte=span.start_byte, end_byte=span.end_byte)
 
 
@@ -81,7 +80,6 @@ def parse_reference(message: document_pb2.DocumentReference) -> DocumentReferenc
 
 
 def to_document_message(document: Document) -> document_pb2.Document:
-    """Return the message of a document."""
     return document_pb2.Document(
         document_id=document.document_id,
         collection=document.collection,
@@ -123,7 +121,6 @@ def to_fields_message(fields: DocumentFields) -> document_pb2.DocumentFields:
 
 
 def to_identity_message(identity: EmbeddingIdentity) -> embedding_pb2.EmbeddingIdentity:
-    """Return the message of an embedding identity."""
     return embedding_pb2.EmbeddingIdentity(
         provider=identity.provider,
         model_name=identity.model_name,

@@ -43,7 +43,6 @@ def place_of(record_type: str, parts: Sequence[int | str]) -> str:
 
 
 def to_record_message(record: StoredRecord) -> pb.Record:
-    """Return the message of a record."""
     document, metadata = record.document, record.metadata
     record_type, history = metadata["type"], metadata.get(HISTORY, {})
     accessed = record.last_accessed or _moment(history, "last_accessed_time")
@@ -78,7 +77,6 @@ def _moment(history: Mapping[str, Any], name: str) -> datetime | None:
 
 
 def to_links_message(links: RecordLinks) -> pb.RecordLinks:
-    """Return the message of the links of a record."""
     return pb.RecordLinks(
         context_of=links.context_of,
         follows=links.follows,

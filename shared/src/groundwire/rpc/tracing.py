@@ -83,7 +83,6 @@ def begin_call(method: str, traceparent: Any) -> "tuple[str, Span | None]":
 
 
 def end_call(span: "Span | None", code: str, request_id: str) -> None:
-    """End the span of a call."""
     if span is None:
         return
     span.set_attribute("rpc.response.status_code", code)

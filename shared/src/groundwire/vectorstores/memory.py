@@ -62,7 +62,6 @@ class MemoryVectorStore:
             self._collections.pop(collection, None)
 
     def collections(self, budget: Budget) -> list[str]:
-        """Return the names of all collections, sorted."""
         budget.check()
         with self._lock:
             return sorted(self._collections)
@@ -117,13 +116,11 @@ class MemoryVectorStore:
             return PointBatch(known, held.units[rows], [held.payloads[row] for row in rows])
 
     def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
-        """Iterate over the numbers of all points, ascending."""
         budget.check()
         with self._lock:
             return iter(sorted(self._held(collection).rows))
 
     def count(self, collection: str, budget: Budget) -> int:
-        """Return the exact number of points."""
         budget.check()
         with self._lock:
             return len(self._held(collection).rows)

@@ -138,7 +138,6 @@ class Citation:
 
 
 def cite(marker: int, collection: str, source: Source, answer_span: Span) -> Citation:
-    """Make the citation of a checked source."""
     passage = source.passage
     section, section_heading = section_at(passage, source.span.start - passage.span.start)
     return Citation(

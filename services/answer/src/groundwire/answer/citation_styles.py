@@ -50,7 +50,6 @@ def reference_of(citation: Citation) -> Reference:
 
 
 def line_of(citation: Citation, reference: Reference, style: CitationStyle) -> str:
-    """Return a citation as one line."""
     match style:
         case CitationStyle.APA:
             return apa(reference)

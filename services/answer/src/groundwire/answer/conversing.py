@@ -30,7 +30,6 @@ class Asked:
 
     @property
     def message_id(self) -> str:
-        """Return the id of the question."""
         return self.question.message_id
 
 

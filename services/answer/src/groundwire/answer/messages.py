@@ -64,7 +64,6 @@ MAX_CITATIONS = 1000
 
 
 def to_citation(citation: Citation) -> citation_pb2.Citation:
-    """Return the message of a checked citation."""
     return citation_pb2.Citation(
         marker=citation.marker,
         document_id=citation.document_id,
@@ -148,7 +147,6 @@ def _to_claimed(message: citation_pb2.Citation) -> ClaimedCitation:
 
 
 def to_verify_response(verifications: list[Verification]) -> pb.VerifyCitationsResponse:
-    """Return the response to a VerifyCitations call."""
     return pb.VerifyCitationsResponse(
         verifications=[_to_verification(each) for each in verifications],
         all_verified=all(each.failure is None for each in verifications),
@@ -172,7 +170,6 @@ def _to_verification(found: Verification) -> citation_pb2.CitationVerification:
 
 
 def to_answer(answer: Answer) -> answer_pb2.Answer:
-    """Return the message of an answer."""
     return answer_pb2.Answer(
         content=answer.content,
         citations=[to_citation(citation) for citation in answer.citations],
@@ -232,7 +229,6 @@ def parse_answer(message: answer_pb2.Answer) -> Answer:
 
 
 def to_ask_response(answer: Answer) -> pb.AskResponse:
-    """Return the response to an Ask call."""
     return pb.AskResponse(answer=to_answer(answer))
 
 
@@ -242,7 +238,6 @@ def to_stream_response(sequence: int, event: AnswerEvent) -> pb.AskStreamRespons
 
 
 def to_event(sequence: int, event: AnswerEvent) -> pb.AnswerEvent:
-    """Return the message of an event."""
     match event:
         case Retrieved(search):
             retrieved = pb.RetrievedEvent(
@@ -672,7 +667,6 @@ def parse_answer_position(position: tuple[str | int, ...] | None) -> tuple[str, 
 
 
 def to_kept_answer(listed: ListedAnswer) -> pb.KeptAnswer:
-    """Return the message of an answer that is kept."""
     kept = listed.kept
     if kept.reply.answer is not None:
         answer = to_answer(kept.reply.answer)
@@ -691,7 +685,6 @@ def to_kept_answer(listed: ListedAnswer) -> pb.KeptAnswer:
 
 
 def to_message(message: Message) -> session_pb2.Message:
-    """Return the message of a message of a session."""
     answer = message.answer
     return session_pb2.Message(
         message_id=message.message_id,

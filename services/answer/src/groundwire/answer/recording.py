@@ -120,9 +120,7 @@ class Records(Protocol):
 
     async def write_summary(
         self, conversation: Conversation, summary: Summary, text: str, time: datetime, record_id: str
-    ) -> None:
-        """Write a summary."""
-        ...
+    ) -> None: ...
 
     async def similar_memories(self, conversation: Conversation, text: str) -> list[StoredMemory]:
         """Return the memories of the conversation's scope that are closest to a text, the closest first."""

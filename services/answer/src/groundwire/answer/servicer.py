@@ -76,7 +76,6 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         self._questions_of_streams = asyncio.Semaphore(CALL_LIMITS[Work.SEARCH])
 
     async def CreateSession(self, request: pb.CreateSessionRequest, _context: Any) -> pb.CreateSessionResponse:  # noqa: N802 - name of the contract
-        """Start a session."""
         new, tenant = messages.parse_create_request(request), _tenant()
         if new.conversation_id:
             self._require_recording()
@@ -93,12 +92,10 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         )
 
     async def GetSession(self, request: pb.GetSessionRequest, _context: Any) -> pb.GetSessionResponse:  # noqa: N802 - the same
-        """Return a session with its window."""
         session = await self._sessions.get(_tenant(), messages.parse_session_id(request))
         return pb.GetSessionResponse(session=messages.to_session(session))
 
     async def ListSessions(self, request: pb.ListSessionsRequest, _context: Any) -> pb.ListSessionsResponse:  # noqa: N802 - the same
-        """Return a page of sessions."""
         tenant, size = _tenant(), page_size(request.page_size)
         after = messages.parse_position(self._page_tokens.read(request.page_token, tenant=tenant, request=request))
         rows = await self._sessions.page(tenant, messages.parse_list_request(request), after, size + 1)
@@ -109,7 +106,6 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return pb.ListSessionsResponse(sessions=listed, next_page_token=token)
 
     async def ListMessages(self, request: pb.ListMessagesRequest, _context: Any) -> pb.ListMessagesResponse:  # noqa: N802 - the same
-        """Return a page of the messages of a session."""
         tenant, size, session_id = _tenant(), page_size(request.page_size), messages.parse_session_id(request)
         position = self._page_tokens.read(request.page_token, tenant=tenant, request=request)
         after = 0 if position is None else int(position[0])
@@ -121,7 +117,6 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return pb.ListMessagesResponse(messages=listed, next_page_token=token)
 
     async def EndSession(self, request: pb.EndSessionRequest, _context: Any) -> pb.EndSessionResponse:  # noqa: N802 - the same
-        """End a session."""
         session_id, tenant = messages.parse_session_id(request), _tenant()
         answer = await once(
             self._sessions,
@@ -133,7 +128,6 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return pb.EndSessionResponse.FromString(answer)
 
     async def DeleteSession(self, request: pb.DeleteSessionRequest, _context: Any) -> pb.DeleteSessionResponse:  # noqa: N802 - the same
-        """Delete a session with its messages."""
         session_id, tenant = messages.parse_session_id(request), _tenant()
         answer = await once(
             self._sessions,
@@ -145,7 +139,6 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return pb.DeleteSessionResponse.FromString(answer)
 
     async def DeleteSessions(self, request: pb.DeleteSessionsRequest, _context: Any) -> pb.DeleteSessionsResponse:  # noqa: N802 - the same
-        """Delete all sessions of a user."""
         user_id, tenant = messages.parse_user_id(request), _tenant()
         answer = await once(
             self._sessions,
@@ -157,7 +150,6 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return pb.DeleteSessionsResponse.FromString(answer)
 
     async def Ask(self, request: pb.AskRequest, _context: Any) -> pb.AskResponse:  # noqa: N802 - the same
-        """Answer a question."""
         ask = messages.parse_ask_request(request, self._max_question_chars)
         async with aclosing(self._events(ask, messages.expected_head(request))) as events:
             answer = await _answer_of(events)
@@ -166,7 +158,6 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     async def AskStream(  # noqa: N802 - the same
         self, request: pb.AskStreamRequest, _context: Any
     ) -> AsyncGenerator[pb.AskStreamResponse, None]:
-        """Answer a question, event by event."""
         ask = messages.parse_stream_request(request, self._max_question_chars)
         after, sequence = request.after_sequence, 0
         events = self._events(ask, messages.expected_head(request.ask), is_resumed=after > 0)
@@ -181,7 +172,6 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     async def Converse(  # noqa: N802 - the same
         self, requests: AsyncIterator[pb.ConverseRequest], context: Any
     ) -> AsyncGenerator[pb.ConverseResponse, None]:
-        """Answer questions of a session as they come."""
         incoming, tenant = aiter(requests), _tenant()
         first = await anext(incoming, None)
         if first is None or not first.HasField("opening"):
@@ -214,7 +204,6 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
                 yield event
 
     async def GetAnswer(self, request: pb.GetAnswerRequest, _context: Any) -> pb.GetAnswerResponse:  # noqa: N802 - the same
-        """Return an answer that is kept."""
         session_id, answer_id = messages.parse_session_id(request), parse_uuid(request.answer_id, "answer_id")
         listed, verifications = await get_answer(
             self._sessions, self._library, self._workers, _tenant(), session_id, answer_id
@@ -223,7 +212,6 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return pb.GetAnswerResponse(answer=messages.to_kept_answer(listed), verifications=verified.verifications)
 
     async def ListAnswers(self, request: pb.ListAnswersRequest, _context: Any) -> pb.ListAnswersResponse:  # noqa: N802 - the same
-        """Return a page of the answers that are kept."""
         tenant, size, wanted = _tenant(), page_size(request.page_size), messages.parse_answers_request(request)
         position = self._page_tokens.read(request.page_token, tenant=tenant, request=request)
         after = messages.parse_answer_position(position)
@@ -237,7 +225,6 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     async def ConsolidateConversation(  # noqa: N802 - the same
         self, request: pb.ConsolidateConversationRequest, _context: Any
     ) -> pb.ConsolidateConversationResponse:
-        """Derive memories from turns."""
         conversation, first, last = messages.parse_consolidate_request(request)
         recording = self._require_recording()
         request_context.current().identity.require_scope(conversation.scope)
@@ -247,16 +234,13 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         )
 
     async def GroundText(self, request: pb.GroundTextRequest, _context: Any) -> pb.GroundTextResponse:  # noqa: N802 - the same
-        """Compare a text with the sources."""
         return messages.to_ground_response(await self._text_grounder.ground(messages.parse_ground_request(request)))
 
     async def VerifyCitations(self, request: pb.VerifyCitationsRequest, _context: Any) -> pb.VerifyCitationsResponse:  # noqa: N802 - the same
-        """Compare citations with what is stored."""
         claimed = messages.parse_verify_request(request)
         return messages.to_verify_response(await verify_citations(self._library, self._workers, claimed))
 
     async def FormatCitations(self, request: pb.FormatCitationsRequest, _context: Any) -> pb.FormatCitationsResponse:  # noqa: N802 - the same
-        """Write citations as text."""
         # In a worker: a request as long as it may be takes longer than the event loop has.
         return await self._workers.run(request_context.current().budget, citation_messages.to_format_response, request)
 
@@ -299,7 +283,6 @@ def _encoded(message: Message) -> bytes:
 
 
 async def _answer_of(events: AsyncIterator[AnswerEvent]) -> Answer:
-    """Return the answer in the last event."""
     answer = None
     async for event in events:
         if isinstance(event, Final):

@@ -416,7 +416,6 @@ class SessionSweeper:
         self._thread.start()
 
     def close(self) -> None:
-        """End."""
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_LIMIT_S)

@@ -205,7 +205,6 @@ class DocumentPreparer:
 
 
 def drafted(under_way: Preparation, parsed: ParsedDocument) -> GenerationDraft:
-    """Return the generation that is to be written."""
     existing = under_way.existing
     return GenerationDraft(
         document_id=existing.document_id if existing else under_way.request.document_id,

@@ -82,7 +82,6 @@ class ScratchFile:
         self._file = cast("BinaryIO", spooled)
 
     def write(self, data: bytes) -> int:
-        """Add bytes at the end."""
         with _translated_failures():
             return self._file.write(data)
 
@@ -93,7 +92,6 @@ class ScratchFile:
         return self._file
 
     def close(self) -> None:
-        """Drop it; idempotent."""
         self._file.close()
 
 

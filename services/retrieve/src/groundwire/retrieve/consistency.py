@@ -47,5 +47,4 @@ class WaitForPosition:
             now = self.collections.position(tenant, collection)
 
     def token_of(self, position: int, tenant: str, collection_uid: str) -> str:
-        """Return the token of what a search has read."""
         return self.tokens.issue(position, tenant=tenant, collection_uid=collection_uid)

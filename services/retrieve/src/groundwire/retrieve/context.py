@@ -56,7 +56,6 @@ class ContextEntry:
 
     @property
     def record_id(self) -> str:
-        """Return the id of the record."""
         return record_id_of(self.stored.document.source_uri)
 
     @property

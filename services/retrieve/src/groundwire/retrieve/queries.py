@@ -218,7 +218,6 @@ class SectionReference:
     words: frozenset[str] = frozenset()
 
     def means(self, headings: Iterable[str]) -> bool:
-        """Tell whether one of the headings is the section."""
         return any(self._is(heading) for heading in headings)
 
     def _is(self, heading: str) -> bool:

@@ -375,7 +375,6 @@ class RecordSearch:
         return entry.log_id if self.recorder.record(entry) else None
 
     def failed(self, call: ReceivedCall, reason: str) -> None:
-        """Record a search that failed for a reason of the contract."""
         collection = None
         with suppress(GroundwireError):
             collection = self.collections.get(call.tenant, call.collection)

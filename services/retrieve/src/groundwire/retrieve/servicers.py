@@ -115,7 +115,6 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     workers: Workers
 
     async def Retrieve(self, request: pb.RetrieveRequest, context: Any) -> Any:
-        """Return the most relevant chunks."""
         started = time.perf_counter()
         # On the event loop: a hop to a worker would cost more than the look into memory that it is.
         repeated = self.repeat(request, started)
@@ -124,24 +123,19 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         return await self._run(lambda message: self.retrieve(message, started), request)
 
     async def BatchRetrieve(self, request: pb.BatchRetrieveRequest, context: Any) -> pb.BatchRetrieveResponse:
-        """Run several searches."""
         started = time.perf_counter()
         return await self._run(lambda message: self.batch_retrieve(message, started), request)
 
     async def RetrieveContext(self, request: pb.RetrieveContextRequest, context: Any) -> pb.RetrieveContextResponse:
-        """Return what an assistant should know."""
         return await self._run(self.context, request)
 
     async def Expand(self, request: pb.ExpandRequest, context: Any) -> pb.ExpandResponse:
-        """Return the surroundings of chunks."""
         return await self._run(self._expand, request)
 
     async def ParseQuery(self, request: pb.ParseQueryRequest, context: Any) -> pb.ParseQueryResponse:
-        """Split a question into a query and a filter."""
         return await self._run(self._parse, request)
 
     async def EmbedTexts(self, request: pb.EmbedTextsRequest, context: Any) -> pb.EmbedTextsResponse:
-        """Return vectors of texts."""
         return await self._run(self.embed_texts, request)
 
     def repeat(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse | None:
@@ -350,82 +344,67 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
     workers: Workers
 
     async def GetDocument(self, request: library_pb.GetDocumentRequest, context: Any) -> library_pb.GetDocumentResponse:
-        """Return a document."""
         return await self._run(self.get_document, request)
 
     async def ListDocuments(
         self, request: library_pb.ListDocumentsRequest, context: Any
     ) -> library_pb.ListDocumentsResponse:
-        """Return a page of documents."""
         return await self._run(self.list_documents, request)
 
     async def GetDocumentText(
         self, request: library_pb.GetDocumentTextRequest, context: Any
     ) -> AsyncIterator[library_pb.GetDocumentTextResponse]:
-        """Return the parts of a text."""
         budget = request_context.current().budget
         async with aclosing(self.workers.iterate(budget, lambda: self.document_text(request))) as parts:
             async for part in parts:
                 yield part
 
     async def ReadSpans(self, request: library_pb.ReadSpansRequest, context: Any) -> library_pb.ReadSpansResponse:
-        """Return what stands at spans of texts."""
         return await self._run(self.read_spans, request)
 
     async def LocateSources(
         self, request: library_pb.LocateSourcesRequest, context: Any
     ) -> library_pb.LocateSourcesResponse:
-        """Return where documents and chunks stand."""
         return await self._run(self.locate_sources, request)
 
     async def DescribeCollection(
         self, request: library_pb.DescribeCollectionRequest, context: Any
     ) -> library_pb.DescribeCollectionResponse:
-        """Return what a caller has to know of a collection."""
         return await self._run(self.describe_collection, request)
 
     async def GetChunk(self, request: library_pb.GetChunkRequest, context: Any) -> library_pb.GetChunkResponse:
-        """Return a chunk."""
         return await self._run(self.get_chunk, request)
 
     async def BatchGetChunks(
         self, request: library_pb.BatchGetChunksRequest, context: Any
     ) -> library_pb.BatchGetChunksResponse:
-        """Return several chunks."""
         return await self._run(self.batch_get_chunks, request)
 
     async def ListChunks(self, request: library_pb.ListChunksRequest, context: Any) -> library_pb.ListChunksResponse:
-        """Return a page of chunks."""
         return await self._run(self.list_chunks, request)
 
     async def GetSchema(self, request: library_pb.GetSchemaRequest, context: Any) -> library_pb.GetSchemaResponse:
-        """Return schemas of metadata."""
         return await self._run(self.get_schema, request)
 
     async def ValidateMetadata(
         self, request: library_pb.ValidateMetadataRequest, context: Any
     ) -> library_pb.ValidateMetadataResponse:
-        """Check metadata and fill in defaults."""
         return await self._run(self.validate_metadata, request)
 
     async def ListStats(self, request: library_pb.ListStatsRequest, context: Any) -> library_pb.ListStatsResponse:
-        """Return figures of collections."""
         return await self._run(self.list_stats, request)
 
     async def ListQueryLogs(
         self, request: library_pb.ListQueryLogsRequest, context: Any
     ) -> library_pb.ListQueryLogsResponse:
-        """Return a page of logged queries."""
         return await self._run(self.list_query_logs, request)
 
     async def GetPipelineStats(
         self, request: library_pb.GetPipelineStatsRequest, context: Any
     ) -> library_pb.GetPipelineStatsResponse:
-        """Return the figures of this process."""
         return await self._run(self.pipeline_stats, request)
 
     def get_document(self, request: library_pb.GetDocumentRequest) -> library_pb.GetDocumentResponse:
-        """Return a document."""
         caller, collection = request_context.current().identity, parse_collection_name(request.collection)
         document = self.library.document(caller, collection, parse_reference(request.reference))
         return library_pb.GetDocumentResponse(
@@ -435,7 +414,6 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
         )
 
     def list_documents(self, request: library_pb.ListDocumentsRequest) -> library_pb.ListDocumentsResponse:
-        """Return a page of documents."""
         caller = request_context.current().identity
         query, tenant = parse_document_query(request, caller), caller.tenant
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
@@ -446,7 +424,6 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
         return library_pb.ListDocumentsResponse(documents=documents, next_page_token=token)
 
     def document_text(self, request: library_pb.GetDocumentTextRequest) -> Iterator[library_pb.GetDocumentTextResponse]:
-        """Return the parts of a text."""
         parts = self.library.text(
             request_context.current().identity,
             parse_collection_name(request.collection),
@@ -458,7 +435,6 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
         return (to_text_message(part) for part in parts)
 
     def get_chunk(self, request: library_pb.GetChunkRequest) -> library_pb.GetChunkResponse:
-        """Return a chunk."""
         caller, collection = request_context.current().identity, parse_collection_name(request.collection)
         (reference,) = parse_chunk_references([request.reference], "reference")
         (found,) = self.library.find_chunks(
@@ -500,7 +476,6 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
         return to_description(self.library.collections.get(request_context.current().tenant, name))
 
     def list_chunks(self, request: library_pb.ListChunksRequest) -> library_pb.ListChunksResponse:
-        """Return a page of chunks."""
         caller = request_context.current().identity
         query, tenant = parse_chunk_query(request, caller), caller.tenant
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
@@ -511,7 +486,6 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
         return library_pb.ListChunksResponse(chunks=chunks, next_page_token=token)
 
     def get_schema(self, request: library_pb.GetSchemaRequest) -> library_pb.GetSchemaResponse:
-        """Return one schema, or all."""
         from groundwire.retrieve.wire.schemas import schema_entries  # noqa: PLC0415 - see there
 
         return library_pb.GetSchemaResponse(schemas=schema_entries(request.document_type))

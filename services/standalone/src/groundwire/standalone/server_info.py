@@ -33,7 +33,6 @@ class ServerServicer(pb_grpc.ServerServiceServicer):
     async def GetServerInfo(  # noqa: N802 - the contract's name
         self, _request: pb.GetServerInfoRequest, _context: Any
     ) -> pb.GetServerInfoResponse:
-        """Return the same response each time."""
         return self._info
 
 

@@ -246,7 +246,6 @@ class ChromaServerVectorStore:
         return iter(sorted(map(int, found)))
 
     def count(self, collection: str, budget: Budget) -> int:
-        """Return the exact number of points."""
         return int(self._call(collection, lambda held: held.count(), budget))
 
     def check_responding(self) -> None:
@@ -254,7 +253,6 @@ class ChromaServerVectorStore:
         self._guarded("", self._client.heartbeat, Budget(_CHECK_S))
 
     def close(self) -> None:
-        """Close the connections; idempotent."""
         self._handles.clear()
         close_server(self._client)
 

@@ -118,7 +118,6 @@ class ChromaVectorStore(EngineStore):
             self._unverified.discard(collection)
 
     def collections(self, budget: Budget) -> list[str]:
-        """Return the names of all collections, sorted."""
         budget.check()
         with budget.holding(self._lock):
             return sorted(self._dimensions)
@@ -179,13 +178,11 @@ class ChromaVectorStore(EngineStore):
         return PointBatch(found, vectors.reshape(-1, dimensions), payloads)
 
     def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
-        """Iterate over the numbers of all points, ascending."""
         self._dimensions_of(collection)
         with budget.holding(self._writing):
             return iter(self._read(budget, "numbers", collection))
 
     def count(self, collection: str, budget: Budget) -> int:
-        """Return the exact number of points."""
         self._dimensions_of(collection)
         return int(self._read(budget, "count", collection))
 

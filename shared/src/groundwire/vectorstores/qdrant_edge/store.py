@@ -152,7 +152,6 @@ class QdrantEdgeVectorStore(EngineStore):
                 remove(served.folder)
 
     def collections(self, budget: Budget) -> list[str]:
-        """Return the names of all collections, sorted."""
         budget.check()
         with budget.holding(self._lock):
             return sorted(self._collections)
@@ -229,7 +228,6 @@ class QdrantEdgeVectorStore(EngineStore):
         return self._numbers(self._served(collection), budget)
 
     def count(self, collection: str, budget: Budget) -> int:
-        """Return the exact number of points."""
         return int(self._read(self._served(collection), budget, "count"))
 
     def needs_rebuild(self, collection: str, budget: Budget) -> bool:

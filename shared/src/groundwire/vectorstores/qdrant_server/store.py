@@ -220,7 +220,6 @@ class QdrantServerVectorStore:
         return self._pages(collection, budget)
 
     def count(self, collection: str, budget: Budget) -> int:
-        """Return the exact number of points."""
         return int(self._call(collection, partial(self._client.count, exact=True), budget).count)
 
     def check_responding(self) -> None:
@@ -228,7 +227,6 @@ class QdrantServerVectorStore:
         self.collections(Budget(_CHECK_S))
 
     def close(self) -> None:
-        """Close the connections; idempotent."""
         self._dimensions.clear()
         self._requests.shutdown(wait=False, cancel_futures=True)
         self._client.close()

@@ -65,7 +65,6 @@ class _Held:
             raise AlreadyExistsError("the session has a message of this id", message_id=message.message_id)
 
     def add(self, message: Message) -> None:
-        """Append a message."""
         self.places[message.message_id] = len(self.messages)
         self.messages.append(message)
 
@@ -129,7 +128,6 @@ class MemorySessions:
         return self._require(tenant, session_id).session
 
     def has(self, tenant: str, session_id: str) -> bool:
-        """Tell whether the session is held here."""
         return (tenant, session_id) in self._sessions
 
     async def page(

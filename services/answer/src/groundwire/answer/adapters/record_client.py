@@ -69,14 +69,12 @@ class RecordClient:
         self._retrieve = retrieve
 
     async def write_exchange(self, conversation: Conversation, user: Turn, assistant: Turn, write_id: str) -> int:
-        """Write both sides and return their number."""
         outcomes = await self._upsert(
             conversation, [_turn_record(conversation, each) for each in (user, assistant)], write_id
         )
         return outcomes[0].result.turn_index
 
     async def turns(self, conversation: Conversation, first: int, last: int | None = None) -> list[Turn]:
-        """Return turns in order."""
         where: list[Filter] = [
             Comparison("record_type", Comparator.EQ, "turn"),
             Comparison("turn_index", Comparator.GTE, first),
@@ -86,7 +84,6 @@ class RecordClient:
         return [_to_turn(each) async for each in self._listed(conversation, where, pb.RECORD_ORDER_TURN_ASC)]
 
     async def last_summary(self, conversation: Conversation) -> Summary | None:
-        """Return the newest summary."""
         where = [Comparison("record_type", Comparator.EQ, "summary")]
         newest: Summary | None = None
         async for each in self._listed(conversation, where, pb.RECORD_ORDER_TIMESTAMP_DESC):
@@ -98,7 +95,6 @@ class RecordClient:
     async def write_summary(
         self, conversation: Conversation, summary: Summary, text: str, time: datetime, record_id: str
     ) -> None:
-        """Write a summary."""
         details = record_pb2.SummaryDetails(
             conversation_id=conversation.conversation_id,
             turn_range=f"{summary.first}-{summary.last}",
@@ -116,7 +112,6 @@ class RecordClient:
         await self._upsert(conversation, [record], made_id(record_id))
 
     async def similar_memories(self, conversation: Conversation, text: str) -> list[StoredMemory]:
-        """Return the closest memories."""
         where = And(
             (
                 Comparison("record_type", Comparator.EQ, "memory"),
@@ -131,7 +126,6 @@ class RecordClient:
         return [StoredMemory(record_id_of(hit.chunk.source_uri), hit.chunk.content) for hit in response.results]
 
     async def write_memory(self, conversation: Conversation, derived: Derived, record_id: str) -> None:
-        """Write a memory."""
         details = record_pb2.MemoryDetails(
             importance=derived.importance,
             kind=record_pb2.MemoryKind.Value(f"MEMORY_KIND_{derived.kind.upper()}"),
@@ -150,7 +144,6 @@ class RecordClient:
         await self._upsert(conversation, [record], made_id(record_id))
 
     async def confirm_memory(self, conversation: Conversation, record_id: str) -> None:
-        """Raise the confidence of a memory."""
         wanted = pb.GetRecordRequest(collection=conversation.collection, record_id=record_id)
         stored: record_pb2.Record = (await _answered(self._records.GetRecord(wanted))).record
         changed = record_pb2.Record(record_id=record_id, etag=stored.etag)
@@ -163,7 +156,6 @@ class RecordClient:
         await _answered(self._records.UpdateRecord(request))
 
     async def support(self, conversation: Conversation, source_id: str, memory_id: str) -> None:
-        """Link a record to a memory."""
         link = pb.RecordLink(kind=pb.LINK_KIND_SUPPORTS, target_record_id=memory_id)
         request = pb.AddLinksRequest(collection=conversation.collection, record_id=source_id, links=[link])
         await _answered(self._records.AddLinks(request))

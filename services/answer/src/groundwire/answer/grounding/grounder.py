@@ -250,7 +250,6 @@ class _Evidence:
     literal: BoundSource | None = None
 
     def bound(self) -> list[BoundSource]:
-        """Return the sources."""
         if self.literal is not None:
             return [self.literal]
         pairs = zip(self.sentences, self.similarities, strict=True)

@@ -29,7 +29,6 @@ class FixedChunker:
     splitter: Splitter
 
     def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
-        """Return the chunks of `text` from code point `start` on; empty for white space."""
         policy = self.policy
         overlap = round(policy.target * policy.overlap_ratio)
         if policy.unit is ChunkUnit.CHARS:

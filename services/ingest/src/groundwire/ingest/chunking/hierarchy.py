@@ -35,7 +35,6 @@ class HierarchyChunker:
     splitter: Splitter
 
     def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
-        """Return the chunks of `text` from code point `start` on; empty for white space."""
         leaves = StructureChunker(self.policy, self.splitter, SECTION_LEVEL).cut(text, outline, start)
         if not leaves:
             return []

@@ -29,7 +29,6 @@ class SentenceChunker:
     splitter: Splitter
 
     def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
-        """Return the chunks of `text` from code point `start` on; empty for white space."""
         sentences = [cut for cut in self._sentences(text, outline, start) if text[cut.start : cut.end].strip()]
         sizes = self._sizes(text, [(cut.start, cut.end) for cut in sentences])
         cuts: list[Cut] = []

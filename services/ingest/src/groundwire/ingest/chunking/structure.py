@@ -37,7 +37,6 @@ class StructureChunker:
     border_level: int = CHAPTER_LEVEL
 
     def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
-        """Return the chunks of `text` from code point `start` on; empty for white space."""
         sections = [part for part in sections_of(outline, start, len(text)) if text[part.start : part.end].strip()]
         runs = runs_of(text, sections, self.border_level)
         cuts = [cut for run in runs for cut in self._cut_run(text, outline, run)]

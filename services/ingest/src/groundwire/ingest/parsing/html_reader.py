@@ -193,7 +193,6 @@ class _Blocks:
         return True
 
     def leave(self, node: Any) -> None:
-        """End a node."""
         tag = node.tag
         if not self._cell_depth:
             self._leave_block(tag)

@@ -43,7 +43,6 @@ class Original:
     path: Path | None = None
 
     def read(self) -> bytes:
-        """Return all bytes."""
         return self.path.read_bytes() if self.path else self.content
 
     def head(self, size_bytes: int) -> bytes:
@@ -117,12 +116,10 @@ def stored_content(text: str, span: Span, *, upper: bool) -> str:
 
 
 def rules_to_message(rules: ParseRules) -> Message:
-    """Return the rules as a message."""
     return asdict(rules)
 
 
 def rules_from_message(message: Mapping[str, Any]) -> ParseRules:
-    """Return the rules a message holds."""
     policy = message["policy"]
     values = {**message, "format": None if message["format"] is None else DocumentFormat(message["format"])}
     kinds = {"unit": ChunkUnit(policy["unit"]), "chunker": ChunkerKind(policy["chunker"])}
@@ -172,7 +169,6 @@ def parsed_to_message(parsed: ParsedDocument) -> tuple[Message, bytes]:
 
 
 def parsed_from_message(message: Mapping[str, Any], body: bytes | bytearray) -> ParsedDocument:
-    """Return the parsed document that a message and its body hold."""
     text_start = message["chunks"] * _ROW.size
     text = utf_8_text(body, text_start)
     chunks = []
@@ -224,6 +220,5 @@ def refusal_to_message(error: InvalidRequestError) -> Message:
 
 
 def refusal_from_message(message: Mapping[str, Any]) -> InvalidRequestError:
-    """Return the error a message holds."""
     violations = [FieldViolation(field, description) for field, description in message["violations"]]
     return _REFUSALS.get(message["reason"], InvalidRequestError)(violations, **message["metadata"])

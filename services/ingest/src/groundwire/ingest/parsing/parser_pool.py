@@ -57,7 +57,6 @@ class ParserPool:
 
     @property
     def process_ids(self) -> list[int]:
-        """Return the ids of the processes that run."""
         return [process.process_id for process in self._processes if process.process_id is not None]
 
     @property

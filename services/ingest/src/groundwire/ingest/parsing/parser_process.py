@@ -91,7 +91,6 @@ class ParserProcess:
 
     @property
     def process_id(self) -> int | None:
-        """Return the id of the running process, or None."""
         child = self._child
         return child.pid if child is not None else None
 

@@ -147,9 +147,7 @@ class Servicer(Protocol):
     """Whatever has calls to run."""
 
     @property
-    def parts(self) -> CallParts:
-        """What its calls are run with."""
-        ...
+    def parts(self) -> CallParts: ...
 
 
 ServicerT = TypeVar("ServicerT", bound=Servicer)

@@ -33,7 +33,6 @@ class CollectionServicer(pb_grpc.CollectionServiceServicer):
     def CreateCollection(
         self, request: pb.CreateCollectionRequest, receipt: Receipt[CollectionFigures] | None
     ) -> CollectionFigures:
-        """Create a collection."""
         current = request_context.current()
         new = parse_create_collection(
             request, current.tenant, self.collections.max_document_bytes, self.collections.find
@@ -42,13 +41,11 @@ class CollectionServicer(pb_grpc.CollectionServiceServicer):
 
     @read
     def GetCollection(self, request: pb.GetCollectionRequest) -> pb.GetCollectionResponse:
-        """Return a collection."""
         figures = self.collections.get(request_context.current().tenant, parse_collection_name(request.collection))
         return pb.GetCollectionResponse(collection=to_collection_message(figures))
 
     @read
     def ListCollections(self, request: pb.ListCollectionsRequest) -> pb.ListCollectionsResponse:
-        """Return a page of collections."""
         tenant = request_context.current().tenant
         after = self.tokens.read(request.page_token, tenant=tenant, request=request)
         page, last = self.collections.page(tenant, str(after[0]) if after else "", page_size(request.page_size))
@@ -61,7 +58,6 @@ class CollectionServicer(pb_grpc.CollectionServiceServicer):
     def UpdateCollection(
         self, request: pb.UpdateCollectionRequest, receipt: Receipt[CollectionFigures] | None
     ) -> CollectionFigures:
-        """Change settings of a collection."""
         return self.collections.update(
             request_context.current().tenant,
             parse_collection_name(request.collection.name, "collection.name"),
@@ -74,7 +70,6 @@ class CollectionServicer(pb_grpc.CollectionServiceServicer):
     @with_current_receipt
     @exactly_once(pb.DeleteCollectionResponse, receipt=to_deletion_receipt)
     def DeleteCollection(self, request: pb.DeleteCollectionRequest, receipt: Receipt[Deletion] | None) -> Deletion:
-        """Delete a collection."""
         current, name = request_context.current(), parse_collection_name(request.collection)
         return self.collections.delete(
             current.tenant, name, current.budget, receipt, force=request.force, etag=request.etag

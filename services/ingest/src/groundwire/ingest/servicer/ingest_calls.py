@@ -59,7 +59,6 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
 
     @document
     def IngestDocument(self, request: pb.IngestDocumentRequest) -> pb.IngestDocumentResponse:
-        """Ingest a document, or begin to."""
         if request.run_async:
             return pb.IngestDocumentResponse(operation=self.long_work.begin_ingest(request))
         result = ingest_once(self.documents, self.parts.once, request, request_key("IngestDocument", request))
@@ -68,13 +67,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     async def BatchIngestDocuments(
         self, request: pb.BatchIngestDocumentsRequest, context: Any
     ) -> pb.BatchIngestDocumentsResponse:
-        """Ingest several documents; each succeeds or fails for itself."""
         return await self.batches.ingest(request)
 
     async def UploadDocument(
         self, request_iterator: AsyncIterator[pb.UploadDocumentRequest], context: Any
     ) -> AsyncGenerator[pb.UploadDocumentResponse, None]:
-        """Receive and ingest a document, reporting how far it is."""
         current = request_context.current()
         async with aclosing(self.uploads.receive(request_iterator, current.tenant, current.budget)) as events:
             async for event in events:
@@ -82,20 +79,17 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
 
     @document
     def PlanIngest(self, request: pb.PlanIngestRequest) -> pb.PlanIngestResponse:
-        """Say what ingesting a document would do."""
         current = request_context.current()
         return to_plan_response(self.documents.plan(*parse_plan_ingest(request, current.tenant), current.budget))
 
     async def PutChunks(
         self, request_iterator: AsyncIterator[pb.PutChunksRequest], context: Any
     ) -> pb.PutChunksResponse:
-        """Receive the chunks of a document and store it with them."""
         current = request_context.current()
         return await self.chunks.receive(request_iterator, current.tenant, current.budget)
 
     @change
     def PurgeDocuments(self, request: pb.PurgeDocumentsRequest) -> operations_pb2.Operation:
-        """Begin to delete documents, or to count them."""
         if request_context.current().identity.scopes is not None:
             # Whoever goes on with it after a restart does not know who asked.
             raise PermissionDeniedError("a credential with scopes deletes records by DeleteRecords", right="all scopes")
@@ -106,7 +100,6 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     @with_current_receipt
     @exactly_once(pb.DeleteDocumentResponse, receipt=to_deletion_receipt)
     def DeleteDocument(self, request: pb.DeleteDocumentRequest, receipt: Receipt[Deletion] | None) -> Deletion:
-        """Delete a document."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
         return self.upkeep.delete(
             current.tenant,
@@ -122,7 +115,6 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     @with_write_token
     @exactly_once(pb.UpdateDocumentResponse, document=to_document_message)
     def UpdateDocument(self, request: pb.UpdateDocumentRequest, receipt: Receipt[Document] | None) -> Document:
-        """Change what was said about a document."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
         reference, changes = self._seen(collection, request.reference), parse_document_change(request)
         return self.upkeep.update_document(
@@ -133,7 +125,6 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     @with_write_token
     @exactly_once(pb.RestoreDocumentResponse, document=to_document_message)
     def RestoreDocument(self, request: pb.RestoreDocumentRequest, receipt: Receipt[Document] | None) -> Document:
-        """Bring back a document that was deleted softly."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
         reference = self._seen(collection, request.reference)
         return self.upkeep.restore(current.tenant, collection, reference, current.budget, receipt, etag=request.etag)
@@ -142,7 +133,6 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     @with_write_token
     @exactly_once(pb.UpdateChunkResponse, chunk=to_chunk_message)
     def UpdateChunk(self, request: pb.UpdateChunkRequest, receipt: Receipt[StoredChunk] | None) -> StoredChunk:
-        """Change tags and metadata of a chunk."""
         current, collection, chunk = request_context.current(), parse_collection_name(request.collection), request.chunk
         scope = (
             self.records.scope_of(current.tenant, chunk_id=chunk.chunk_id)

@@ -36,22 +36,18 @@ class MaintenanceServicer(pb_grpc.MaintenanceServiceServicer):
 
     @change
     def Reindex(self, request: pb.ReindexRequest) -> operations_pb2.Operation:
-        """Begin to build the indexes of a collection anew."""
         return self.long_work.begin_on_collection(request)
 
     @change
     def Reembed(self, request: pb.ReembedRequest) -> operations_pb2.Operation:
-        """Begin to embed a collection anew."""
         return self.long_work.begin_on_collection(request)
 
     @change
     def CheckStore(self, request: pb.CheckStoreRequest) -> operations_pb2.Operation:
-        """Begin to compare the stores with the catalog."""
         return self.long_work.begin_on_collection(request)
 
     @read
     def GetHousekeeping(self, request: pb.GetHousekeepingRequest) -> pb.GetHousekeepingResponse:
-        """Return what runs behind the calls, and what of it fails."""
         tenant = request_context.current().tenant
         incomplete = self.parts.deletions.incomplete(tenant, _SHOWN)
         return pb.GetHousekeepingResponse(
@@ -71,12 +67,10 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):  # type: ignor
 
     @read
     def GetOperation(self, request: operations_pb2.GetOperationRequest) -> operations_pb2.Operation:
-        """Return an operation as it is now."""
         return self.operations.get(request.name)
 
     @read
     def ListOperations(self, request: operations_pb2.ListOperationsRequest) -> operations_pb2.ListOperationsResponse:
-        """Return a page of operations, newest first."""
         if request.name not in {"", "operations"}:
             raise InvalidRequestError.of("name", "must be operations or empty")
         if request.filter:
@@ -89,13 +83,11 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):  # type: ignor
 
     @change
     def CancelOperation(self, request: operations_pb2.CancelOperationRequest) -> empty_pb2.Empty:
-        """Tell an operation to stop."""
         self.operations.cancel(request.name)
         return empty_pb2.Empty()
 
     @change
     def DeleteOperation(self, request: operations_pb2.DeleteOperationRequest) -> empty_pb2.Empty:
-        """Forget an operation that has ended."""
         self.operations.delete(request.name)
         return empty_pb2.Empty()
 

@@ -57,7 +57,6 @@ class RecordServicer(pb_grpc.RecordServiceServicer):
     def BatchUpsertRecords(
         self, request: pb.BatchUpsertRecordsRequest, receipt: Receipt[list[WrittenRecord | GroundwireError]] | None
     ) -> list[WrittenRecord | GroundwireError]:
-        """Store records."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
         items = parse_upserts(request, self.records.count_tokens)
         return self.records.upsert(
@@ -68,7 +67,6 @@ class RecordServicer(pb_grpc.RecordServiceServicer):
     @with_write_token
     @exactly_once(pb.UpdateRecordResponse, result=to_result)
     def UpdateRecord(self, request: pb.UpdateRecordRequest, receipt: Receipt[WrittenRecord] | None) -> WrittenRecord:
-        """Change fields of a record."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
         return self.records.update(
             current.identity,
@@ -84,7 +82,6 @@ class RecordServicer(pb_grpc.RecordServiceServicer):
     @with_current_receipt
     @exactly_once(pb.DeleteRecordsResponse, receipt=to_deletion_receipt)
     def DeleteRecords(self, request: pb.DeleteRecordsRequest, receipt: Receipt[Deletion] | None) -> Deletion:
-        """Delete records."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
         match request.WhichOneof("selection"):
             case "ids":
@@ -111,13 +108,11 @@ class RecordServicer(pb_grpc.RecordServiceServicer):
     @change
     @exactly_once(pb.AddLinksResponse, links=to_links_message)
     def AddLinks(self, request: pb.AddLinksRequest, receipt: Receipt[RecordLinks] | None) -> RecordLinks:
-        """Add links of a record to others."""
         return self._change_links(request, receipt, removes=False)
 
     @change
     @exactly_once(pb.RemoveLinksResponse, links=to_links_message)
     def RemoveLinks(self, request: pb.RemoveLinksRequest, receipt: Receipt[RecordLinks] | None) -> RecordLinks:
-        """Remove links of a record to others."""
         return self._change_links(request, receipt, removes=True)
 
     def _change_links(
@@ -134,7 +129,6 @@ class RecordServicer(pb_grpc.RecordServiceServicer):
 
     @read
     def GetRecord(self, request: pb.GetRecordRequest) -> pb.GetRecordResponse:
-        """Return a record."""
         identity, collection = request_context.current().identity, parse_collection_name(request.collection)
         record = self.records.records.get(
             identity.tenant,
@@ -152,7 +146,6 @@ class RecordServicer(pb_grpc.RecordServiceServicer):
 
     @read
     def ListRecords(self, request: pb.ListRecordsRequest) -> pb.ListRecordsResponse:
-        """Return a page of records."""
         identity, collection = request_context.current().identity, parse_collection_name(request.collection)
         tenant, size = identity.tenant, page_size(request.page_size, maximum=_MAX_PAGE)
         order = parse_order(request.order_by)

@@ -244,7 +244,6 @@ def parse_plan_ingest(request: pb.PlanIngestRequest, tenant: str) -> tuple[Inges
 
 
 def to_plan_response(plan: IngestPlan) -> pb.PlanIngestResponse:
-    """Return the message of a plan."""
     return pb.PlanIngestResponse(
         outcome=ingest_result_pb2.IngestOutcome.Value(f"INGEST_OUTCOME_{plan.outcome.name}"),
         added_count=plan.count(PlannedChange.ADDED),
@@ -268,7 +267,6 @@ def to_plan_response(plan: IngestPlan) -> pb.PlanIngestResponse:
 
 
 def to_ingest_result(result: IngestResult) -> ingest_result_pb2.IngestResult:
-    """Return the message of what an ingest did."""
     wrote = result.outcome in {IngestOutcome.CREATED, IngestOutcome.REPLACED}
     return ingest_result_pb2.IngestResult(
         document=to_document_message(result.document),
@@ -314,7 +312,6 @@ def to_progress(progress: Progress) -> progress_pb2.Progress:
 
 
 def to_deletion_receipt(deletion: Deletion) -> deletion_pb2.DeletionReceipt:
-    """Return the receipt of a deletion."""
     completed = deletion.complete_time
     return deletion_pb2.DeletionReceipt(
         receipt_id=deletion.deletion_id,

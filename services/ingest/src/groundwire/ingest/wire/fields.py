@@ -44,7 +44,6 @@ class _Checks:
         return value or None
 
     def texts(self, field: str, values: Sequence[str]) -> tuple[str, ...]:
-        """Return the texts in order."""
         if len(values) > MAX_ENTRIES:
             self.refuse(field, f"must have at most {MAX_ENTRIES} entries")
         for number, value in enumerate(values):

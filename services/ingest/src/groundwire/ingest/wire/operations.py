@@ -47,7 +47,6 @@ def operation_id_of(name: str) -> str:
 
 
 def to_operation(operation: Operation, progress: Progress | None) -> operations_pb2.Operation:
-    """Return the message of an operation."""
     message = operations_pb2.Operation(name=operation_name(operation))
     if operation.outcome is not None:
         message.MergeFromString(operation.outcome)
@@ -67,7 +66,6 @@ def to_operation(operation: Operation, progress: Progress | None) -> operations_
 
 
 def to_index_build_result(built: IndexBuilt) -> pb.IndexBuildResult:
-    """Return the message of what a new index holds."""
     return pb.IndexBuildResult(
         vector_count=built.vectors,
         embedded_count=built.embedded,

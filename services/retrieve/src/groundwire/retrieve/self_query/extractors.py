@@ -182,7 +182,6 @@ class EndpointExtractor:
             return None
 
     def close(self) -> None:
-        """Close the connections."""
         self._client.close()
 
     def _ask(self, question: Question, budget: Budget, limit_s: float) -> str:
@@ -258,7 +257,6 @@ class RuleExtractor:
     name = "rules"
 
     def extract(self, question: Question, budget: Budget) -> Extraction | None:
-        """Return the extraction."""
         from groundwire.retrieve.self_query.rules import extract_by_rules  # noqa: PLC0415 - no start waits for it
 
         budget.check()

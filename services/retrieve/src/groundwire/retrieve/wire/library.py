@@ -189,14 +189,12 @@ def parse_document_query(request: pb.ListDocumentsRequest, caller: Identity) -> 
 
 
 def to_text_message(part: TextSlice) -> pb.GetDocumentTextResponse:
-    """Return the message of a part of a text."""
     return pb.GetDocumentTextResponse(
         text=part.text, span=to_span(part.span), generation=part.generation, total_chars=part.total_chars
     )
 
 
 def to_stats_message(stats: Stats) -> stats_pb2.CollectionStats:
-    """Return the message of the figures of a collection."""
     counted = stats.counted
     return stats_pb2.CollectionStats(
         collection=counted.collection.name,
@@ -252,7 +250,6 @@ def parse_stats_request(request: pb.GetPipelineStatsRequest) -> tuple[str | None
 
 
 def to_log_message(entry: LoggedQuery) -> query_log_pb2.QueryLog:
-    """Return the message of a log entry."""
     mode = entry.mode.name if entry.mode else "UNSPECIFIED"
     return query_log_pb2.QueryLog(
         log_id=entry.log_id,

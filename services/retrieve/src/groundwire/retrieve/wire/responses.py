@@ -176,7 +176,6 @@ def _to_states(times: SearchTimes) -> list[report_pb.QueryStateChange]:
 
 
 def to_parse_response(parsed: ParsedQuestion) -> pb.ParseQueryResponse:
-    """Return the response."""
     response = pb.ParseQueryResponse(
         semantic_query=parsed.extraction.semantic_query,
         field_names=map(contract_name, parsed.extraction.field_names),
@@ -190,7 +189,6 @@ def to_parse_response(parsed: ParsedQuestion) -> pb.ParseQueryResponse:
 
 
 def to_passage_message(passage: Passage) -> pb.ExpandedPassage:
-    """Return the message of a passage."""
     return pb.ExpandedPassage(
         requested_chunk_ids=[chunk.chunk_id for chunk in passage.requested],
         document_id=passage.requested[0].document.document_id,

@@ -38,7 +38,6 @@ def checked_metadata(document_type: str, metadata: Mapping[str, MetadataValue]) 
 
 
 def _to_schema_entry(schema: Schema) -> schema_pb2.SchemaEntry:
-    """Return the message of a schema."""
     return schema_pb2.SchemaEntry(
         document_type=schema.document_type,
         schema_json=json.dumps(schema.json_schema, ensure_ascii=False),
