@@ -2,13 +2,24 @@
 
 import asyncio
 import uuid
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from groundwire.answer.messages import parse_position, to_position
-from groundwire.answer.sessions import Message, NewSession, Session, SessionFilter, SessionStore, start_session
+from groundwire.answer.sessions import (
+    AnswerFilter,
+    Message,
+    NewSession,
+    Session,
+    SessionFilter,
+    SessionStore,
+    start_session,
+)
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -19,11 +30,22 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
+from groundwire.kernel.identity import ALL_RIGHTS, Identity, Right, bind_current_identity
 from groundwire.kernel.session import Role, SessionState
 from tests.integration.answer.rig import SettableClock
 
 TENANT = "default"
 ANY = SessionFilter()
+READ = frozenset({Right.READ})
+ANN = Identity(TENANT, "ann", READ, ("global", "entity:ann"))
+SEEING = (ANN, Identity(TENANT, "ann", READ), Identity(TENANT, "boss", ALL_RIGHTS))
+"""Who sees a session of `ANN`: she herself, with these scopes or all, and whoever administrates."""
+STRANGERS = (
+    Identity(TENANT, "ben", READ),
+    Identity(TENANT, "ben", READ, ANN.scopes),
+    Identity(TENANT, "ann", READ, ("entity:ann",)),
+    Identity(TENANT, "boss", ALL_RIGHTS, ANN.scopes),
+)
 DOCS = NewSession("docs")
 
 
@@ -402,3 +424,52 @@ class SessionStoreContract:
         clock.jump(hours=hours)
         clock.advance(minutes=31)
         assert (await store.get(TENANT, made.session_id)).state is SessionState.EXPIRED
+
+    @pytest.mark.requirement("C09")
+    async def test_a_session_is_there_for_its_owner_and_for_nobody_else(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        made = await _as(ANN, lambda: self._create(store, clock, NewSession("docs", user_id="u")))
+        question, answer = self._exchange(clock, "one")
+        session_id = made.session_id
+        await _as(ANN, lambda: self._append(store, session_id, "", (question, answer)))
+        calls: list[Callable[[], Awaitable[Any]]] = [
+            lambda: store.get(TENANT, session_id),
+            lambda: store.messages(TENANT, session_id, 0, 9),
+            lambda: store.exchange(TENANT, session_id, question.message_id),
+            lambda: store.begin(TENANT, session_id, answer.message_id, self._exchange(clock, "two")[0]),
+            lambda: store.end(TENANT, session_id),
+            lambda: store.delete(TENANT, session_id),
+        ]
+        for stranger in STRANGERS:
+            for call in calls:
+                with pytest.raises(SessionNotFoundError):
+                    await _as(stranger, call)
+            assert await _as(stranger, lambda: store.page(TENANT, ANY, None, 9)) == []
+            assert await _as(stranger, lambda: store.answers(TENANT, AnswerFilter(), None, 9)) == []
+            assert await _as(stranger, lambda: store.delete_of_user(TENANT, "u")) == 0
+        for caller in SEEING:
+            seen = await _as(caller, lambda: store.page(TENANT, ANY, None, 9))
+            assert [each.session_id for each in seen] == [session_id]
+            (kept,) = await _as(caller, lambda: store.answers(TENANT, AnswerFilter(), None, 9))
+            assert kept.reply.content == answer.content
+            assert len((await _as(caller, calls[0])).messages) == 2
+        assert await _as(SEEING[2], lambda: store.delete_of_user(TENANT, "u")) == 1
+
+    async def test_a_session_that_was_begun_without_a_credential_is_there_for_all_but_those_with_scopes(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        made = await self._create(store, clock)
+        assert await _as(STRANGERS[0], lambda: store.get(TENANT, made.session_id)) == made
+        with pytest.raises(SessionNotFoundError):
+            await _as(ANN, lambda: store.get(TENANT, made.session_id))
+
+
+async def _as(caller: Identity, call: Callable[[], Awaitable[Any]]) -> Any:
+    """Make a call as somebody does."""
+
+    async def bound() -> Any:
+        bind_current_identity(caller)
+        return await call()
+
+    return await asyncio.create_task(bound(), context=copy_context())

@@ -1,6 +1,5 @@
 """Sessions: at most ten messages, pruned in pairs, moved by compare-and-set, expired by the clock."""
 
-import contextvars
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,6 @@ from groundwire.kernel.errors import (
     SessionHeadMovedError,
     SessionNotFoundError,
 )
-from groundwire.kernel.identity import Identity, bind_current_identity
 from groundwire.kernel.session import Role, SessionState
 from tests.integration.catalog.drafts import NOON, TENANT, Catalog, receipt, request_key
 
@@ -260,25 +258,6 @@ def test_unknown_sessions_are_not_found(catalog: Catalog) -> None:
     ):
         with pytest.raises(SessionNotFoundError):
             call()
-
-
-def test_sessions_of_scopes_that_the_caller_may_not_see_are_not_there(catalog: Catalog) -> None:
-    own, other, plain = ID, str(uuid.uuid4()), str(uuid.uuid4())
-    for session_id, scope in ((own, "entity:ann"), (other, "entity:ben"), (plain, "")):
-        conversation_id = "conv-1" if scope else ""
-        catalog.sessions.create(
-            TENANT, session_id, "c", idle_timeout=timedelta(hours=1), conversation_id=conversation_id, scope=scope
-        )
-
-    def look() -> None:
-        bind_current_identity(Identity(scopes=("entity:ann",)))
-        assert {each.session_id for each in catalog.sessions.page(TENANT, None, 10)} == {own, plain}
-        assert catalog.sessions.get(TENANT, own).scope == "entity:ann"
-        with pytest.raises(SessionNotFoundError):
-            catalog.sessions.messages(TENANT, other)
-
-    contextvars.copy_context().run(look)
-    assert len(catalog.sessions.page(TENANT, None, 10)) == 3
 
 
 def test_whole_answers_of_a_conversation_wait_in_order_until_they_are_recorded(catalog: Catalog) -> None:

@@ -172,7 +172,7 @@ def test_a_credential_with_scopes_makes_no_call_that_tells_of_all(canaries: Cana
         assert {path.rpartition("/")[2] for path in others} >= {
             "ListStats",
             "ListQueryLogs",
-            "GetAnswer",
+            "DeleteCollection",
             "GetCollection",
         }
         codes = {path: call(channel, path, b"", canaries.metadata, most=1)[0].name for path in others}

@@ -489,6 +489,7 @@ sessions = Table(
     *number("create_time", "last_activity", "active_steady"),
     *json_text("transitions"),
     *words("conversation_id", "scope", default=""),
+    *words("owner", "owner_scopes", default=""),
     UniqueConstraint("tenant", "session_id"),
     CheckConstraint("state IN ('CREATED', 'ACTIVE', 'EXPIRED', 'ENDED')"),
     CheckConstraint("idle_timeout > 0"),

@@ -36,7 +36,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import ENTITY_SCOPE
-from groundwire.kernel.identity import current_identity
+from groundwire.kernel.identity import NO_OWNER, Owner, current_identity
 from groundwire.kernel.session import CLOSED_STATES, MAX_TRANSITIONS, WINDOW_MESSAGES, Role, SessionState, Transition
 
 
@@ -54,7 +54,7 @@ class Session:
     `active_steady` is `last_activity_time` as `SteadyTime.with_downtime_ms` tells it: what it expires by.
     `head` is the id of the newest message, empty before the first; `message_count` counts all messages
     ever; `transitions` are the newest 50, oldest first. `user_id` may be empty, and so may `conversation_id`; with one,
-    `scope` is that of its records.
+    `scope` is that of its records. `owner` is whose it is.
     """
 
     session_id: str
@@ -72,6 +72,7 @@ class Session:
     labels: Mapping[str, str] = field(default_factory=dict)
     conversation_id: str = ""
     scope: str = ""
+    owner: Owner = NO_OWNER
 
     @property
     def expire_time(self) -> datetime:
@@ -166,6 +167,7 @@ def new_session(
     labels: Mapping[str, str],
     conversation_id: str,
     scope: str,
+    owner: Owner,
 ) -> Session:
     """Make a session without messages."""
     session = Session(
@@ -184,6 +186,7 @@ def new_session(
         labels=labels,
         conversation_id=conversation_id,
         scope=scope,
+        owner=owner,
     )
     return moved(session, SessionState.CREATED, now)
 
@@ -203,6 +206,8 @@ def session_values(session: Session) -> dict[str, Any]:
         "user_id": session.user_id,
         "conversation_id": session.conversation_id,
         "scope": session.scope,
+        "owner": session.owner.subject,
+        "owner_scopes": session.owner.scopes_digest,
         "labels": dict(session.labels),
         "idle_timeout": int(session.idle_timeout.total_seconds() * 1000),
         "state": session.state.value,
@@ -238,6 +243,7 @@ def to_session(row: RowMapping, steady_ms: int) -> Session:
         labels=row["labels"],
         conversation_id=row["conversation_id"],
         scope=row["scope"],
+        owner=Owner(row["owner"], row["owner_scopes"]),
     )
     idle = timedelta(milliseconds=steady_ms - session.active_steady)
     if session.state is not SessionState.ENDED and idle > session.idle_timeout:
@@ -338,7 +344,7 @@ _DELETED_AT_A_TIME = 100
 
 
 class Sessions:
-    """Sessions of all tenants; each call sees those of one."""
+    """Sessions of all tenants; each call sees those of one, as far as the current caller may see them."""
 
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
@@ -355,6 +361,7 @@ class Sessions:
         labels: Mapping[str, str] | None = None,
         conversation_id: str = "",
         scope: str = "",
+        owner: Owner = NO_OWNER,
         receipt: Receipt[Session] | None = None,
     ) -> Session:
         """Start a session.
@@ -374,10 +381,13 @@ class Sessions:
             labels or {},
             conversation_id,
             scope,
+            owner,
         )
 
         def work(connection: Connection) -> Session:
-            if _row(connection, tenant, session_id) is not None:
+            # Whoever it belongs to.
+            same_id = sessions.c.tenant == tenant, sessions.c.session_id == session_id
+            if connection.execute(select(sessions.c.session_key).where(*same_id)).first() is not None:
                 raise AlreadyExistsError(f"session {session_id!r} exists", resource=session_id)
             connection.execute(insert(sessions).values(session_values(session)))
             stored, _ = self._require(connection, tenant, session_id)
@@ -755,13 +765,14 @@ class Sessions:
 
 
 def _visible(tenant: str) -> ColumnElement[bool]:
-    """Return the condition for the sessions of a tenant that the current caller may see; the writer's thread sees all.
-
-    What is recorded of a session stands in its scope: whoever may not see the one does not see the other.
-    """
-    scopes = current_identity().scopes
-    mine = sessions.c.tenant == tenant
-    return mine if scopes is None else and_(mine, sessions.c.scope.in_(("", *scopes)))
+    """Return the condition for the sessions of a tenant that the current caller sees, as `Identity.sees` tells it."""
+    caller, mine = current_identity(), sessions.c.tenant == tenant
+    if caller.oversees:
+        return mine
+    if caller.scopes is None:
+        return and_(mine, sessions.c.owner.in_(("", caller.subject)))
+    owner = caller.owner
+    return and_(mine, sessions.c.owner == owner.subject, sessions.c.owner_scopes == owner.scopes_digest)
 
 
 def _row(connection: Connection, tenant: str, session_id: str) -> Any:

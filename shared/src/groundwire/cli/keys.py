@@ -33,7 +33,7 @@ keys_option = click.option(
     type=click.Choice([right.value for right in Right]),
     multiple=True,
     required=True,
-    help="What the key allows; each right includes those before it.",
+    help="What the key allows: write includes read, admin both; service is for `serve answer`.",
 )
 @click.option("--tenant", default=DEFAULT_TENANT, help="Whose data the key sees.")
 @click.option(
@@ -63,7 +63,7 @@ def create(
     identity = Identity(
         tenant,
         subject,
-        parse_rights(list(rights), "--right"),
+        parse_rights(list(rights), "--right", Right),
         parse_scopes(list(scopes) or None, "--scope"),
         Quota(per_second, burst, at_a_time),
     )

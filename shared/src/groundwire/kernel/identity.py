@@ -1,5 +1,7 @@
 """Who makes a call: a tenant and what it may do, read from the credential and never from a request."""
 
+import hashlib
+import json
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +12,7 @@ from groundwire.kernel.identifiers import DEFAULT_TENANT
 
 
 class Right(StrEnum):
-    """What a credential allows; each includes those above it."""
+    """What a credential allows; each includes those above it, except for the last."""
 
     READ = "read"
     """Search, ask, hold conversations, and read what is stored."""
@@ -18,16 +20,21 @@ class Right(StrEnum):
     """Change collections, documents and records."""
     ADMIN = "admin"
     """Delete for good, rebuild, check, and read what others asked."""
+    SERVICE = "service"
+    """Make calls for others, whom the service has identified itself; includes no other right."""
 
 
-ALL_RIGHTS: Final = frozenset(Right)
+_LADDER: Final = (Right.READ, Right.WRITE, Right.ADMIN)
+ALL_RIGHTS: Final = frozenset(_LADDER)
+"""What callers have where nobody is asked for a credential; acting for others is not among it."""
+DELEGATED_RIGHTS: Final = frozenset({Right.READ, Right.WRITE})
+"""The most that a service may do for others: it can delete nothing for good."""
 
 
 def with_included(rights: frozenset[Right]) -> frozenset[Right]:
     """Return the rights together with those that they include."""
-    order = list(Right)
-    highest = max((order.index(right) for right in rights), default=-1)
-    return frozenset(order[: highest + 1])
+    highest = max((_LADDER.index(right) for right in rights & ALL_RIGHTS), default=-1)
+    return rights | frozenset(_LADDER[: highest + 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,20 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a session is: a subject, empty where callers need no credential, and a digest of its scopes, empty for all.
+
+    The digest stands for the scopes because they may be a thousand, and are only compared.
+    """
+
+    subject: str = ""
+    scopes_digest: str = ""
+
+
+NO_OWNER: Final = Owner()
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """A caller: `subject` within `tenant`, empty when no credential is configured.
 
@@ -55,6 +76,32 @@ class Identity:
     rights: frozenset[Right] = ALL_RIGHTS
     scopes: tuple[str, ...] | None = None
     quota: Quota = Quota()
+
+    @property
+    def owner(self) -> Owner:
+        """Return what sessions that it begins belong to."""
+        if self.scopes is None:
+            return Owner(self.subject)
+        scopes = json.dumps(sorted(set(self.scopes)))
+        return Owner(self.subject, hashlib.sha256(scopes.encode()).hexdigest())
+
+    @property
+    def oversees(self) -> bool:
+        """Return whether it sees the sessions of all owners in its tenant."""
+        return self.scopes is None and Right.ADMIN in self.rights
+
+    def sees(self, owner: Owner) -> bool:
+        """Tell whether sessions of this owner are there for it.
+
+        With scopes it sees those that were begun with the same ones: others may hold texts of other scopes.
+        """
+        if self.scopes is not None:
+            return owner == self.owner
+        return self.oversees or owner.subject in {"", self.subject}
+
+    def may_ask_in(self, owner: Owner) -> bool:
+        """Tell whether it may ask in sessions of this owner, which then hold what it may see."""
+        return owner == self.owner or (owner == NO_OWNER and self.scopes is None)
 
     def allows_scope(self, scope: str) -> bool:
         """Tell whether records of this scope may be seen and written."""

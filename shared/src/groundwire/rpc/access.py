@@ -1,5 +1,6 @@
 """Who calls, and whether the credential allows the call: deny by default once a credential is configured."""
 
+import json
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -7,10 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from groundwire.kernel.errors import MissingExtraError, PermissionDeniedError, UnauthenticatedError
-from groundwire.kernel.identity import Identity
-from groundwire.rpc.key_file import PREFIX, KeyRing, parse_keys
+from groundwire.kernel.errors import (
+    InvalidRequestError,
+    MissingExtraError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+from groundwire.kernel.identity import ALL_RIGHTS, DELEGATED_RIGHTS, Identity, Right
+from groundwire.rpc.key_file import PREFIX, KeyRing, is_name, parse_keys, parse_rights, parse_scopes
 from groundwire.rpc.methods import Work, is_within_scopes, right_of
+from groundwire.rpc.request_context import ACTS_FOR_KEY
 from groundwire.rpc.watched_file import WatchedFiles
 
 if TYPE_CHECKING:
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
 
 _BEARER: Final = "bearer "
 _MAX_TOKEN_CHARS: Final = 8192
+_MAX_SUBJECT_CHARS: Final = 256
 _COMMON_NAME: Final = "x509_common_name"
 
 
@@ -37,13 +45,15 @@ class AccessOptions:
     """Which credentials are taken; without any the caller is whoever reaches the port, with all rights.
 
     `keys` and `jwks` are files, read again when they change. `by_certificate` says that connections prove a client
-    certificate; it is the credential when there are no others. Reflection needs the right to read unless it is public.
+    certificate; it is the credential when there are no others, and `services` are the names in those whose owners may
+    act for others. Reflection needs the right to read unless it is public.
     """
 
     keys: Path | None = None
     jwks: Path | None = None
     token_rules: TokenRules | None = None
     by_certificate: bool = False
+    services: frozenset[str] = frozenset()
     is_reflection_public: bool = False
 
     @property
@@ -85,27 +95,41 @@ class Access:
         """Return whether nobody is asked for a credential."""
         return self._options.is_open
 
-    def is_free(self, work: Work) -> bool:
-        """Tell whether calls of this kind need no credential."""
+    def is_free(self, work: Work, acts_for: str) -> bool:
+        """Tell whether calls of this kind need no credential; whoever acts for others needs one everywhere."""
         if work is Work.REFLECTION:
             return self._options.is_open or self._options.is_reflection_public
-        return self._options.is_open or work in {Work.HEALTH, Work.WATCH}
+        return work in {Work.HEALTH, Work.WATCH} or (self._options.is_open and not acts_for)
 
-    def identify(self, authorization: str, peer: Callable[[], Any]) -> Identity:
-        """Return who calls.
+    def identify(self, authorization: str, peer: Callable[[], Any], acts_for: str = "") -> Identity:
+        """Return who calls, or for whom a service does.
 
         Args:
             authorization: the value of the metadata; empty when there is none.
             peer: returns what the connection proved, as `auth_context` of gRPC does.
+            acts_for: the value of the metadata of this name; empty when the caller speaks for itself.
 
         Raises:
             UnauthenticatedError: there is no credential, or it is not accepted.
+            PermissionDeniedError: the credential may not act for others; metadata: right.
+            InvalidRequestError: `acts_for` is of another form.
         """
+        identity = self._proven(authorization, peer)
+        if not acts_for:
+            return identity
+        # Never ignored: the call would see what belongs to the service instead.
+        if Right.SERVICE not in identity.rights:
+            raise PermissionDeniedError("the credential may not act for others", right=Right.SERVICE.value)
+        return _parse_caller(acts_for)
+
+    def _proven(self, authorization: str, peer: Callable[[], Any]) -> Identity:
         if self._options.is_open:
             return Identity()
         if self._keys is None and self._signing is None:
             names: Iterable[bytes] = peer().get(_COMMON_NAME, ())
-            return Identity(subject=b"".join(names).decode("utf-8", "replace"))
+            name = b"".join(names).decode("utf-8", "replace")
+            acting = frozenset({Right.SERVICE}) if name in self._options.services else frozenset()
+            return Identity(subject=name, rights=ALL_RIGHTS | acting)
         if not authorization:
             raise UnauthenticatedError("the call has no credential", problem="missing")
         token = authorization[len(_BEARER) :].strip()
@@ -128,3 +152,17 @@ class Access:
             raise PermissionDeniedError(f"the call needs the right {right.value!r}", right=right.value)
         if identity.scopes is not None and not is_within_scopes(method):
             raise PermissionDeniedError("the call tells of all scopes, and the credential has some", right="all scopes")
+
+
+def _parse_caller(text: str) -> Identity:
+    try:
+        said = json.loads(text)
+        tenant, subject = said["tenant"], said["subject"]
+        # Of a certificate any name comes; of a session that was begun without a credential none.
+        is_good = is_name(tenant) and isinstance(subject, str) and len(subject) <= _MAX_SUBJECT_CHARS
+        rights, scopes = parse_rights(said["rights"], ACTS_FOR_KEY), parse_scopes(said["scopes"], ACTS_FOR_KEY)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        is_good = False
+    if not is_good:
+        raise InvalidRequestError.of(ACTS_FOR_KEY, "must be a JSON object of tenant, subject, rights and scopes")
+    return Identity(tenant, subject, rights & DELEGATED_RIGHTS, scopes)

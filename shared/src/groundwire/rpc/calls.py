@@ -41,7 +41,14 @@ from groundwire.kernel.latencies import Latencies
 from groundwire.rpc.access import Access
 from groundwire.rpc.error_status import code_of, public_text, to_status, to_trailer
 from groundwire.rpc.methods import INFRASTRUCTURE, STREAM_IDLE_S, DeadlineTable, Work, cost_of, work_of
-from groundwire.rpc.request_context import AUTHORIZATION_KEY, REQUEST_ID_KEY, RequestContext, bind, current
+from groundwire.rpc.request_context import (
+    ACTS_FOR_KEY,
+    AUTHORIZATION_KEY,
+    REQUEST_ID_KEY,
+    RequestContext,
+    bind,
+    current,
+)
 from groundwire.rpc.tracing import TRACEPARENT_KEY, begin_call, end_call
 
 if TYPE_CHECKING:
@@ -138,18 +145,9 @@ class CallPath(grpc.GenericRpcHandler):
         """Bind the context of the call, respond, and log method, code, time, request id and peer; never its content."""
         context: Any = call.context
         context.add_done_callback(call.leave)
-        request_id: Any = ""
-        authorization = user_agent = ""
-        traceparent: Any = ""
-        for key, value in context.invocation_metadata() or ():
-            if key == REQUEST_ID_KEY:
-                request_id = value
-            elif key == AUTHORIZATION_KEY:
-                authorization = value
-            elif key == _USER_AGENT_KEY:
-                user_agent = value
-            elif key == TRACEPARENT_KEY:
-                traceparent = value
+        sent = dict(context.invocation_metadata() or ())
+        request_id = sent.get(REQUEST_ID_KEY, "")
+        authorization, user_agent = sent.get(AUTHORIZATION_KEY, ""), sent.get(_USER_AGENT_KEY, "")
         if not _REQUEST_ID.fullmatch(request_id):
             request_id = secrets.token_hex(_REQUEST_ID_BYTES)
         # The caller's deadline, but never more than the server's limit for the method.
@@ -157,14 +155,14 @@ class CallPath(grpc.GenericRpcHandler):
         if limit_s is None or (caller_s is not None and caller_s < limit_s):
             limit_s = caller_s
         budget = Budget(limit_s)
-        traceparent, span = begin_call(call.method, traceparent)
+        traceparent, span = begin_call(call.method, sent.get(TRACEPARENT_KEY, ""))
         bind(RequestContext(request_id, NOBODY, budget, authorization, user_agent, traceparent))
         context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
 
         started = time.perf_counter()
         cancelled = False
         try:
-            return await self._respond(call, behaviour, budget)
+            return await self._respond(call, behaviour, budget, sent.get(ACTS_FOR_KEY, ""))
         except asyncio.CancelledError:
             cancelled = True
             raise
@@ -198,20 +196,20 @@ class CallPath(grpc.GenericRpcHandler):
             latencies = self.durations[method, code] = Latencies()
         latencies.add(elapsed_s)
 
-    def _identify(self, call: "Call") -> None:
+    def _identify(self, call: "Call", acts_for: str) -> None:
         """Bind who calls, before the call costs anything, and have a stream checked again with each of its messages.
 
         Raises:
             UnauthenticatedError: there is no credential, or it is not accepted.
             PermissionDeniedError: it lacks the right that the method needs.
         """
-        if self._access.is_free(call.work):
+        if self._access.is_free(call.work, acts_for):
             if self._access.is_open:
                 bind(replace(current(), identity=Identity()))
             return
 
         def check(*, is_message: bool = False) -> Identity:
-            identity = self._access.identify(current().authorization, call.context.auth_context)
+            identity = self._access.identify(current().authorization, call.context.auth_context, acts_for)
             self._access.check_right(identity, call.method)
             if is_message and call.work is Work.CONVERSATION:
                 self._admission.quotas.charge(identity, cost_of(call.method, None))
@@ -220,7 +218,7 @@ class CallPath(grpc.GenericRpcHandler):
         bind(replace(current(), identity=check()))
         call.check_credential = check
 
-    async def _respond(self, call: "Call", behaviour: Handler, budget: Budget) -> Any:
+    async def _respond(self, call: "Call", behaviour: Handler, budget: Budget, acts_for: str) -> Any:
         """Return the response, or end the call with the status of its error, also after the first streamed message.
 
         Kernel errors go through the table. A status that the handler set itself by `context.abort` stays.
@@ -228,7 +226,7 @@ class CallPath(grpc.GenericRpcHandler):
         """
         try:
             try:
-                self._identify(call)
+                self._identify(call, acts_for)
                 await self._admission.enter(call)
                 call.limit(budget.remaining_s())
                 response = await behaviour(call.request, call)

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any, Final
 
 import grpc
 
+from groundwire.kernel.identity import DELEGATED_RIGHTS, Identity
 from groundwire.rpc import request_context
-from groundwire.rpc.request_context import AUTHORIZATION_KEY, REQUEST_ID_KEY
+from groundwire.rpc.request_context import ACTS_FOR_KEY, AUTHORIZATION_KEY, REQUEST_ID_KEY
 
 DEADLINE_MARGIN_S: Final = 0.05
 """What a server keeps of its caller's time for itself when it calls the next one."""
@@ -46,8 +48,33 @@ def channel_arguments(user_agent: str) -> list[tuple[str, int | str]]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """That calls without a credential to pass on are made for the current identity, by a service that may act for it.
+
+    The service proves itself by a key of the right `service`, or by the certificate of the channel when `key` is empty.
+    """
+
+    key: str = field(default="", repr=False)
+
+    def metadata(self, identity: Identity) -> tuple[tuple[str, str], ...]:
+        """Return what a call for this identity carries."""
+        said = {
+            "tenant": identity.tenant,
+            "subject": identity.subject,
+            "rights": sorted(identity.rights & DELEGATED_RIGHTS),
+            "scopes": identity.scopes,
+        }
+        acts_for = (ACTS_FOR_KEY, json.dumps(said))
+        return ((AUTHORIZATION_KEY, f"Bearer {self.key}"), acts_for) if self.key else (acts_for,)
+
+
 def open_channel(
-    address: str, *, user_agent: str, credentials: grpc.ChannelCredentials | None = None
+    address: str,
+    *,
+    user_agent: str,
+    credentials: grpc.ChannelCredentials | None = None,
+    delegation: Delegation | None = None,
 ) -> grpc.aio.Channel:
     """Open a channel for calls that a server makes while it works on a call.
 
@@ -58,8 +85,10 @@ def open_channel(
         address: HOST:PORT, or a name with a scheme such as `dns:///retrieve:50051`.
         user_agent: what the peer's log shows.
         credentials: of TLS; None is plain text.
+        delegation: how calls are made for callers who left no credential, such as those behind the calls.
     """
-    options, interceptors = channel_arguments(user_agent), [_PassOnUnary(), _PassOnStream()]
+    options = channel_arguments(user_agent)
+    interceptors: list[grpc.aio.ClientInterceptor] = [_PassOnUnary(delegation), _PassOnStream(delegation)]
     # Of one attempt: callers wait for this server meanwhile.
     options.append(("grpc.min_reconnect_backoff_ms", 2_000))
     if credentials is None:
@@ -83,24 +112,31 @@ def passed_on_timeout_s(timeout_s: float | None) -> float | None:
     return left_s if timeout_s is None else min(timeout_s, left_s)
 
 
-def _passed_on(details: Any) -> Any:
-    metadata = grpc.aio.Metadata(*(details.metadata or ()))
-    current = request_context.current()
-    for key, value in ((REQUEST_ID_KEY, current.request_id), (AUTHORIZATION_KEY, current.authorization)):
-        if value and metadata.get(key) is None:
-            metadata.add(key, value)
-    return details._replace(timeout=passed_on_timeout_s(details.timeout), metadata=metadata)
+class _PassOn:
+    def __init__(self, delegation: Delegation | None) -> None:
+        self._delegation = delegation
+
+    def _passed_on(self, details: Any) -> Any:
+        metadata = grpc.aio.Metadata(*(details.metadata or ()))
+        current = request_context.current()
+        passed = [(REQUEST_ID_KEY, current.request_id), (AUTHORIZATION_KEY, current.authorization)]
+        if not current.authorization and self._delegation is not None:
+            passed += self._delegation.metadata(current.identity)
+        for key, value in passed:
+            if value and metadata.get(key) is None:
+                metadata.add(key, value)
+        return details._replace(timeout=passed_on_timeout_s(details.timeout), metadata=metadata)
 
 
-class _PassOnUnary(grpc.aio.UnaryUnaryClientInterceptor):
+class _PassOnUnary(_PassOn, grpc.aio.UnaryUnaryClientInterceptor):
     async def intercept_unary_unary(
         self, continuation: Callable[[Any, Any], Any], client_call_details: Any, request: Any
     ) -> Any:
-        return await continuation(_passed_on(client_call_details), request)
+        return await continuation(self._passed_on(client_call_details), request)
 
 
-class _PassOnStream(grpc.aio.UnaryStreamClientInterceptor):
+class _PassOnStream(_PassOn, grpc.aio.UnaryStreamClientInterceptor):
     async def intercept_unary_stream(
         self, continuation: Callable[[Any, Any], Any], client_call_details: Any, request: Any
     ) -> Any:
-        return await continuation(_passed_on(client_call_details), request)
+        return await continuation(self._passed_on(client_call_details), request)

@@ -23,7 +23,7 @@ import re
 import secrets
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ import yaml
 
 from groundwire.kernel.errors import InvalidRequestError, NotFoundError, PreconditionError, UnauthenticatedError
 from groundwire.kernel.identifiers import parse_scope
-from groundwire.kernel.identity import Identity, Quota, Right, with_included
+from groundwire.kernel.identity import ALL_RIGHTS, Identity, Quota, Right, with_included
 
 MAX_ACTIVE: Final = 2
 """Keys of one subject that are valid at a time: the one in use, and the one that replaces it."""
@@ -267,7 +267,7 @@ def _parse_key(entry: Any, where: str) -> ApiKey:
     identity = Identity(
         tenant=read("tenant", is_name, name_rule),
         subject=read("subject", is_name, name_rule),
-        rights=parse_rights(entry.get("rights"), f"{where}.rights"),
+        rights=parse_rights(entry.get("rights"), f"{where}.rights", Right),
         scopes=parse_scopes(entry.get("scopes"), f"{where}.scopes"),
         quota=_parse_limits(entry.get("limits"), f"{where}.limits"),
     )
@@ -288,13 +288,13 @@ def is_name(value: Any) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def parse_rights(value: Any, where: str) -> frozenset[Right]:
-    """Return rights given by their names, with what they include; none is an error.
+def parse_rights(value: Any, where: str, among: Iterable[Right] = ALL_RIGHTS) -> frozenset[Right]:
+    """Return rights given by their names, with what they include; none, or one that is not among these, is an error.
 
     Raises:
         InvalidRequestError: naming `where`.
     """
-    known = {right.value for right in Right}
+    known = {right.value for right in among}
     if not isinstance(value, list) or not value or not all(isinstance(name, str) and name in known for name in value):
         raise InvalidRequestError.of(where, f"must be a list of {', '.join(sorted(known))}")
     return with_included(frozenset(map(Right, value)))

@@ -188,7 +188,8 @@ WITHIN_SCOPES: Final = frozenset(
         *("UpdateDocument", "DeleteDocument", "RestoreDocument", "UpdateChunk"),
         *("BatchUpsertRecords", "GetRecord", "ListRecords", "UpdateRecord", "DeleteRecords", "RestoreRecords"),
         *("AddLinks", "RemoveLinks", "CreateSession", "EndSession", "Ask", "AskStream", "Converse"),
-        *("GroundText", "VerifyCitations", "FormatCitations"),
+        *("GetSession", "ListSessions", "ListMessages", "DeleteSession", "DeleteSessions", "ConsolidateConversation"),
+        *("GetAnswer", "ListAnswers", "GroundText", "VerifyCitations", "FormatCitations"),
     }
 )
 """Calls that tell nothing of records outside of the scopes of the caller: a credential with scopes makes no others."""

@@ -18,6 +18,9 @@ REQUEST_ID_KEY = "x-request-id"
 AUTHORIZATION_KEY = "authorization"
 """Metadata key of the credential; its value is `Bearer` and a key or a token."""
 
+ACTS_FOR_KEY = "groundwire-acts-for"
+"""Metadata key of whom a service makes a call for: a JSON object of `tenant`, `subject`, `rights` and `scopes`."""
+
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:

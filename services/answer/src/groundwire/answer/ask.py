@@ -53,10 +53,12 @@ from groundwire.kernel.errors import (
     AlreadyExistsError,
     GroundwireError,
     InvalidRequestError,
+    PermissionDeniedError,
     SessionExpiredError,
     SessionHeadMovedError,
     SessionNotFoundError,
 )
+from groundwire.kernel.identity import current_identity
 from groundwire.kernel.latencies import Step
 from groundwire.kernel.session import Role
 
@@ -201,7 +203,9 @@ class Answerer:
             CollectionNotFoundError: there is no such collection.
             GroundwireError: as `answer_in_session`.
         """
-        own = str(uuid.uuid5(_OWN_SESSIONS, ask.message_id))
+        subject = current_identity().subject
+        # Callers that choose the same message id do not meet.
+        own = str(uuid.uuid5(_OWN_SESSIONS, f"{ask.message_id} {subject}" if subject else ask.message_id))
         new = NewSession(ask.collection, ask.keep_for, ask.user_id)
         async with aclosing(self._answer_in_own(tenant, ask, own, new)) as events:
             async for event in events:
@@ -539,6 +543,9 @@ def _refuse_other_collection(session: Session, ask: AskedQuestion) -> None:
 
 def _refuse_unfit(session: Session, ask: AskedQuestion, expected_head: str | None) -> None:
     _refuse_other_collection(session, ask)
+    if not current_identity().may_ask_in(session.owner):
+        # What the answer tells could be more than those may see who read it there.
+        raise PermissionDeniedError("questions are asked with the credential that began the session", right="ask")
     if session.is_closed:
         raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session.session_id)
     if expected_head is not None and expected_head != session.head:

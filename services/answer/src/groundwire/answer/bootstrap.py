@@ -76,7 +76,7 @@ def build(
     workers: Workers,
     sessions: "Database | None",
     records: RecordStub | None = None,
-    purged: Callable[[Sequence[str]], frozenset[str]] | None = None,
+    purged: Callable[[str, Sequence[str]], frozenset[str]] | None = None,
     clock: Clock | None = None,
     generator: Generator | None = None,
     chat_model: ChatModel | None = None,
@@ -91,8 +91,8 @@ def build(
         workers: what would hold up the event loop.
         sessions: where sessions live, None for memory alone.
         records: writes what is said in conversations; without it, and without `sessions`, they are refused.
-        purged: asks retrieve, blocking, which of some documents were deleted for good; given where `sessions` is not
-            the catalog that has the documents.
+        purged: asks retrieve, blocking, which of some documents a tenant has deleted for good; given where `sessions`
+            is not the catalog that has the documents.
         clock: for ages.
         generator: writes the drafts.
         chat_model: writes them instead.
@@ -173,7 +173,7 @@ def _session_store(
     library: RetrieveLibrary,
     workers: Workers,
     clock: Clock,
-    purged: Callable[[Sequence[str]], frozenset[str]] | None,
+    purged: Callable[[str, Sequence[str]], frozenset[str]] | None,
 ) -> tuple[SessionStore, Outbox | None, list[SessionSweeper]]:
     memory = MemorySessions(clock, library.purged)
     if database is None:

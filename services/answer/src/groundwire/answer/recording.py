@@ -25,6 +25,7 @@ from groundwire.kernel.errors import (
     PreconditionError,
     RequestIdReusedError,
 )
+from groundwire.kernel.identity import DELEGATED_RIGHTS, Identity
 
 _EXCHANGES_AT_A_TIME = 50
 _LOOK_EVERY_S = 30.0
@@ -60,6 +61,11 @@ class Unrecorded:
     def conversation(self) -> Conversation:
         """Return where it belongs."""
         return Conversation(self.session.collection, self.session.conversation_id, self.session.scope)
+
+    @property
+    def identity(self) -> Identity:
+        """Return in whose name it is recorded: that of the owner of the session, and in its scope alone."""
+        return Identity(self.tenant, self.session.owner.subject, DELEGATED_RIGHTS, (self.session.scope,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +145,7 @@ class Records(Protocol):
         ...
 
 
-InCallOf: TypeAlias = Callable[[str, Callable[[], Coroutine[Any, Any, None]]], Awaitable[None]]
+InCallOf: TypeAlias = Callable[[Identity, Callable[[], Coroutine[Any, Any, None]]], Awaitable[None]]
 
 
 class Recording:
@@ -148,7 +154,7 @@ class Recording:
     Args:
         outbox: has what is to be recorded.
         records: where it goes.
-        in_call_of: does work as a call of a tenant would, with a time limit.
+        in_call_of: does work as a call of an identity would, with a time limit.
         summary_every: exchanges of a conversation that one summary covers.
         consolidates: whether memories are derived with each summary.
     """
@@ -261,7 +267,7 @@ class Recording:
     async def _record_safely(self, exchange: Unrecorded) -> bool:
         """Record an exchange and return whether it is done with; what can never be recorded is."""
         try:
-            await self._in_call_of(exchange.tenant, lambda: self.record(exchange))
+            await self._in_call_of(exchange.identity, lambda: self.record(exchange))
         except _HOPELESS as error:
             _log.warning(
                 "an exchange cannot be recorded", conversation_id=exchange.session.conversation_id, error=str(error)

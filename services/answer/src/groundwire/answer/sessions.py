@@ -15,6 +15,7 @@ from groundwire.kernel.clock import whole_milliseconds
 from groundwire.kernel.errors import SessionExpiredError
 from groundwire.kernel.exactly_once import Receipt, answered_once_async
 from groundwire.kernel.identifiers import RequestKey
+from groundwire.kernel.identity import NO_OWNER, Owner, current_identity
 from groundwire.kernel.session import CLOSED_STATES, MAX_TRANSITIONS, WINDOW_MESSAGES, Role, SessionState, Transition
 
 T = TypeVar("T")
@@ -76,7 +77,8 @@ class Message:
 class Session:
     """A session with its window, oldest message first, and all it went through; `user_id` may be empty.
 
-    With a `conversation_id` its exchanges are recorded in `scope`, `unrecorded` of them soon.
+    With a `conversation_id` its exchanges are recorded in `scope`, `unrecorded` of them soon. It is there for whoever
+    may see what its `owner` asked.
     """
 
     session_id: str
@@ -94,6 +96,7 @@ class Session:
     conversation_id: str = ""
     scope: str = ""
     unrecorded: int = 0
+    owner: Owner = NO_OWNER
 
     @property
     def expire_time(self) -> datetime:
@@ -187,7 +190,7 @@ def most_recent(sessions: Iterable[Session]) -> list[Session]:
 
 
 def start_session(session_id: str, new: NewSession, idle_timeout: timedelta, now: datetime) -> Session:
-    """Make a session without messages; its times are whole milliseconds, like all that are stored and paged by.
+    """Make a session without messages that belongs to the caller; its times are whole milliseconds, like all stored.
 
     `idle_timeout` is what it has unless `new` says otherwise.
     """
@@ -203,6 +206,7 @@ def start_session(session_id: str, new: NewSession, idle_timeout: timedelta, now
         labels=new.labels,
         conversation_id=new.conversation_id,
         scope=new.scope,
+        owner=current_identity().owner,
     )
 
 
@@ -267,7 +271,8 @@ CATALOG = "catalog"
 class SessionStore(Protocol):
     """Keeps sessions; promises are proven by tests/integration/answer/session_store_contract.py.
 
-    All methods raise SessionNotFoundError for an id the tenant does not have. A session that was idle for too long
+    All methods raise SessionNotFoundError for an id the tenant does not have, and for a session that the current
+    caller does not see; listings and deletions are of those that it sees. A session that was idle for too long
     is EXPIRED whoever reads it, and can be read for a while. Methods that take a receipt raise ConflictError when the
     same call was completed meanwhile: `answered` has its answer. No message holds text of a document that was deleted
     for good.

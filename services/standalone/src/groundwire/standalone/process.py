@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING
 from groundwire.answer.settings import parse_generator
 from groundwire.standalone.processes import run_several
 from groundwire.standalone.settings import ProcessSettings, ServerSettings, ServiceName
-from groundwire.standalone.start_checks import check_address, check_exposure, check_folder, plain_disk_failures
+from groundwire.standalone.start_checks import (
+    check_address,
+    check_delegation,
+    check_exposure,
+    check_folder,
+    plain_disk_failures,
+)
 from groundwire.standalone.stores import check_stores
 
 if TYPE_CHECKING:
@@ -42,6 +48,8 @@ def run(service: ServiceName, settings: ProcessSettings, announce: Callable[[str
         check_address(settings.server.metrics, "metrics")
     server = settings.server
     check_exposure(server.listen, has_credentials=server.has_credentials, insecure=server.insecure)
+    if service is ServiceName.ANSWER:
+        check_delegation(server)
     check_folder(settings.server.data)
     if server.processes > 1:
         run_several(service, settings, serve_one)
@@ -119,6 +127,7 @@ async def _serve(
                         options.jwt_scopes_claim,
                     ),
                     by_certificate=options.tls_client_ca is not None,
+                    services=frozenset(filter(None, (name.strip() for name in options.tls_services.split(",")))),
                     is_reflection_public=options.public_reflection,
                 ),
                 quota=Quota(options.caller_units_per_second, options.caller_burst, options.caller_calls),

@@ -68,6 +68,7 @@ class ServerSettings(BaseSettings):
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
+    tls_services: str = ""
     caller_units_per_second: float | None = Field(default=None, gt=0)
     caller_burst: float | None = Field(default=None, gt=0)
     caller_calls: int | None = Field(default=None, ge=1)
@@ -84,7 +85,7 @@ class ServerSettings(BaseSettings):
     retrieve: str = ""
     ingest: str = ""
     retrieve_tls_ca: Path | None = None
-    retrieve_api_key: SecretStr | None = None
+    service_key: SecretStr | None = None
     sessions: str = ""
     sessions_password: SecretStr | None = None
     processes: int = Field(default=1, ge=1, le=64)
@@ -118,6 +119,11 @@ class ServerSettings(BaseSettings):
     def has_credentials(self) -> bool:
         """Return whether callers are asked for a credential: a key, a token, or a client certificate."""
         return any(each is not None for each in (self.keys, self.jwks, self.tls_client_ca))
+
+    @property
+    def has_bearers(self) -> bool:
+        """Return whether callers are asked for a key or a token, which answer can pass on."""
+        return self.keys is not None or self.jwks is not None
 
     @property
     def signing_key(self) -> bytes | None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from pydantic import SecretStr
 
 from groundwire.answer.bootstrap import build
 from groundwire.answer.settings import parse_generator
@@ -15,8 +14,11 @@ from groundwire.api.ingest.v1 import record_service_pb2_grpc
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc, retrieve_service_pb2_grpc
 from groundwire.kernel.errors import MissingExtraError, UnavailableError
-from groundwire.rpc.channels import open_channel
+from groundwire.kernel.identity import Identity, Right
+from groundwire.rpc import request_context
+from groundwire.rpc.channels import Delegation, open_channel
 from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.request_context import RequestContext
 from groundwire.rpc.workers import Workers
 from groundwire.standalone.parts import Parts
 from groundwire.standalone.readiness import Dependency
@@ -44,11 +46,9 @@ def build_answer(settings: ProcessSettings, stack: ExitStack) -> Parts:
     server = settings.server
     workers = Workers(server.workers, "answer")
     stack.callback(workers.close)
-    authority = server.retrieve_tls_ca
-    credentials = None if authority is None else grpc.ssl_channel_credentials(authority.read_bytes())
-    channel = open_channel(server.retrieve, user_agent=_USER_AGENT, credentials=credentials)
-    to_ingest = open_channel(server.ingest, user_agent=_USER_AGENT, credentials=credentials) if server.ingest else None
-    retrieve = _Retrieve(channel, server.retrieve_api_key)
+    channel = _open_channel(server, server.retrieve)
+    to_ingest = _open_channel(server, server.ingest) if server.ingest else None
+    retrieve = _Retrieve(channel)
     database = _open_sessions(server, stack)
     answer = build(
         retrieve=retrieve_service_pb2_grpc.RetrieveServiceStub(channel),
@@ -84,11 +84,10 @@ def build_answer(settings: ProcessSettings, stack: ExitStack) -> Parts:
 class _Retrieve:
     """What threads ask of retrieve, on the channel of the calls: another one may be lost, or back, before it."""
 
-    def __init__(self, channel: grpc.aio.Channel, api_key: SecretStr | None) -> None:
+    def __init__(self, channel: grpc.aio.Channel) -> None:
         self._loop = asyncio.get_running_loop()
         self._health = health_pb2_grpc.HealthStub(channel)
         self._library = library_service_pb2_grpc.LibraryServiceStub(channel)
-        self._metadata = (("authorization", f"Bearer {api_key.get_secret_value()}"),) if api_key else None
 
     def check(self) -> None:
         """Return if retrieve can serve searches.
@@ -97,27 +96,45 @@ class _Retrieve:
             GroundwireError: it cannot, or does not answer.
         """
         request = health_pb2.HealthCheckRequest(service="groundwire.api.retrieve.v1.RetrieveService")
-        if self._answer_of(self._health.Check, request, _CHECK_S).status != health_pb2.HealthCheckResponse.SERVING:
+        checked = self._answer_of(self._health.Check, request, _CHECK_S, Identity())
+        if checked.status != health_pb2.HealthCheckResponse.SERVING:
             raise UnavailableError("the retrieve service cannot serve now")
 
-    def purged(self, document_ids: Sequence[str]) -> frozenset[str]:
-        """Return those of the documents that the tenant of the configured key has deleted for good.
+    def purged(self, tenant: str, document_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of the documents that the tenant has deleted for good.
 
         Raises:
             GroundwireError: retrieve does not answer.
         """
         request = library_pb.LocateSourcesRequest(document_ids=document_ids)
-        response = self._answer_of(self._library.LocateSources, request, _SWEEP_S)
+        identity = Identity(tenant, rights=frozenset({Right.READ}))
+        response = self._answer_of(self._library.LocateSources, request, _SWEEP_S, identity)
         return frozenset(each.document_id for each in response.documents if each.purged)
 
-    def _answer_of(self, method: Callable[..., Any], request: Any, timeout_s: float) -> Any:
+    def _answer_of(self, method: Callable[..., Any], request: Any, timeout_s: float, identity: Identity) -> Any:
         async def call() -> Any:
-            return await method(request, timeout=timeout_s, metadata=self._metadata)
+            request_context.bind(RequestContext("", identity))
+            return await method(request, timeout=timeout_s)
 
         try:
             return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
         except grpc.RpcError as error:
             raise from_rpc_error(error) from error
+
+
+def _open_channel(server: ServerSettings, address: str) -> grpc.aio.Channel:
+    credentials = None
+    if server.retrieve_tls_ca is not None:
+        own = (server.tls_key, server.tls_certificate)
+        pair = [None if path is None else path.read_bytes() for path in own]
+        credentials = grpc.ssl_channel_credentials(server.retrieve_tls_ca.read_bytes(), *pair)
+    key = server.service_key
+    # By its certificate it acts only for callers who showed theirs: the start has refused a key without any.
+    delegation = Delegation(key.get_secret_value() if key else "")
+    is_trusted = key is not None or (server.has_credentials and not server.has_bearers)
+    return open_channel(
+        address, user_agent=_USER_AGENT, credentials=credentials, delegation=delegation if is_trusted else None
+    )
 
 
 def _open_sessions(server: ServerSettings, stack: ExitStack) -> "Database | None":

@@ -16,6 +16,7 @@ from groundwire.kernel.errors import (
     PreconditionError,
     StoreUnavailableError,
 )
+from groundwire.standalone.settings import IN_MEMORY, ServerSettings
 
 _MAX_PORT = 65_535
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
@@ -66,6 +67,23 @@ def check_exposure(listen: str, *, has_credentials: bool, insecure: bool) -> Non
             "decides who may call",
             address=listen,
         )
+
+
+def check_delegation(server: ServerSettings) -> None:
+    """Return if an answer service that asks for credentials has one, for what it does behind the calls, and vice versa.
+
+    Raises:
+        InvalidRequestError: conversations could never be recorded, or anybody could act for anybody.
+    """
+    if server.service_key is not None and not server.has_bearers:
+        # Else whoever reaches the port would have the rights of the key.
+        raise InvalidRequestError.of("service_key", "needs --keys or a JWKS: answer must know for whom it acts")
+    if server.has_bearers and server.service_key is None and server.sessions != IN_MEMORY:
+        description = "is needed where callers show keys or tokens: what is done behind the calls has none of them"
+        raise InvalidRequestError.of("service_key", description)
+    if server.has_credentials and not server.has_bearers and server.retrieve_tls_ca is None:
+        description = "is needed where callers show certificates alone: answer shows its own to retrieve and ingest"
+        raise InvalidRequestError.of("retrieve_tls_ca", description)
 
 
 def check_folder(data: Path) -> None:

@@ -15,7 +15,7 @@ from groundwire.catalog.schema import alembic_version, counters, metadata
 from groundwire.catalog.sqlite import CatalogFile
 from groundwire.kernel.errors import StoreMismatchError
 
-HEAD = "0005_owners"
+HEAD = "0006_session_owners"
 """The newest revision below `versions`, which is what `schema.py` says."""
 SCRIPTS = str(files("groundwire.catalog") / "migrations")
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import groupby
 from typing import ParamSpec, TypeVar
 
 from groundwire.answer.messages import parse_answer, to_answer
@@ -26,7 +27,6 @@ from groundwire.kernel.budget import current_budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
-from groundwire.kernel.identity import current_identity
 from groundwire.rpc.workers import Workers
 
 Params = ParamSpec("Params")
@@ -74,6 +74,7 @@ class CatalogSessions:
             labels=session.labels,
             conversation_id=session.conversation_id,
             scope=session.scope,
+            owner=session.owner,
             receipt=_of_rows(receipt),
         )
         return _to_session(row, ())
@@ -144,12 +145,10 @@ class CatalogSessions:
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session; see `groundwire.answer.sessions.SessionStore`."""
-        await self._refuse_hidden(tenant, session_id)
         return _to_session(await self._run(self._sessions.end, tenant, session_id, _of_rows(receipt)), ())
 
     async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
         """Delete a session; see `groundwire.answer.sessions.SessionStore`."""
-        await self._refuse_hidden(tenant, session_id)
         return await self._run(self._sessions.delete, tenant, session_id, receipt)
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
@@ -184,11 +183,6 @@ class CatalogSessions:
             await self._run(self._sessions.redact, tenant, sorted(purged))
         return [message.without(purged) for message in messages]
 
-    async def _refuse_hidden(self, tenant: str, session_id: str) -> None:
-        """Return unless the session is of a scope that the caller may not see, which only reads can tell."""
-        if current_identity().scopes is not None:
-            await self._run(self._sessions.get, tenant, session_id)
-
     async def _run(self, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
         return await self._workers.run(current_budget(), fn, *args, **kwargs)
 
@@ -207,7 +201,7 @@ class PurgedSources:
     it anyway; this takes it off the disk.
     """
 
-    def __init__(self, sessions: Sessions, purged: Callable[[Sequence[str]], frozenset[str]]) -> None:
+    def __init__(self, sessions: Sessions, purged: Callable[[str, Sequence[str]], frozenset[str]]) -> None:
         self._sessions = sessions
         self._purged = purged
 
@@ -216,13 +210,10 @@ class PurgedSources:
         after = ("", "")
         while held := self._sessions.documents(after, _DOCUMENTS_AT_A_TIME):
             after = held[-1]
-            by_tenant: dict[str, list[str]] = {}
-            purged = self._purged([document_id for _, document_id in held])
-            for tenant, document_id in held:
-                if document_id in purged:
-                    by_tenant.setdefault(tenant, []).append(document_id)
-            for tenant, document_ids in by_tenant.items():
-                self._sessions.redact(tenant, document_ids)
+            for tenant, rows in groupby(held, key=lambda row: row[0]):
+                purged = self._purged(tenant, [document_id for _, document_id in rows])
+                if purged:
+                    self._sessions.redact(tenant, sorted(purged))
 
 
 def _of_rows(receipt: Receipt[Session] | None) -> Receipt[session_rows.Session] | None:
@@ -245,6 +236,7 @@ def _to_session(row: session_rows.Session, messages: Sequence[session_rows.NewMe
         labels=row.labels,
         conversation_id=row.conversation_id,
         scope=row.scope,
+        owner=row.owner,
     )
 
 

@@ -35,6 +35,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
+from groundwire.kernel.identity import current_identity
 from groundwire.kernel.session import WINDOW_MESSAGES, SessionState
 
 _MEMORY = "memory"
@@ -134,7 +135,7 @@ class MemorySessions:
         self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
     ) -> list[Session]:
         """Return sessions; see `groundwire.answer.sessions.SessionStore`."""
-        mine = [self._require(*key).session for key in self._sessions if key[0] == tenant]
+        mine = [self._require(*key).session for key, held in self._sessions.items() if _is_seen(held, key[0], tenant)]
         admitted = [replace(session, messages=()) for session in most_recent(mine) if wanted.admits(session)]
         return [session for session in admitted if after is None or session.recency < after][:limit]
 
@@ -199,8 +200,8 @@ class MemorySessions:
         """Return answers; see `groundwire.answer.sessions.SessionStore`."""
         listed = sorted(
             (number, held.session.session_id, message_id)
-            for (owner, _), held in self._sessions.items()
-            if owner == tenant
+            for key, held in self._sessions.items()
+            if _is_seen(held, key[0], tenant)
             and wanted.collection in {"", held.session.collection}
             and wanted.user_id in {"", held.session.user_id}
             and wanted.session_id in {"", held.session.session_id}
@@ -236,7 +237,11 @@ class MemorySessions:
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
         """Delete sessions; see `groundwire.answer.sessions.SessionStore`."""
-        keys = [key for key, held in self._sessions.items() if key[0] == tenant and held.session.user_id == user_id]
+        keys = [
+            key
+            for key, held in self._sessions.items()
+            if _is_seen(held, key[0], tenant) and held.session.user_id == user_id
+        ]
         self._settle(tenant, receipt, len(keys))
         for key in keys:
             del self._sessions[key]
@@ -244,7 +249,7 @@ class MemorySessions:
 
     def _require(self, tenant: str, session_id: str) -> _Held:
         held = self._sessions.get((tenant, session_id))
-        if held is None:
+        if held is None or not _is_seen(held, tenant, tenant):
             raise SessionNotFoundError(session_id)
         held.session = aged(held.session, self._idle(held))
         return held
@@ -297,6 +302,11 @@ class MemorySessions:
         for name, answered in list(self._answers.items()):
             if answered.time_s < oldest_s:
                 del self._answers[name]
+
+
+def _is_seen(held: _Held, owner: str, tenant: str) -> bool:
+    """Tell whether a session of the tenant `owner` is there for the current caller, who is of `tenant`."""
+    return owner == tenant and current_identity().sees(held.session.owner)
 
 
 class SessionsByProfile:

@@ -223,14 +223,13 @@ def _to_turn(record: record_pb2.Record) -> Turn:
     )
 
 
-async def in_call_of(tenant: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Do work for a tenant as if one of its calls did it; see `groundwire.answer.recording.Recording`."""
+async def in_call_of(identity: Identity, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Do work for an identity as if one of its calls did it; see `groundwire.answer.recording.Recording`."""
 
     async def call() -> None:
-        identity = Identity(tenant=tenant)
         context = RequestContext(request_id=str(uuid.uuid4()), identity=identity, budget=Budget(_LIMIT_S))
         request_context.bind(context)
         await work()
 
-    # A task of its own, because what is bound in one stays for what it does next, for another tenant.
+    # A task of its own, because what is bound in one stays for what it does next, for another identity.
     await asyncio.create_task(call())
