@@ -255,7 +255,7 @@ class Database:
         """
         ends_at = time.monotonic() + _SCRUB_S
         while True:
-            if self._writer.scrub():
+            if self._writer.scrub(budget):
                 return True
             budget.check()
             if time.monotonic() > ends_at:

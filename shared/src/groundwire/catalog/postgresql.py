@@ -6,10 +6,11 @@ The driver is imported when a server is connected to: it comes with the extra `p
 import hashlib
 import importlib.util
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
@@ -47,6 +48,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.types import TypeEngine
 
 from groundwire.catalog.encoding import StoredPostings, decode_json, encode_json
+from groundwire.kernel.budget import Budget, current_budget
 from groundwire.kernel.errors import (
     DataLossError,
     ExhaustedError,
@@ -385,8 +387,14 @@ _SETTINGS = {
     "statement_timeout": "60s",
     # A process that stands still inside a transaction must not keep all others from writing.
     "idle_in_transaction_session_timeout": "60s",
+    # Nor must one whose machine is gone without a word.
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "2",
     "timezone": "UTC",
 }
+_SILENT_S = 5.0
+"""A server that does not answer `SELECT 1` for so long is lost; whoever waits for it then is told."""
 _WRITER = "writer"
 _STUCK_S = 3.0
 """Somebody may hold the lock of the writer for so long without asking anything of the server."""
@@ -454,44 +462,83 @@ def owner_class(schema: str) -> int:
     return lock_number(schema, "owners") & 0x7FFFFFFF
 
 
+@cache
+def _limited_connection() -> Any:
+    """Return the class of connections that are closed when `must_end`, told how long a wait has lasted, says so.
+
+    It is asked every tenth of a second in which the server says nothing. The limits of the server itself are of no use
+    when it is frozen, or when what lies between swallows all it says.
+    """
+    import psycopg  # noqa: PLC0415 - comes with an extra
+
+    class LimitedConnection(psycopg.Connection[Any]):
+        must_end: Callable[[float], bool]
+
+        def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+            return super().wait(self._limited(gen), *arguments, **options)
+
+        def _limited(self, gen: Any) -> Generator[Any, Any, Any]:
+            began_at = time.monotonic()
+            try:
+                state = next(gen)
+                while True:
+                    ready = yield state
+                    if not ready and self.must_end(time.monotonic() - began_at):
+                        self.pgconn.finish()  # the answer may still come: nobody may take it for that of another
+                        raise psycopg.OperationalError("the server does not answer")
+                    state = gen.send(ready)
+            except StopIteration as ended:
+                return ended.value
+
+    return LimitedConnection
+
+
 class _Presence:
     """One session that is open as long as the process is there: the locks that it holds end with either.
 
     A session that breaks is replaced. Until then the others take the process for dead, and what it has not published
     may be taken back; then it fails, as it would if another had been faster.
+
+    Attributes:
+        owner: the number of the process, 0 until `begin`.
+        schema: that of the catalog.
+        is_lost: the server left this session without an answer, and has not been heard of since.
     """
 
-    def __init__(self, engine: Engine, schema: str) -> None:
+    def __init__(self, make_engine: Callable[..., Engine]) -> None:
         self.owner = 0
-        self._engine = engine
-        self._schema = schema
+        self.is_lost = False
+        self._engine = make_engine(self._gives_up, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        with self._engine.connect() as connection:
+            self.schema = str(connection.exec_driver_sql("SELECT current_schema()").scalar())
         self._connection: Connection | None = None
+        self._is_shown = False
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._stay, name="catalog-presence", daemon=True)
+        self._thread.start()
 
     def begin(self) -> None:
         """Take a number and show it."""
         with self._engine.connect() as connection:
             self.owner = int(connection.exec_driver_sql(_JOIN).scalar_one())
-        self._scalar("SELECT 1")
-        self._thread.start()
+        self._scalar(Budget(), "SELECT 1")
 
     def try_lock(self, name: str) -> bool:
         """Take a lock unless another process has it."""
         with translated_failures():
-            return bool(self._scalar("SELECT pg_try_advisory_lock(%s)", lock_number(self._schema, name)))
+            number = lock_number(self.schema, name)
+            return bool(self._scalar(current_budget(), "SELECT pg_try_advisory_lock(%s)", number))
 
     def unlock(self, name: str) -> None:
         """Let go of a lock; one that ended with its session is gone already."""
         with suppress(DBAPIError):
-            self._scalar("SELECT pg_advisory_unlock(%s)", lock_number(self._schema, name))
+            self._scalar(Budget(), "SELECT pg_advisory_unlock(%s)", lock_number(self.schema, name))
 
     def end(self) -> None:
         """Be there no more; idempotent."""
         self._ending.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.join()
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
@@ -499,25 +546,37 @@ class _Presence:
             with suppress(DBAPIError):
                 connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
             connection.close()
+        self._engine.dispose()
+
+    def _gives_up(self, waited_s: float) -> bool:
+        if waited_s >= _SILENT_S:
+            self.is_lost = True
+        return waited_s >= _SILENT_S
 
     def _stay(self) -> None:
         while not self._ending.wait(_LOOK_IN_S):
             with suppress(DBAPIError):  # the server is gone; the next look may find it again
-                self._scalar("SELECT 1")
+                self._scalar(Budget(), "SELECT 1")
 
-    def _scalar(self, statement: str, *parameters: int) -> Any:
-        with self._lock:
+    def _scalar(self, budget: Budget, statement: str, *parameters: int) -> Any:
+        # Held while the server is asked: a session answers one at a time. That takes seconds at most.
+        with budget.holding(self._lock):
             try:
                 if self._connection is None:
-                    self._connection = self._engine.connect()
-                    mine = (owner_class(self._schema), self.owner)
-                    self._connection.exec_driver_sql("SELECT pg_advisory_lock(%s, %s)", mine)
-                return self._connection.exec_driver_sql(statement, parameters).scalar()
+                    self._connection, self._is_shown = self._engine.connect(), False
+                if self.owner and not self._is_shown:
+                    mine = (owner_class(self.schema), self.owner)
+                    # The server may not have noticed yet that the session before is gone, which shows it as well.
+                    shown = self._connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s, %s)", mine).scalar()
+                    self._is_shown = bool(shown)
+                answer = self._connection.exec_driver_sql(statement, parameters).scalar()
             except DBAPIError:
                 broken, self._connection = self._connection, None
                 if broken is not None:
                     broken.close()
                 raise
+            self.is_lost = False
+            return answer
 
 
 class CatalogServer:
@@ -541,17 +600,23 @@ class CatalogServer:
         if importlib.util.find_spec("psycopg") is None:
             raise MissingExtraError("a PostgreSQL catalog needs psycopg", extra="postgres")
         self._url = given.set(drivername="postgresql+psycopg", password=password)
+        with translated_failures():
+            self._presence = _Presence(self._engine)
+        self._schema = self._presence.schema
+
+        def must_end(_waited_s: float) -> bool:
+            # A statement may take as long as the server lets it while that answers others.
+            return self._presence.is_lost
+
         # The pool of readers is that of the catalog, which keeps connections open itself.
-        self.reading = self._engine(poolclass=NullPool, isolation_level="AUTOCOMMIT")
-        self.writing = self._engine(pool_size=1, max_overflow=0, pool_timeout=30, pool_pre_ping=True)
-        with translated_failures(), self.reading.connect() as connection:
-            self._schema = str(connection.exec_driver_sql("SELECT current_schema()").scalar())
+        self.reading = self._engine(must_end, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        self.writing = self._engine(must_end, pool_size=1, max_overflow=0, pool_timeout=30, pool_pre_ping=True)
         event.listen(self.writing, "begin", self._wait_for_turn)
-        self._presence = _Presence(self.reading, self._schema)
         self._numbers = range(0)
         self._numbering = threading.Lock()
 
-    def _engine(self, **options: Any) -> Engine:
+    def _engine(self, must_end: Callable[[float], bool], **options: Any) -> Engine:
+        """Return an engine whose connections are as `_limited_connection` says; none is opened while it is so."""
         engine = create_engine(
             self._url,
             **options,
@@ -566,6 +631,15 @@ class CatalogServer:
             },
         )
 
+        def connect(_dialect: Any, _record: Any, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+            import psycopg  # noqa: PLC0415 - comes with an extra
+
+            if must_end(0.0):
+                raise psycopg.OperationalError("the server does not answer")
+            connection = _limited_connection().connect(*given, **named)
+            connection.must_end = must_end
+            return connection
+
         def configure(connection: Any, _record: Any) -> None:
             from psycopg.types.numeric import IntLoader  # noqa: PLC0415 - comes with an extra
 
@@ -575,6 +649,7 @@ class CatalogServer:
             connection.execute("".join(f"SET {name} = '{value}';" for name, value in _SETTINGS.items()))
             connection.autocommit = was
 
+        event.listen(engine, "do_connect", connect)
         event.listen(engine, "connect", configure)
         return engine
 
@@ -607,7 +682,8 @@ class CatalogServer:
         return translated_failures()
 
     def probe(self, _writer_busy_s: Callable[[], float | None] = lambda: None) -> "ServerProbe":
-        return ServerProbe(self._engine(poolclass=NullPool, isolation_level="AUTOCOMMIT"), self._schema)
+        alone = self._engine(lambda waited_s: waited_s >= _SILENT_S, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        return ServerProbe(alone, self._schema)
 
     def prepare(self, connection: Connection) -> None:
         """Make what the tables alone do not bring, in the transaction that makes or upgrades them."""
@@ -627,13 +703,18 @@ class CatalogServer:
     def take_chunk_numbers(self, count: int) -> range:
         """Return numbers for rows of `chunks` that no process was ever given."""
         with self._numbering:
-            if len(self._numbers) < count:
-                taken = max(count, _NUMBERS_AT_ONCE)
-                with translated_failures(), self.reading.connect() as connection:
-                    up_to = int(connection.exec_driver_sql(_TAKE_NUMBERS, (taken, taken)).scalar_one())
-                self._numbers = range(up_to - taken + 1, up_to + 1)
-            given, self._numbers = self._numbers[:count], self._numbers[count:]
-            return given
+            if len(self._numbers) >= count:
+                given, self._numbers = self._numbers[:count], self._numbers[count:]
+                return given
+        # Without the lock, for which others would wait meanwhile; they take numbers for themselves, of which some are
+        # never used.
+        taken = max(count, _NUMBERS_AT_ONCE)
+        with translated_failures(), self.reading.connect() as connection:
+            up_to = int(connection.exec_driver_sql(_TAKE_NUMBERS, (taken, taken)).scalar_one())
+        numbers = range(up_to - taken + 1, up_to + 1)
+        with self._numbering:
+            self._numbers = max(self._numbers, numbers[count:], key=len)
+        return numbers[:count]
 
     def scrub(self) -> bool:
         """Return at once: the server frees the room of deleted rows by itself (autovacuum)."""
@@ -647,7 +728,7 @@ class CatalogServer:
 
 
 class ServerProbe:
-    """A connection of its own, used by one thread at a time; a check that a server leaves unanswered hangs."""
+    """A connection of its own, used by one thread at a time; a check that is not answered fails after seconds."""
 
     def __init__(self, engine: Engine, schema: str) -> None:
         self._engine = engine

@@ -109,16 +109,18 @@ class Writer:
         clock = self._clock
         return None if clock is None else time.clock_gettime(clock)
 
-    def scrub(self) -> bool:
+    def scrub(self, budget: Budget) -> bool:
         """Let no trace be left of what was deleted, between two transactions; False while readers need it.
 
         Raises:
             DrainingError: the database is closed.
+            DeadlineError, CallCancelledError: the budget ended before it was done.
         """
         try:
-            return self._thread.submit(self._storage.scrub).result()
+            scrubbing = self._thread.submit(self._storage.scrub)
         except RuntimeError as error:
             raise DrainingError("the catalog is closed") from error
+        return budget.result_of(scrubbing)
 
     def close(self) -> None:
         """Finish the work that was handed in, then stop; idempotent."""
