@@ -12,6 +12,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import GroundwireError, StoreUnavailableError
 from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.folder import OwnerLock, claim_folder
+from groundwire.vectorstores.points import EngineAdapter
 
 _LOOK_S = 0.5
 _PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0)
@@ -133,7 +134,7 @@ class OwnedEngine:
             return self._changed.wait_for(lambda: self._is_closed, seconds)
 
 
-class EngineStore:
+class EngineStore(EngineAdapter):
     """Owns the folder, and knows which collections may not be as they were acknowledged.
 
     Raises:
@@ -158,16 +159,13 @@ class EngineStore:
             raise
 
     def check_responding(self) -> None:
-        """Return if the engine responds; see the port."""
         self._engine.check_responding()
 
     def unverified(self) -> list[str]:
-        """Return what was not closed or found damaged; see the port."""
         with self._lock:
             return sorted(self._unverified)
 
     def distrust(self, collections: Iterable[str]) -> None:
-        """Count collections among the unverified; see the port."""
         with self._lock:
             self._unverified.update(collections)
 

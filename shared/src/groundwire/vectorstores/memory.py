@@ -18,7 +18,6 @@ from groundwire.vectorstores.points import (
     check_same_dimensions,
     checked_dimensions,
     checked_name,
-    scored_points,
 )
 
 
@@ -44,7 +43,6 @@ class MemoryVectorStore:
         self._lock = threading.Lock()
 
     def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
-        """Make a collection; see the port."""
         budget.check()
         checked_name(collection)
         with self._lock:
@@ -56,7 +54,6 @@ class MemoryVectorStore:
                 check_same_dimensions(collection, existing.dimensions, dimensions)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
-        """Remove a collection; see the port."""
         budget.check()
         with self._lock:
             self._collections.pop(collection, None)
@@ -78,7 +75,6 @@ class MemoryVectorStore:
                 _put(held, number, unit, payload)
 
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
-        """Remove points; see the port."""
         budget.check()
         with self._lock:
             held = self._held(collection)
@@ -95,19 +91,19 @@ class MemoryVectorStore:
         where: Filter | None = None,
         within: Sequence[int] | None = None,
     ) -> list[ScoredPoint]:
-        """Return the most similar points; see the port."""
         budget.check()
         with self._lock:
             held = self._held(collection)
             check_query(vector, limit, held.dimensions)
-            rows = _selected_rows(held, where, within)
+            among = range(len(held.numbers)) if within is None else {held.rows[n] for n in within if n in held.rows}
+            selected = [row for row in among if where is None or matches(where, held.payloads[row])]
+            rows = np.array(selected, dtype=np.intp)
             cosines = _cosines(held.units[rows], vector)
             found = np.array([held.numbers[row] for row in rows], dtype=np.int64)
         best = np.lexsort((found, -cosines))[:limit]
-        return scored_points((int(found[i]), float(cosines[i])) for i in best)
+        return [ScoredPoint(int(found[i]), min(1.0, max(0.0, float(cosines[i])))) for i in best]
 
     def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
-        """Return those of the points that exist, by number; see the port."""
         budget.check()
         with self._lock:
             held = self._held(collection)
@@ -164,12 +160,6 @@ def _take(held: _Points, number: int) -> None:
         held.rows[last_number] = row
         held.numbers[row] = last_number
         held.payloads[row] = last_payload
-
-
-def _selected_rows(held: _Points, where: Filter | None, within: Sequence[int] | None) -> NDArray[np.intp]:
-    rows = range(len(held.numbers)) if within is None else {held.rows[n] for n in within if n in held.rows}
-    selected = [row for row in rows if where is None or matches(where, held.payloads[row])]
-    return np.array(selected, dtype=np.intp)
 
 
 def _cosines(units: Vectors, vector: Vectors) -> NDArray[np.float64]:

@@ -2,11 +2,14 @@
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
     DimensionMismatchError,
@@ -14,8 +17,9 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     StoreMismatchError,
 )
-from groundwire.kernel.filters import Payload
+from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
+from groundwire.vectorstores.stored_fields import Stored, restored_payload, stored_fields
 
 _ENGINE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{1,61}[a-z0-9]")
 _SPARE = 16
@@ -72,7 +76,10 @@ def check_points(points: PointBatch, dimensions: int) -> None:
     if not np.isfinite(points.vectors).all():
         raise InvalidRequestError.of("vectors", "must be finite")
     for payload in points.payloads:
-        _check_payload(payload)
+        for field, value in payload.items():
+            for element in value if isinstance(value, tuple) else (value,):
+                if isinstance(element, float) and not math.isfinite(element):
+                    raise InvalidRequestError.of(f"payloads.{field}", "must be finite")
 
 
 def check_query(vector: Vectors, limit: int, dimensions: int) -> None:
@@ -90,13 +97,6 @@ def check_query(vector: Vectors, limit: int, dimensions: int) -> None:
         raise InvalidRequestError.of("limit", "must be at least 1")
 
 
-def _check_payload(payload: Payload) -> None:
-    for field, value in payload.items():
-        for element in value if isinstance(value, tuple) else (value,):
-            if isinstance(element, float) and not math.isfinite(element):
-                raise InvalidRequestError.of(f"payloads.{field}", "must be finite")
-
-
 def _mismatch(field: str, *, got: int, expected: int) -> DimensionMismatchError:
     violation = FieldViolation(field, f"has {got} dimensions, the collection has {expected}")
     return DimensionMismatchError([violation], got=got, expected=expected)
@@ -107,12 +107,6 @@ def slices(points: PointBatch, size: int) -> Iterator[PointBatch]:
     for start in range(0, len(points.numbers), size):
         piece = slice(start, start + size)
         yield PointBatch(points.numbers[piece], points.vectors[piece], points.payloads[piece])
-
-
-def scored_points(cosines: Iterable[tuple[int, float]]) -> list[ScoredPoint]:
-    """Return pairs of number and cosine as points with a similarity of 0 to 1, in the same order."""
-    # Without calls of min and max: a search has a hundred points, and nearly all are in the range.
-    return [ScoredPoint(number, cosine if 0.0 <= cosine <= 1.0 else float(cosine > 0.0)) for number, cosine in cosines]
 
 
 def as_ints(numbers: Iterable[int]) -> list[int]:
@@ -143,3 +137,74 @@ def best(query: Callable[[int], list[tuple[int, float]]], limit: int) -> list[tu
         if cut_is_clean or fetch >= limit + _MAX_TIES:
             return sorted(found, key=lambda point: (-point[1], point[0]))[:limit]
         fetch = limit + 4 * (fetch - limit)
+
+
+class EngineAdapter(ABC):
+    """What the methods of the port have in common on every engine: they check, cut into pieces and convert.
+
+    Engines get plain integers, and payloads in their stored form; a condition is what `_compiled` makes of a filter.
+    """
+
+    _batch: int
+    """Points that one write has at most."""
+
+    def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
+        check_points(points, self._dimensions_of(collection, budget))
+        for part in slices(points, self._batch):
+            stored = [stored_fields(payload) for payload in part.payloads]
+            self._put(collection, as_ints(part.numbers), part.vectors, stored, budget)
+
+    def search(
+        self,
+        collection: str,
+        vector: Vectors,
+        limit: int,
+        budget: Budget,
+        *,
+        where: Filter | None = None,
+        within: Sequence[int] | None = None,
+    ) -> list[ScoredPoint]:
+        check_query(vector, limit, self._dimensions_of(collection, budget))
+        condition = True if where is None else self._compiled(where)
+        if condition is False or (within is not None and len(within) == 0):
+            return []
+        numbers = None if within is None else as_ints(within)
+        found = self._nearest(collection, vector, limit, None if condition is True else condition, numbers, budget)
+        # Without calls of min and max: a search has a hundred points, and nearly all are in the range.
+        return [
+            ScoredPoint(number, cosine if 0.0 <= cosine <= 1.0 else float(cosine > 0.0)) for number, cosine in found
+        ]
+
+    def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
+        dimensions = self._dimensions_of(collection, budget)
+        found, vectors, stored = self._points(collection, sorted(set(as_ints(numbers))), budget)
+        return PointBatch(found, vectors.reshape(-1, dimensions), [restored_payload(fields) for fields in stored])
+
+    @abstractmethod
+    def _dimensions_of(self, collection: str, budget: Budget) -> int:
+        """Return the vector length.
+
+        Raises:
+            CollectionNotFoundError: there is no such collection.
+        """
+
+    @abstractmethod
+    def _compiled(self, where: Filter) -> Any:
+        """Return the condition, True for what every point satisfies, False for what none does."""
+
+    @abstractmethod
+    def _put(
+        self, collection: str, numbers: list[int], vectors: Vectors, stored: Sequence[Stored], budget: Budget
+    ) -> None: ...
+
+    @abstractmethod
+    def _nearest(
+        self, collection: str, vector: Vectors, limit: int, condition: Any, within: list[int] | None, budget: Budget
+    ) -> Iterable[tuple[int, float]]:
+        """Return (number, cosine) of the `limit` most similar points, best first, equal ones by number."""
+
+    @abstractmethod
+    def _points(
+        self, collection: str, numbers: list[int], budget: Budget
+    ) -> tuple[Sequence[int], Vectors, Sequence[Any]]:
+        """Return the numbers of those that exist, ascending, with their vectors and stored payloads."""

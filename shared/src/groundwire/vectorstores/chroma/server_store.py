@@ -5,14 +5,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, MissingExtraError
 from groundwire.kernel.filters import Filter
-from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.chroma.filters import compile_filter
 from groundwire.vectorstores.chroma.records import (
     checked_dimensions_of,
@@ -25,14 +23,11 @@ from groundwire.vectorstores.chroma.records import (
     replace,
 )
 from groundwire.vectorstores.points import (
+    EngineAdapter,
     as_ints,
-    check_points,
-    check_query,
     check_same_dimensions,
     checked_dimensions,
     checked_name,
-    scored_points,
-    slices,
 )
 from groundwire.vectorstores.servers import (
     Parse,
@@ -43,7 +38,7 @@ from groundwire.vectorstores.servers import (
     unavailable,
     whole_number,
 )
-from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
+from groundwire.vectorstores.stored_fields import Stored
 
 _SCHEMES = ("chroma+http", "chroma+https")
 _PORT = 8000
@@ -67,13 +62,7 @@ def parse_options(url: str, api_key: str | None) -> StoreServer:
     Raises:
         InvalidRequestError: naming everything wrong with the URL.
     """
-    options: dict[str, Parse] = {
-        "tenant": str,
-        "database": str,
-        "prefix": name_prefix,
-        "timeout_s": whole_number(1, 3600),
-    }
-    parsed = parse_server_url(url, default_port=_PORT, encrypted_schemes=_SCHEMES[1:], options=options)
+    parsed = parse_server_url(url, default_port=_PORT, encrypted_schemes=_SCHEMES[1:], options=OPTIONS)
     return StoreServer(parsed, api_key)
 
 
@@ -152,11 +141,10 @@ T = TypeVar("T")
 
 _ENGINE = "chroma"
 _OURS = "gw-"
-_BATCH = 500
 _CHECK_S = 2.0
 
 
-class ChromaServerVectorStore:
+class ChromaServerVectorStore(EngineAdapter):
     """VectorStore over a server, which other processes may use as well; record ids are the numbers as text.
 
     Args:
@@ -166,6 +154,8 @@ class ChromaServerVectorStore:
         MissingExtraError: neither chromadb nor chromadb-client is installed.
         StoreUnavailableError: the server does not answer, or refuses the key.
     """
+
+    _batch = 500
 
     def __init__(self, options: StoreServer) -> None:
         if importlib.util.find_spec("chromadb") is None:
@@ -203,42 +193,8 @@ class ChromaServerVectorStore:
         names = [each.name.removeprefix(self._prefix) for each in found if each.name.startswith(self._prefix)]
         return sorted(name for name in names if name.startswith(_OURS))
 
-    def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
-        """Insert or replace points, in the server's log when it returns; see the port."""
-        check_points(points, self._handle(collection, budget)[1])
-        for part in slices(points, _BATCH):
-            self._call(collection, partial(_replace, part), budget)
-
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
-        """Remove points; see the port."""
         self._call(collection, lambda held: remove(held, as_ints(numbers)), budget)
-
-    def search(
-        self,
-        collection: str,
-        vector: Vectors,
-        limit: int,
-        budget: Budget,
-        *,
-        where: Filter | None = None,
-        within: Sequence[int] | None = None,
-    ) -> list[ScoredPoint]:
-        """Return the most similar points, approximately above some hundred; see the port."""
-        check_query(vector, limit, self._handle(collection, budget)[1])
-        condition = True if where is None else compile_filter(where)
-        if condition is False or (within is not None and len(within) == 0):
-            return []
-        selection = {} if condition is True else {"where": condition}
-        found = self._call(collection, lambda held: _search(held, vector, limit, selection, within), budget)
-        return scored_points(found)
-
-    def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
-        """Return those of the points that exist, by number; see the port."""
-        dimensions = self._handle(collection, budget)[1]
-        ascending = sorted(set(as_ints(numbers)))
-        found, vectors, stored = self._call(collection, lambda held: records(held, ascending), budget)
-        payloads = [restored_payload(fields) for fields in stored]
-        return PointBatch(found, vectors.reshape(-1, dimensions), payloads)
 
     def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending; one request, for pages shift under writes of others."""
@@ -255,6 +211,35 @@ class ChromaServerVectorStore:
     def close(self) -> None:
         self._handles.clear()
         close_server(self._client)
+
+    def _compiled(self, where: Filter) -> Any:
+        return compile_filter(where)
+
+    def _put(
+        self, collection: str, numbers: list[int], vectors: Vectors, stored: Sequence[Stored], budget: Budget
+    ) -> None:
+        # In the server's log when it returns.
+        self._call(collection, lambda held: replace(held, numbers, vectors, stored), budget)
+
+    def _nearest(
+        self, collection: str, vector: Vectors, limit: int, condition: Any, within: list[int] | None, budget: Budget
+    ) -> list[tuple[int, float]]:
+        """Return the most similar points, approximately above some hundred."""
+        selection = {} if condition is None else {"where": condition}
+
+        def search(held: Any) -> list[tuple[int, float]]:
+            if within is None:
+                return nearest(held, vector, limit, selection)
+            ids = existing(held, [str(number) for number in dict.fromkeys(within)])
+            return nearest(held, vector, limit, selection | {"ids": ids}) if ids else []
+
+        return self._call(collection, search, budget)
+
+    def _points(self, collection: str, numbers: list[int], budget: Budget) -> tuple[list[int], Vectors, list[Stored]]:
+        return self._call(collection, lambda held: records(held, numbers), budget)
+
+    def _dimensions_of(self, collection: str, budget: Budget) -> int:
+        return self._handle(collection, budget)[1]
 
     def _make(self, collection: str, dimensions: int, budget: Budget) -> int:
         def make() -> int:
@@ -309,17 +294,3 @@ class ChromaServerVectorStore:
             if is_missing(error):
                 raise CollectionNotFoundError(collection) from error
             raise unavailable(_ENGINE, error) from error
-
-
-def _replace(points: PointBatch, held: Any) -> None:
-    stored = [stored_fields(payload) for payload in points.payloads]
-    replace(held, as_ints(points.numbers), points.vectors, stored)
-
-
-def _search(
-    held: Any, vector: Vectors, limit: int, selection: dict[str, Any], within: Sequence[int] | None
-) -> list[tuple[int, float]]:
-    if within is None:
-        return nearest(held, vector, limit, selection)
-    ids = existing(held, [str(number) for number in dict.fromkeys(as_ints(within))])
-    return nearest(held, vector, limit, selection | {"ids": ids}) if ids else []

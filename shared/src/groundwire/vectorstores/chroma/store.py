@@ -21,7 +21,6 @@ from groundwire.kernel.errors import (
     StoreUnavailableError,
 )
 from groundwire.kernel.filters import Filter
-from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.chroma.filters import compile_filter
 from groundwire.vectorstores.chroma.records import Facts, checked_dimensions_of
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
@@ -29,15 +28,11 @@ from groundwire.vectorstores.engine_store import EngineStore, OwnedEngine
 from groundwire.vectorstores.points import (
     as_ints,
     batches,
-    check_points,
-    check_query,
     check_same_dimensions,
     checked_dimensions,
     checked_name,
-    scored_points,
-    slices,
 )
-from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
+from groundwire.vectorstores.stored_fields import Stored
 
 _ENGINE = "chroma"
 # The library of the graph writes all the memory it has reserved to its file, used or not. The C library fills what is
@@ -46,9 +41,6 @@ _ENVIRONMENT = {"MALLOC_PERTURB_": "165"}
 _START_S = 120.0
 """What opening a folder may take: the library loads in 2 to 5 s, on a busy machine in 20."""
 _SCRUB_WAIT_S = 2.0
-_BATCH = 64
-"""Searches wait for the batch before them: 20 ms for Chroma's log and 0.4 to 0.8 ms a record."""
-
 
 _log = structlog.get_logger(__name__)
 
@@ -70,6 +62,9 @@ class ChromaVectorStore(EngineStore):
         StoreUnavailableError: Chroma cannot open the folder.
     """
 
+    _batch = 64
+    """Searches wait for the batch before them: 20 ms for Chroma's log and 0.4 to 0.8 ms a record."""
+
     def __init__(self, folder: Path, *, scrub_at_once: int = 1_000, hung_after_s: float = HUNG_AFTER_S) -> None:
         if importlib.util.find_spec("chromadb") is None:
             raise MissingExtraError("chroma needs the package chromadb: groundwire[chroma]", extra="chroma")
@@ -89,7 +84,6 @@ class ChromaVectorStore(EngineStore):
             raise
 
     def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
-        """Make a collection; see the port."""
         checked_name(collection)
         checked_dimensions(dimensions)
         with budget.holding(self._lock):
@@ -122,17 +116,9 @@ class ChromaVectorStore(EngineStore):
         with budget.holding(self._lock):
             return sorted(self._dimensions)
 
-    def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
-        """Insert or replace points, on disk in Chroma's log when it returns; see the port."""
-        check_points(points, self._dimensions_of(collection))
-        for part in slices(points, _BATCH):
-            stored = [stored_fields(payload) for payload in part.payloads]
-            self._write(budget, "upsert", collection, as_ints(part.numbers), part.vectors, stored)
-
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
-        """Remove points; see the port."""
         self._dimensions_of(collection)
-        for batch in batches(numbers, _BATCH):
+        for batch in batches(numbers, self._batch):
             self._write(budget, "delete", collection, as_ints(batch))
 
     def scrub(self, collection: str, budget: Budget, *, at_any_size: bool = False) -> bool:
@@ -147,35 +133,6 @@ class ChromaVectorStore(EngineStore):
                 with budget.holding(self._writing):
                     self._engine.live(budget).write(budget, "clean")
         return True
-
-    def search(
-        self,
-        collection: str,
-        vector: Vectors,
-        limit: int,
-        budget: Budget,
-        *,
-        where: Filter | None = None,
-        within: Sequence[int] | None = None,
-    ) -> list[ScoredPoint]:
-        """Return the most similar points, approximately above some hundred; see the port."""
-        check_query(vector, limit, self._dimensions_of(collection))
-        condition = True if where is None else compile_filter(where)
-        if condition is False or (within is not None and len(within) == 0):
-            return []
-        if collection in self._incomplete:
-            raise self._being_filled()
-        selection = None if condition is True else condition
-        numbers = None if within is None else as_ints(within)
-        found = self._read(budget, "search", collection, vector, limit, selection, numbers)
-        return scored_points(found)
-
-    def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
-        """Return those of the points that exist, by number; see the port."""
-        dimensions = self._dimensions_of(collection)
-        found, vectors, stored = self._read(budget, "points", collection, sorted(set(as_ints(numbers))))
-        payloads = [restored_payload(fields) for fields in stored]
-        return PointBatch(found, vectors.reshape(-1, dimensions), payloads)
 
     def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
         self._dimensions_of(collection)
@@ -192,13 +149,31 @@ class ChromaVectorStore(EngineStore):
         self._owner.release()
 
     def mark_verified(self, collection: str, budget: Budget) -> None:
-        """Take note that a collection is as the catalog says; see the port."""
         budget.check()
         with budget.holding(self._lock), budget.holding(self._writing):
             if collection in self._incomplete:
                 self._engine.live(budget).write(budget, "complete", collection)
                 self._incomplete.discard(collection)
             self._unverified.discard(collection)
+
+    def _compiled(self, where: Filter) -> Any:
+        return compile_filter(where)
+
+    def _put(
+        self, collection: str, numbers: list[int], vectors: Vectors, stored: Sequence[Stored], budget: Budget
+    ) -> None:
+        self._write(budget, "upsert", collection, numbers, vectors, stored)
+
+    def _nearest(
+        self, collection: str, vector: Vectors, limit: int, condition: Any, within: list[int] | None, budget: Budget
+    ) -> Any:
+        """Return the most similar points, approximately above some hundred."""
+        if collection in self._incomplete:
+            raise self._being_filled()
+        return self._read(budget, "search", collection, vector, limit, condition, within)
+
+    def _points(self, collection: str, numbers: list[int], budget: Budget) -> Any:
+        return self._read(budget, "points", collection, numbers)
 
     def _rewrite(self, collection: str, budget: Budget) -> None:
         """Copy the records in parts, between which others write, and let the copy take the place."""
@@ -210,10 +185,10 @@ class ChromaVectorStore(EngineStore):
                 engine.write(budget, "begin_rewrite", collection)
                 touched.update(engine.read(budget, "numbers", collection))
                 self._touched[collection] = touched
-            while len(touched) > _BATCH:
+            while len(touched) > self._batch:
                 with budget.holding(self._writing):
                     self._dimensions_of(collection)
-                    part = list(islice(touched, _BATCH))
+                    part = list(islice(touched, self._batch))
                     engine.write(budget, "copy", collection, part)
                     touched.difference_update(part)
             with budget.holding(self._writing):
@@ -299,7 +274,7 @@ class ChromaVectorStore(EngineStore):
             if not facts.is_complete:
                 self._incomplete.add(name)
 
-    def _dimensions_of(self, collection: str) -> int:
+    def _dimensions_of(self, collection: str, _budget: Budget | None = None) -> int:
         dimensions = self._dimensions.get(collection)
         if dimensions is None:
             raise CollectionNotFoundError(collection)

@@ -22,20 +22,16 @@ from groundwire.kernel.errors import (
     StoreUnavailableError,
 )
 from groundwire.kernel.filters import Filter
-from groundwire.kernel.vector_store import PointBatch, ScoredPoint
+from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
 from groundwire.vectorstores.engine_store import EngineStore, OwnedEngine
 from groundwire.vectorstores.file_seal import Seal
 from groundwire.vectorstores.points import (
     as_ints,
     batches,
-    check_points,
-    check_query,
     check_same_dimensions,
     checked_dimensions,
     checked_name,
-    scored_points,
-    slices,
 )
 from groundwire.vectorstores.qdrant_conditions import ConditionCompiler
 from groundwire.vectorstores.qdrant_edge.folders import (
@@ -48,14 +44,13 @@ from groundwire.vectorstores.qdrant_edge.folders import (
     unpublish,
 )
 from groundwire.vectorstores.qdrant_edge.rebuild import Rebuild, ServedCollection
-from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
+from groundwire.vectorstores.stored_fields import Stored
 
 _ENGINE = "qdrant-edge"
 _ENGINE_MODULE = "groundwire.vectorstores.qdrant_edge.engine"
 _COMPILE = ConditionCompiler(_ENGINE, matches_substrings=True)
 _BUILDER_NICENESS = 15
 """The builder gives way to everything that serves."""
-_BATCH = 250
 _CLOSE_S = 60.0
 """Closing a shard flushes it: up to 3 s for a large one on a busy disk."""
 _PAGE = 10_000
@@ -85,6 +80,7 @@ class QdrantEdgeVectorStore(EngineStore):
     """
 
     filters_by_index = True
+    _batch = 250
 
     def __init__(
         self,
@@ -122,7 +118,6 @@ class QdrantEdgeVectorStore(EngineStore):
             raise
 
     def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
-        """Make a collection; see the port."""
         checked_name(collection)
         checked_dimensions(dimensions)
         with budget.holding(self._lock):
@@ -156,18 +151,9 @@ class QdrantEdgeVectorStore(EngineStore):
         with budget.holding(self._lock):
             return sorted(self._collections)
 
-    def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
-        """Insert or replace points, on disk in the engine's write-ahead log when it returns; see the port."""
-        served = self._served(collection)
-        check_points(points, served.dimensions)
-        for part in slices(points, _BATCH):
-            stored = [stored_fields(payload) for payload in part.payloads]
-            self._write(served, budget, "upsert", as_ints(part.numbers), part.vectors, stored)
-
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
-        """Remove points; see the port."""
         served = self._served(collection)
-        for batch in batches(numbers, _BATCH):
+        for batch in batches(numbers, self._batch):
             self._write(served, budget, "delete", as_ints(batch))
         served.removals += 1
 
@@ -192,36 +178,6 @@ class QdrantEdgeVectorStore(EngineStore):
             else:
                 return False
         return True
-
-    def search(
-        self,
-        collection: str,
-        vector: Vectors,
-        limit: int,
-        budget: Budget,
-        *,
-        where: Filter | None = None,
-        within: Sequence[int] | None = None,
-    ) -> list[ScoredPoint]:
-        """Return the most similar points; exact up to `rebuild_after` points, see the port."""
-        served = self._served(collection)
-        check_query(vector, limit, served.dimensions)
-        compiled = True if where is None else _COMPILE(where)
-        if compiled is False or (within is not None and len(within) == 0):
-            return []
-        if not served.is_complete:
-            raise self._being_filled()
-        condition = None if compiled is True else compiled
-        numbers = None if within is None else as_ints(within)
-        found = self._read(served, budget, "search", vector, limit, condition, numbers)
-        return scored_points(found)
-
-    def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
-        """Return those of the points that exist, by number; see the port."""
-        served = self._served(collection)
-        found, vectors, stored = self._read(served, budget, "points", sorted(set(as_ints(numbers))))
-        payloads = [restored_payload(fields) for fields in stored]
-        return PointBatch(found, vectors.reshape(-1, served.dimensions), payloads)
 
     def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending; reads a page at a time."""
@@ -262,7 +218,6 @@ class QdrantEdgeVectorStore(EngineStore):
             self._owner.release()
 
     def mark_verified(self, collection: str, budget: Budget) -> None:
-        """Take note that a collection is as the catalog says; see the port."""
         budget.check()
         with budget.holding(self._lock):
             served = self._collections.get(collection)
@@ -271,6 +226,30 @@ class QdrantEdgeVectorStore(EngineStore):
                     publish(Path(copy), served.dimensions)
                     served.is_complete = True
             self._unverified.discard(collection)
+
+    def _dimensions_of(self, collection: str, _budget: Budget) -> int:
+        return self._served(collection).dimensions
+
+    def _compiled(self, where: Filter) -> Any:
+        return _COMPILE(where)
+
+    def _put(
+        self, collection: str, numbers: list[int], vectors: Vectors, stored: Sequence[Stored], budget: Budget
+    ) -> None:
+        # On disk, in the engine's write-ahead log, when it returns.
+        self._write(self._served(collection), budget, "upsert", numbers, vectors, stored)
+
+    def _nearest(
+        self, collection: str, vector: Vectors, limit: int, condition: Any, within: list[int] | None, budget: Budget
+    ) -> Any:
+        """Return the most similar points, exactly up to `rebuild_after` points."""
+        served = self._served(collection)
+        if not served.is_complete:
+            raise self._being_filled()
+        return self._read(served, budget, "search", vector, limit, condition, within)
+
+    def _points(self, collection: str, numbers: list[int], budget: Budget) -> Any:
+        return self._read(self._served(collection), budget, "points", numbers)
 
     def _start_engine(self) -> EngineProcess:
         """Start an engine that keeps the folder locked until it has ended, however this process ends."""

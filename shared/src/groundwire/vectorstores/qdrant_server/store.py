@@ -14,23 +14,19 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, MissingExtraError, StoreMismatchError
 from groundwire.kernel.filters import BUILT_IN_FIELDS, FieldKind, Filter
-from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.points import (
+    EngineAdapter,
     as_ints,
     batches,
     best,
-    check_points,
-    check_query,
     check_same_dimensions,
     checked_dimensions,
     checked_name,
-    scored_points,
-    slices,
 )
 from groundwire.vectorstores.qdrant_conditions import Condition, ConditionCompiler
 from groundwire.vectorstores.qdrant_server.options import QdrantOptions
 from groundwire.vectorstores.servers import repeated, unavailable
-from groundwire.vectorstores.stored_fields import TERMS_FIELD, restored_payload, stored_fields
+from groundwire.vectorstores.stored_fields import TERMS_FIELD, Stored
 
 _TRANSIENT = frozenset({"UNAVAILABLE", "ABORTED", "RESOURCE_EXHAUSTED"})
 
@@ -96,7 +92,6 @@ T = TypeVar("T")
 
 _ENGINE = "qdrant"
 _OURS = "gw-"
-_BATCH = 256
 _PAGE = 10_000
 _CHECK_S = 2.0
 _REQUESTS = 64
@@ -105,7 +100,7 @@ _REQUESTS = 64
 _COMPILE = ConditionCompiler(_ENGINE, matches_substrings=False)
 
 
-class QdrantServerVectorStore:
+class QdrantServerVectorStore(EngineAdapter):
     """VectorStore over a server, which other processes may use as well.
 
     Args:
@@ -118,6 +113,7 @@ class QdrantServerVectorStore:
     """
 
     filters_by_index = True
+    _batch = 256
 
     def __init__(self, options: QdrantOptions, open_client: Callable[[QdrantOptions], Any] | None = None) -> None:
         if importlib.util.find_spec("qdrant_client") is None:
@@ -149,7 +145,6 @@ class QdrantServerVectorStore:
                 self._call(collection, make_index, budget)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
-        """Remove a collection; see the port."""
         self._dimensions.pop(collection, None)
         if self._info(collection, budget) is not None:
             self._call(collection, self._client.delete_collection, budget)
@@ -161,58 +156,10 @@ class QdrantServerVectorStore:
         names = [each.name.removeprefix(prefix) for each in found if each.name.startswith(prefix)]
         return sorted(name for name in names if name.startswith(_OURS))
 
-    def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
-        """Insert or replace points, applied on the server when it returns; see the port."""
-        check_points(points, self._dimensions_of(collection, budget))
-        for part in slices(points, _BATCH):
-            self._call(collection, partial(self._client.upsert, points=_vendor_points(part), wait=True), budget)
-
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
-        """Remove points; see the port."""
         self._dimensions_of(collection, budget)
         for batch in batches(numbers, _PAGE):
             self._call(collection, partial(self._client.delete, points_selector=as_ints(batch), wait=True), budget)
-
-    def search(
-        self,
-        collection: str,
-        vector: Vectors,
-        limit: int,
-        budget: Budget,
-        *,
-        where: Filter | None = None,
-        within: Sequence[int] | None = None,
-    ) -> list[ScoredPoint]:
-        """Return the most similar points, exactly with `within`; see the port."""
-        check_query(vector, limit, self._dimensions_of(collection, budget))
-        compiled = True if where is None else _COMPILE(where)
-        if compiled is False or (within is not None and len(within) == 0):
-            return []
-        parts: list[Condition] = [] if compiled is True else [compiled]
-        if within is not None:
-            parts.append({"has_id": as_ints(within)})
-        request = partial(
-            self._client.query_points,
-            query=vector.tolist(),
-            query_filter=vendor_filter({"must": parts}) if parts else None,
-            search_params=self._options.search_params(limit, is_exact=within is not None),
-            with_payload=False,
-            consistency=self._consistency,
-        )
-        found = best(lambda count: self._ranked(collection, partial(request, limit=count), budget), limit)
-        return scored_points(found)
-
-    def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
-        """Return those of the points that exist, by number; see the port."""
-        dimensions = self._dimensions_of(collection, budget)
-        read = partial(self._client.retrieve, with_payload=True, with_vectors=True, consistency=self._consistency)
-        found: list[Any] = []
-        for batch in batches(sorted(set(as_ints(numbers))), _BATCH):
-            found += self._call(collection, partial(read, ids=list(batch)), budget)
-        found.sort(key=lambda point: int(point.id))
-        vectors = np.array([point.vector for point in found], dtype=np.float32).reshape(-1, dimensions)
-        payloads = [restored_payload(point.payload or {}) for point in found]
-        return PointBatch([point.id for point in found], vectors, payloads)
 
     def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending; reads a page at a time."""
@@ -231,6 +178,49 @@ class QdrantServerVectorStore:
         self._requests.shutdown(wait=False, cancel_futures=True)
         self._client.close()
 
+    def _compiled(self, where: Filter) -> Any:
+        return _COMPILE(where)
+
+    def _put(
+        self, collection: str, numbers: list[int], vectors: Vectors, stored: Sequence[Stored], budget: Budget
+    ) -> None:
+        from qdrant_client import models  # noqa: PLC0415 - only the engine asked for
+
+        ids: list[Any] = [*numbers]
+        points = models.Batch(ids=ids, vectors=vectors.tolist(), payloads=[dict(each) for each in stored])
+        self._call(collection, partial(self._client.upsert, points=points, wait=True), budget)
+
+    def _nearest(
+        self, collection: str, vector: Vectors, limit: int, condition: Any, within: list[int] | None, budget: Budget
+    ) -> list[tuple[int, float]]:
+        """Return the most similar points, exactly with `within`."""
+        parts: list[Condition] = [] if condition is None else [condition]
+        if within is not None:
+            parts.append({"has_id": within})
+        request = partial(
+            self._client.query_points,
+            query=vector.tolist(),
+            query_filter=vendor_filter({"must": parts}) if parts else None,
+            search_params=self._options.search_params(limit, is_exact=within is not None),
+            with_payload=False,
+            consistency=self._consistency,
+        )
+
+        def ranked(count: int) -> list[tuple[int, float]]:
+            found = self._call(collection, partial(request, limit=count), budget)
+            return [(int(point.id), float(point.score)) for point in found.points]
+
+        return best(ranked, limit)
+
+    def _points(self, collection: str, numbers: list[int], budget: Budget) -> tuple[list[int], Vectors, list[Any]]:
+        read = partial(self._client.retrieve, with_payload=True, with_vectors=True, consistency=self._consistency)
+        found: list[Any] = []
+        for batch in batches(numbers, self._batch):
+            found += self._call(collection, partial(read, ids=list(batch)), budget)
+        found.sort(key=lambda point: int(point.id))
+        vectors = np.array([point.vector for point in found], dtype=np.float32)
+        return [point.id for point in found], vectors, [point.payload or {} for point in found]
+
     def _make(self, collection: str, dimensions: int, budget: Budget) -> Any:
         """Make a collection, also when another process makes it at the same moment; return what the server has."""
         config = self._options.collection_config(dimensions)
@@ -242,9 +232,6 @@ class QdrantServerVectorStore:
                 raise
             return info
         return self._described(collection, budget)
-
-    def _ranked(self, collection: str, request: Callable[..., Any], budget: Budget) -> list[tuple[int, float]]:
-        return [(int(point.id), float(point.score)) for point in self._call(collection, request, budget).points]
 
     def _pages(self, collection: str, budget: Budget) -> Iterator[int]:
         scroll = partial(
@@ -293,11 +280,3 @@ class QdrantServerVectorStore:
                 self._dimensions.pop(collection, None)
                 raise CollectionNotFoundError(collection) from error
             raise unavailable(_ENGINE, error) from error
-
-
-def _vendor_points(points: PointBatch) -> Any:
-    from qdrant_client import models  # noqa: PLC0415 - only the engine asked for
-
-    payloads = [dict(stored_fields(payload)) for payload in points.payloads]
-    ids: list[Any] = [*as_ints(points.numbers)]
-    return models.Batch(ids=ids, vectors=points.vectors.tolist(), payloads=payloads)
