@@ -25,6 +25,9 @@ MODELS := \
 # They start pytest.
 SCRIPTS := tests/architecture/test_parallel_runs.py tests/architecture/test_requirements_table.py
 
+# What runs on a split deployment as well as in one process.
+SPLIT := python_client conversations memory command_line filters_on_every_engine formats ingest_folders split split_answer
+
 DOCS ?= docs
 Q    ?= What does a citation point at?
 
@@ -40,7 +43,7 @@ DELIVERED ?= \
 	R12 R26
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-llm demo-split serve test test-fast test-slow test-faults test-limits test-postgres test-clients requirements check format protos release-contract wheel-test flow clean
+.PHONY: help demo demo-llm demo-split serve test test-fast test-slow test-faults test-limits test-postgres test-split test-clients requirements check format protos release-contract wheel-test flow clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -95,6 +98,9 @@ test-faults: $(STAMP) ## Run the tests that kill processes
 test-postgres: $(STAMP) ## Run the tests of the catalog, of records and of the client on PostgreSQL
 	GROUNDWIRE_TEST_CATALOG=postgresql $(BIN)/pytest tests/integration/catalog tests/integration/records tests/unit/catalog \
 		tests/e2e/test_python_client.py tests/e2e/test_conversations.py
+
+test-split: $(STAMP) ## Run end-to-end tests on three services, two of each, with PostgreSQL and a Chroma server
+	GROUNDWIRE_TEST_DEPLOYMENT=split $(BIN)/pytest $(addprefix tests/e2e/test_,$(SPLIT:%=%.py))
 
 test-limits: $(STAMP) ## Run the tests with more load than there are workers
 	$(BIN)/pytest -m limits --timeout 1800

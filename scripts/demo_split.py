@@ -26,12 +26,15 @@ def main() -> int:
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "how-to", help="folder of Markdown documents")
     parser.add_argument("--question", default="Which services can have several processes behind one port?")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="groundwire-split-") as folder, deployment(Path(folder), model=()) as split:
+    with (
+        tempfile.TemporaryDirectory(prefix="groundwire-split-") as folder,
+        deployment(Path(folder), arguments=()) as split,
+    ):
         for service, replicas in split.replicas.items():
             print(f"{service:9} {', '.join(replica.address for replica in replicas)}")
         with (
-            GroundwireClient(split.address("ingest")) as ingest,
-            GroundwireClient(split.address("answer")) as answer,
+            GroundwireClient(split.address_of("ingest")) as ingest,
+            GroundwireClient(split.address_of("answer")) as answer,
         ):
             ingest.create_collection(collection=_COLLECTION)
             for path in sorted(given.docs.glob("*.md")):

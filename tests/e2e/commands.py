@@ -31,11 +31,11 @@ class Command:
         read_end, write_end = os.pipe()
         self._reports: IO[bytes] = os.fdopen(read_end, "rb", buffering=0)
         order = {"arguments": arguments, "variables": {**os.environ, **(variables or {})}, "folder": str(Path.cwd())}
-        runner = _runner("server" if arguments[:1] == ["serve"] else "commands")
+        orders = runner("server" if arguments[:1] == ["serve"] else "commands")
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
             streams = [nothing if stdin is None else stdin, stdout, stderr]
-            socket.send_fds(runner, [json.dumps(order).encode()], [*streams, write_end])
+            socket.send_fds(orders, [json.dumps(order).encode()], [*streams, write_end])
         finally:
             os.close(nothing)
             os.close(write_end)
@@ -79,7 +79,8 @@ class Command:
 
 
 @cache
-def _runner(kind: str) -> socket.socket:
+def runner(kind: str) -> socket.socket:
+    """Return the socket of the process that starts servers (`server`) or other commands, started at the first call."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

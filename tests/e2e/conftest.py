@@ -1,4 +1,4 @@
-"""Fixtures of the end-to-end tests: one server for all of them."""
+"""Fixtures of the end-to-end tests: one server, or one deployment, for each file."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.server import ServerProcess
+from tests.e2e.split import Deployment, start_services
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    running = ServerProcess(tmp_path_factory.mktemp("e2e") / "data")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess | Deployment]:
+    running = start_services(tmp_path_factory.mktemp("e2e"))
     yield running
     running.stop()
 

@@ -11,6 +11,7 @@ from tests.catalogs import POSTGRESQL, catalog_kind, catalog_url
 from tests.e2e.commands import Command
 
 STARTED = "listening on "
+HASHING = ("--embedder", "hashing:256")
 ASKS_ENGINE = {"GROUNDWIRE_RETRIEVE_EXACT_CHUNKS": "0"}
 """Variables of a server that searches small collections by the engine, too."""
 
@@ -18,7 +19,7 @@ ASKS_ENGINE = {"GROUNDWIRE_RETRIEVE_EXACT_CHUNKS": "0"}
 class ServerProcess:
     """A running server; `address` is what clients need. Kill it, stop it, start another on the same data."""
 
-    def __init__(self, data: Path, arguments: Sequence[str] = ("--embedder", "hashing:256"), **variables: str) -> None:
+    def __init__(self, data: Path, arguments: Sequence[str] = HASHING, **variables: str) -> None:
         if catalog_kind() == POSTGRESQL and "--catalog" not in arguments:
             arguments = (*arguments, "--catalog", catalog_url(data))
         self._log = (data.parent / f"{data.name}.log").open("a", encoding="utf-8")

@@ -1,47 +1,76 @@
-"""A split deployment on loopback: PostgreSQL, a Chroma server, and replicas of ingest, retrieve and answer."""
+"""A split deployment on loopback: PostgreSQL, a Chroma server, and replicas of ingest, retrieve and answer.
 
+With `GROUNDWIRE_TEST_DEPLOYMENT=split` tests that take what `start_services` starts run on one (`make test-split`).
+"""
+
+import atexit
+import os
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
-from tests.conformance.chroma_server import chroma_server
-from tests.e2e.server import ServerProcess
-from tests.postgresql import Server, server
+from tests.conformance.chroma_server import ChromaServer
+from tests.e2e.commands import runner
+from tests.e2e.server import HASHING, ServerProcess
+from tests.postgresql import server
 
 _MIN_READY_S = 3.0
 """What Kubernetes calls `minReadySeconds`."""
-VARIABLES = {"GROUNDWIRE_TOKEN_KEY": "shared", "GROUNDWIRE_ANSWER_MIN_SUPPORT": "0.05"}
-HASHING = ("--embedder", "hashing:256")
+VARIABLES = {"GROUNDWIRE_TOKEN_KEY": "shared"}
 
 
 class Deployment:
-    """Replicas that share a catalog, a vector store and sessions; `addresses` are what clients need."""
+    """Replicas that share a catalog, a vector store and sessions; `address` is what clients of all services need."""
 
-    def __init__(self, folder: Path, postgresql: Server, vectors: str, replicas: int, model: Sequence[str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        replicas: int = 2,
+        arguments: Sequence[str] = HASHING,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self._folder = folder
-        self._model = model
-        self._stores = ("--catalog", postgresql.new_database(), "--vectors", vectors)
-        self._sessions = ("--sessions", postgresql.new_database())
-        self.replicas: dict[str, list[ServerProcess]] = {"ingest": [], "retrieve": [], "answer": []}
-        for service in self.replicas:
-            self.replicas[service] = [self.start(service, number) for number in range(replicas)]
+        self._model = arguments
+        self.variables = {**VARIABLES, **(variables or {})}
+        # Servers of a test run are shared: each deployment has names of its own in them.
+        vectors = f"{_chroma().url}?prefix=d{uuid.uuid4().hex[:8]}-"
+        self._stores = ("--catalog", server().new_database(), "--vectors", vectors)
+        self._sessions = ("--sessions", server().new_database())
+        self.replicas: dict[str, list[ServerProcess]] = {}
+        runner("server")  # before threads want it
+        with ThreadPoolExecutor(2 * replicas) as starting:
+            for services in (("ingest", "retrieve"), ("answer",)):
+                begun = {
+                    service: [starting.submit(self.start, service, number) for number in range(replicas)]
+                    for service in services
+                }
+                self.replicas |= {service: [each.result() for each in starts] for service, starts in begun.items()}
 
     def start(self, service: str, number: int, listen: str = "127.0.0.1:0") -> ServerProcess:
         """Start a replica; one that takes the place of another has its address."""
         data, arguments = self._folder / f"{service}-{number}", (*self.arguments(service), "--listen", listen)
-        return ServerProcess(data, arguments, **VARIABLES)
+        return ServerProcess(data, arguments, **self.variables)
 
     def arguments(self, service: str) -> Sequence[str]:
         """Return what a replica of a service is started with, without its address and its folder."""
         if service == "answer":
-            peers = ("--retrieve", self.address("retrieve"), "--ingest", self.address("ingest"))
+            peers = ("--retrieve", self.address_of("retrieve"), "--ingest", self.address_of("ingest"))
             return (service, *peers, *self._sessions)
         return (service, *self._stores, *self._model)
 
-    def address(self, service: str) -> str:
+    def address_of(self, service: str) -> str:
         """Return the address of all replicas of a service."""
         return f"ipv4:{','.join(replica.address for replica in self.replicas[service])}"
+
+    @property
+    def address(self) -> str:
+        """Return the address of all services."""
+        return ",".join(f"{service}={self.address_of(service)}" for service in self.replicas)
 
     def replace_all(self) -> None:
         """Replace one replica after the other as an orchestrator does; clients have time to find each."""
@@ -51,18 +80,39 @@ class Deployment:
                 running[number] = self.start(service, number, old.address)
                 time.sleep(_MIN_READY_S)
 
-    def stop(self) -> None:
-        """Stop all replicas."""
-        for running in reversed(self.replicas.values()):
-            for replica in running:
-                replica.stop()
+    def stop(self) -> int:
+        """Stop all replicas; return 0, or the exit code of one that failed."""
+        replicas = [replica for running in reversed(self.replicas.values()) for replica in running]
+        for replica in replicas:
+            replica.process.terminate()
+        return max((replica.close() for replica in replicas), key=abs)
 
 
 @contextmanager
-def deployment(folder: Path, replicas: int = 2, model: Sequence[str] = HASHING) -> Iterator[Deployment]:
-    """Start everything; a PostgreSQL of the test run is used by others, too."""
-    with ExitStack() as stack:
-        vectors = stack.enter_context(chroma_server(folder / "chroma"))
-        running = Deployment(folder, server(), vectors.url, replicas, model)
-        stack.callback(running.stop)
+def deployment(folder: Path, replicas: int = 2, arguments: Sequence[str] = HASHING) -> Iterator[Deployment]:
+    """Start everything; PostgreSQL and the Chroma server of the test run are used by others, too."""
+    running = Deployment(folder, replicas, arguments)
+    try:
         yield running
+    finally:
+        running.stop()
+
+
+def start_services(folder: Path, **variables: str) -> ServerProcess | Deployment:
+    """Start all services, in one process unless the environment says otherwise; to be stopped."""
+    return Deployment(folder, variables=variables) if is_split() else ServerProcess(folder / "data", **variables)
+
+
+def is_split() -> bool:
+    """Return whether tests run on a split deployment."""
+    return os.environ.get("GROUNDWIRE_TEST_DEPLOYMENT") == "split"
+
+
+@cache
+def _chroma() -> ChromaServer:
+    folder = tempfile.TemporaryDirectory(prefix="groundwire-chroma-")
+    started = ChromaServer(Path(folder.name))
+    started.start()
+    atexit.register(folder.cleanup)
+    atexit.register(started.stop)
+    return started

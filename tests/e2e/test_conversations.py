@@ -3,7 +3,9 @@
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError, Pr
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.e2e.server import ServerProcess
+from tests.e2e.split import Deployment, start_services
 
 NAME = "handbook"
 TIDES = "# Tides\n\nThe moon causes the tides of the sea. A spring tide is the highest tide.\n"
@@ -33,8 +36,8 @@ SETTINGS = {"RAG_SUMMARY_EVERY_N_TURNS": str(EVERY), "GROUNDWIRE_ANSWER_CONSOLID
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    running = ServerProcess(tmp_path_factory.mktemp("talk") / "data", **SETTINGS)
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess | Deployment]:
+    running = start_services(tmp_path_factory.mktemp("talk"), **SETTINGS)
     yield running
     running.stop()
 
@@ -164,6 +167,24 @@ def test_what_is_said_again_confirms_a_memory(client: GroundwireClient) -> None:
     turns = records(client, record_type="turn", conversation_id=session.conversation_id)
     supporting = [each.text for each in turns if memory.record_id in each.links.supports]
     assert supporting == ["I prefer tea.", "I really prefer tea!"]
+
+
+def test_what_is_derived_several_times_at_once_confirms_a_memory_once(client: GroundwireClient) -> None:
+    session = client.create_session(collection=NAME, user_id="dora", new_conversation=True).session
+    for said in ("I prefer tea.", "What is the highest tide?", "I really prefer tea!"):
+        ask(client, session, said)
+    wait_until_recorded(client, session)
+    together = Barrier(4)
+
+    def consolidate(_: int) -> None:
+        together.wait()
+        conversation_id = session.conversation_id
+        client.consolidate_conversation(collection=NAME, conversation_id=conversation_id, scope=session.scope)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(consolidate, range(4)))
+    (memory,) = records(client, record_type="memory", entity="dora")
+    assert memory.memory.confidence == pytest.approx(0.9)
 
 
 @pytest.mark.requirement("C17")

@@ -1,8 +1,8 @@
 """The filters of the source designs, as they are written there, over gRPC on every engine."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +16,8 @@ from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.conformance.chroma_server import chroma_server
-from tests.e2e.server import ASKS_ENGINE, ServerProcess, groundwire
+from tests.e2e.server import ASKS_ENGINE, HASHING, ServerProcess, groundwire
+from tests.e2e.split import Deployment, is_split, start_services
 from tests.integration.records.keeping import FAQ, USER, Keeping, memory, record, turn
 from tests.stubs import by_id, by_source
 from tests.unit.ingest.made_files import make_pdf
@@ -60,24 +61,23 @@ class World:
         return {hit.chunk.source_uri for hit in self.search(where)}
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(scope="module", params=("split",) if is_split() else ENGINES)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    pytest.importorskip("chromadb" if request.param.startswith("chroma") else "qdrant_edge")
+    pytest.importorskip("qdrant_edge" if request.param.startswith("qdrant") else "chromadb")
     folder = tmp_path_factory.mktemp("world")
-    if request.param != "chroma-server":
-        yield from _served(folder, request.param)
-        return
-    with chroma_server(folder / "chroma") as chroma:
-        yield from _served(folder, chroma.url)
-
-
-def _served(folder: Path, vectors: str) -> Iterator[World]:
-    server = ServerProcess(folder / "data", ("--embedder", "hashing:256", "--vectors", vectors), **ASKS_ENGINE)
-    try:
-        with GroundwireClient(server.address) as client:
-            yield World(client, server.address)
-    finally:
-        assert server.stop() == 0
+    with ExitStack() as stack:
+        server: ServerProcess | Deployment
+        if request.param == "split":
+            server = start_services(folder, **ASKS_ENGINE)
+        else:
+            is_server = request.param == "chroma-server"
+            vectors = stack.enter_context(chroma_server(folder / "chroma")).url if is_server else request.param
+            server = ServerProcess(folder / "data", (*HASHING, "--vectors", vectors), **ASKS_ENGINE)
+        try:
+            with GroundwireClient(server.address) as client:
+                yield World(client, server.address)
+        finally:
+            assert server.stop() == 0
 
 
 def _fill(client: GroundwireClient) -> None:

@@ -16,6 +16,7 @@ from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter_text
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.e2e.server import ServerProcess, groundwire
+from tests.e2e.split import Deployment, start_services
 from tests.stubs import by_id, by_source
 from tests.unit.ingest.made_files import make_docx, make_pdf, make_zip, save
 
@@ -62,9 +63,9 @@ def word_document() -> bytes:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess | Deployment]:
     """Start a server that answers even though the model of the tests understands little."""
-    running = ServerProcess(tmp_path_factory.mktemp("formats-server") / "data", GROUNDWIRE_ANSWER_MIN_SUPPORT="0")
+    running = start_services(tmp_path_factory.mktemp("formats-server"), GROUNDWIRE_ANSWER_MIN_SUPPORT="0")
     yield running
     running.stop()
 

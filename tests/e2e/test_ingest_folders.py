@@ -9,13 +9,14 @@ import pytest
 
 from groundwire.client import GroundwireClient
 from tests.e2e.server import ServerProcess, groundwire
+from tests.e2e.split import Deployment, start_services
 
 COLLECTION = "folder"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    running = ServerProcess(tmp_path_factory.mktemp("folders") / "data")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess | Deployment]:
+    running = start_services(tmp_path_factory.mktemp("folders"))
     yield running
     assert running.stop() == 0
 

@@ -16,7 +16,7 @@ from groundwire.api.answer.v1 import citation_pb2
 from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import DocumentNotFoundError
-from tests.e2e.split import VARIABLES, Deployment, deployment
+from tests.e2e.split import Deployment, deployment
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 @pytest.fixture
 def collection(split: Deployment) -> Iterator[str]:
     name = f"c{uuid.uuid4().hex[:12]}"
-    with GroundwireClient(split.address("ingest")) as ingest:
+    with GroundwireClient(split.address_of("ingest")) as ingest:
         ingest.create_collection(collection=name)
         yield name
         ingest.delete_collection(collection=name, force=True)
@@ -59,7 +59,7 @@ def test_what_one_replica_writes_all_read_at_once(split: Deployment, collection:
 
 
 def test_a_question_is_answered_with_citations_that_verify(split: Deployment, collection: str) -> None:
-    with GroundwireClient(split.address("ingest")) as ingest, GroundwireClient(split.address("answer")) as answer:
+    with GroundwireClient(split.address_of("ingest")) as ingest, GroundwireClient(split.address_of("answer")) as answer:
         ingest.ingest_document(collection=collection, source_uri="tides.md", content=_TEXT)
         reply = answer.ask(collection=collection, question=_QUESTION).answer
         assert "The moon causes the tides" in reply.content
@@ -70,7 +70,7 @@ def test_a_question_is_answered_with_citations_that_verify(split: Deployment, co
 
 def test_a_session_goes_on_at_the_other_replica_and_loses_what_is_deleted(split: Deployment, collection: str) -> None:
     one, other = _clients(split, "answer")
-    with GroundwireClient(split.address("ingest")) as ingest:
+    with GroundwireClient(split.address_of("ingest")) as ingest:
         stored = ingest.ingest_document(collection=collection, source_uri="tides.md", content=_TEXT)
         session_id = one.create_session(collection=collection).session.session_id
         for client in (one, other):
@@ -85,7 +85,7 @@ def test_a_session_goes_on_at_the_other_replica_and_loses_what_is_deleted(split:
         for client in (one, other):
             messages = client.get_session(session_id=session_id).session.messages
             assert [message.content for message in messages][1::2] == ["", ""]
-    with GroundwireClient(split.address("retrieve")) as retrieve, pytest.raises(DocumentNotFoundError):
+    with GroundwireClient(split.address_of("retrieve")) as retrieve, pytest.raises(DocumentNotFoundError):
         retrieve.get_document(collection=collection, reference=reference)
     one.close()
     other.close()
@@ -95,9 +95,9 @@ def test_a_session_goes_on_at_the_other_replica_and_loses_what_is_deleted(split:
 def test_no_call_fails_while_one_replica_after_the_other_is_replaced(split: Deployment, collection: str) -> None:
     asked, stop_at = 0, time.monotonic() + 120
     with (
-        GroundwireClient(split.address("ingest")) as ingest,
-        GroundwireClient(split.address("retrieve")) as retrieve,
-        GroundwireClient(split.address("answer")) as answer,
+        GroundwireClient(split.address_of("ingest")) as ingest,
+        GroundwireClient(split.address_of("retrieve")) as retrieve,
+        GroundwireClient(split.address_of("answer")) as answer,
         ThreadPoolExecutor(1) as beside,
     ):
         ingest.ingest_document(collection=collection, source_uri="tides.md", content=_TEXT)
@@ -115,7 +115,7 @@ def test_no_call_fails_while_one_replica_after_the_other_is_replaced(split: Depl
 def test_processes_share_a_port_and_one_that_dies_is_started_anew(
     split: Deployment, collection: str, service: str, tmp_path: Path
 ) -> None:
-    with GroundwireClient(split.address("ingest")) as ingest:
+    with GroundwireClient(split.address_of("ingest")) as ingest:
         ingest.ingest_document(collection=collection, source_uri="tides.md", content=_TEXT)
     command = [str(Path(sys.executable).with_name("groundwire")), "serve", *split.arguments(service)]
     options = ("--processes", "2", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"))
@@ -124,7 +124,7 @@ def test_processes_share_a_port_and_one_that_dies_is_started_anew(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, **VARIABLES},
+        env={**os.environ, **split.variables},
     )
     try:
         assert parent.stdout is not None

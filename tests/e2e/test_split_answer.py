@@ -10,8 +10,13 @@ from grpc_health.v1 import health_pb2
 
 from groundwire.api.answer.v1 import citation_pb2, grounding_pb2
 from groundwire.api.common.v1.document_pb2 import DocumentReference
-from groundwire.client import GroundwireClient
-from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError, RetrieverUnavailableError
+from groundwire.client import Answer, AsyncGroundwireClient, GroundwireClient
+from groundwire.kernel.errors import (
+    CollectionNotFoundError,
+    InvalidRequestError,
+    RetrieverUnavailableError,
+    SessionNotFoundError,
+)
 from tests.e2e.server import ServerProcess, groundwire
 
 _QUESTION = "What causes the tides?"
@@ -64,6 +69,36 @@ def test_a_question_is_answered_with_citations_that_verify(client: GroundwireCli
     changed.quote = changed.quote.upper()
     (refuted,) = client.verify_citations(citations=[changed]).verifications
     assert refuted.verdict != citation_pb2.CITATION_VERDICT_EXACT
+
+
+async def test_one_client_calls_each_service_where_it_is(retrieve: ServerProcess, answer: ServerProcess) -> None:
+    address = f"retrieve={retrieve.address},ingest=ipv4:{retrieve.address},answer=ipv4:{answer.address}"
+    with GroundwireClient(address) as client:
+        tides = client.collection("three-services")
+        tides.create()
+        tides.ingest_text("The moon causes the tides of the sea.", source="tides.txt")
+        assert [hit.source for hit in tides.search("tides")] == ["tides.txt"]
+        assert client.verify(tides.ask(_QUESTION)).verified
+        session_id = tides.start_session().session_id
+        assert [type(event) for event in tides.converse([_QUESTION], session=session_id)][-1] is Answer
+        assert client.list_operations().operations == []
+        assert "groundwire.api.retrieve.v1.RetrieveService" in client.server_info().services
+    async with AsyncGroundwireClient(address) as asynchronous:
+        assert (await asynchronous.get_session(session_id=session_id)).session.message_count == 2
+    with GroundwireClient(retrieve.address) as embedded, pytest.raises(SessionNotFoundError):
+        embedded.get_session(session_id=session_id)
+    done = groundwire("health", address=address)
+    assert (done.returncode, done.stdout.count("SERVING")) == (0, 7), done.stdout
+
+
+def test_an_address_that_lacks_a_service_is_refused_with_its_name(answer: ServerProcess) -> None:
+    with GroundwireClient(f"answer={answer.address}") as client:
+        assert client.list_sessions().sessions is not None
+        with pytest.raises(InvalidRequestError, match="ingest"):
+            client.list_collections()
+    for address in ("ingest=", "127.0.0.1:1,ingest=127.0.0.1:2", "answer=127.0.0.1:1,answer=127.0.0.1:2"):
+        with pytest.raises(InvalidRequestError, match="address"):
+            GroundwireClient(address)
 
 
 def test_a_text_is_compared_with_a_collection(client: GroundwireClient) -> None:

@@ -75,7 +75,12 @@ _SERVER_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     _context_option(
         "--token-file", envvar="GROUNDWIRE_TOKEN_FILE", type=_FILE, help="File with an API key or a token."
     ),
-    _context_option("--address", envvar="GROUNDWIRE_ADDRESS", default="127.0.0.1:50051", help="Server to talk to."),
+    _context_option(
+        "--address",
+        envvar="GROUNDWIRE_ADDRESS",
+        default="127.0.0.1:50051",
+        help="Server to talk to, or one for each service: ingest=HOST:PORT,retrieve=HOST:PORT,answer=HOST:PORT.",
+    ),
 )
 
 

@@ -1,24 +1,33 @@
-"""The two clients: a connection to one address, the calls of the contract, and collections."""
+"""The two clients: connections to servers, the calls of the contract, and collections."""
 
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import grpc
 
 from groundwire.client.collection import AsyncCollection, ClientOperations, Collection
 from groundwire.client.contract import Contract
-from groundwire.client.transport import AsyncCaller, AsyncTransport, CallMetadata, SyncCaller, SyncTransport
+from groundwire.client.transport import (
+    AsyncCaller,
+    AsyncTransport,
+    CallMetadata,
+    SyncCaller,
+    SyncTransport,
+    addresses,
+)
 from groundwire.rpc.channels import channel_arguments
 
 
 class GroundwireClient(Contract, ClientOperations, SyncCaller):
-    """Calls groundwire servers at one address; safe to share between threads; close it or use it in `with`.
+    """Calls groundwire servers; safe to share between threads; close it or use it in `with`.
 
     Calls that fail with UNAVAILABLE are repeated up to 3 times; mutating ones carry a request id, so that they
     take effect once. After `close` every call raises CallCancelledError.
 
     Args:
-        address: HOST:PORT of a server that has the service of the call.
+        address: HOST:PORT of a server that has all services or the one that is called, or an address for each
+            service: `ingest=HOST:PORT,retrieve=HOST:PORT,answer=HOST:PORT`. Instead of HOST:PORT any name that gRPC
+            resolves, such as `dns:///retrieve:50051`. What every server can tell of itself is asked of the first.
         timeout_s: time limit of every call instead of those of `groundwire.rpc.methods`.
         credentials: for TLS; without them the connection is plain.
         metadata: sent with every call, such as `{"authorization": "Bearer …"}`; a function is asked before each.
@@ -36,12 +45,8 @@ class GroundwireClient(Contract, ClientOperations, SyncCaller):
         credentials: grpc.ChannelCredentials | None = None,
         metadata: CallMetadata | None = None,
     ) -> None:
-        options = channel_arguments(_user_agent("groundwire-python"))
-        if credentials is None:
-            channel = grpc.insecure_channel(address, options=options)
-        else:
-            channel = grpc.secure_channel(address, credentials, options=options)
-        self._transport = SyncTransport(channel, timeout_s, metadata)
+        channels = _open_channels(grpc, address, credentials, "groundwire-python")
+        self._transport = SyncTransport(channels, timeout_s, metadata)
 
     def __enter__(self) -> Self:
         return self
@@ -54,7 +59,8 @@ class GroundwireClient(Contract, ClientOperations, SyncCaller):
     def close(self) -> None:
         """Close the connection; running calls are cancelled, and an upload does not go on. May be called anywhere."""
         self._transport.closed.set()
-        self._transport.channel.close()
+        for channel in set(self._transport.channels.values()):
+            channel.close()
 
     def collection(self, name: str) -> Collection:
         """Return the collection of a name, which need not exist yet; asks the server nothing.
@@ -83,12 +89,8 @@ class AsyncGroundwireClient(Contract, ClientOperations, AsyncCaller):
         credentials: grpc.ChannelCredentials | None = None,
         metadata: CallMetadata | None = None,
     ) -> None:
-        options = channel_arguments(_user_agent("groundwire-python-asyncio"))
-        if credentials is None:
-            channel = grpc.aio.insecure_channel(address, options=options)
-        else:
-            channel = grpc.aio.secure_channel(address, credentials, options=options)
-        self._transport = AsyncTransport(channel, timeout_s, metadata)
+        channels = _open_channels(grpc.aio, address, credentials, "groundwire-python-asyncio")
+        self._transport = AsyncTransport(channels, timeout_s, metadata)
 
     async def __aenter__(self) -> Self:
         return self
@@ -101,14 +103,26 @@ class AsyncGroundwireClient(Contract, ClientOperations, AsyncCaller):
     async def close(self) -> None:
         """Close the connection; running calls are cancelled."""
         self._transport.closed.set()
-        await self._transport.channel.close()
+        for channel in set(self._transport.channels.values()):
+            await channel.close()
 
     def collection(self, name: str) -> AsyncCollection:
         """Return the collection of a name; see `GroundwireClient.collection`."""
         return AsyncCollection(self._transport, name)
 
 
-def _user_agent(name: str) -> str:
+def _open_channels(
+    library: Any, address: str, credentials: grpc.ChannelCredentials | None, user_agent: str
+) -> dict[str, Any]:
+    """Return the channel of each service, opened by `grpc` or `grpc.aio`; services at the same target share it."""
     from importlib.metadata import version  # noqa: PLC0415 - a third of the time that importing the client would take
 
-    return f"{name}/{version('groundwire')}"
+    options = channel_arguments(f"{user_agent}/{version('groundwire')}")
+    targets = addresses(address)
+    opened = {
+        target: library.insecure_channel(target, options=options)
+        if credentials is None
+        else library.secure_channel(target, credentials, options=options)
+        for target in dict.fromkeys(targets.values())
+    }
+    return {service: opened[target] for service, target in targets.items()}

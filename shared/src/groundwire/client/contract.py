@@ -23,6 +23,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.api.server.v1 import server_service_pb2 as server_pb
 from groundwire.client.transport import (
+    HEALTH_PATH,
     AsyncCaller,
     AsyncTransport,
     RequestT,
@@ -132,15 +133,11 @@ class _Call(Generic[Params, RequestT, ResponseT]):
         self.request = request
         self.response = response
 
-    def _bind(self, transport: Transport, kind: Callable[..., Any], open_method: str) -> Any:
+    def _bind(self, transport: Transport, kind: Callable[..., Any], streams: str) -> Any:
         # Opening a method of a channel costs more than a small call; each is opened once.
         bound = transport.bound_calls.get(self.path)
         if bound is None:
-            invoke = getattr(transport.channel, open_method)(
-                self.path,
-                request_serializer=lambda message: message.SerializeToString(),
-                response_deserializer=self.response.FromString,
-            )
+            invoke = transport.open_method(self.path, streams, self.response)
             bound = kind(self.request, invoke, transport.limit_s(self.path), transport)
             transport.bound_calls[self.path] = bound
         return bound
@@ -375,4 +372,4 @@ class Contract:
     )
 
     server_info = UnaryCall(_SERVER + "GetServerInfo", server_pb.GetServerInfoRequest, server_pb.GetServerInfoResponse)
-    health = UnaryCall("/grpc.health.v1.Health/Check", health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse)
+    health = UnaryCall(HEALTH_PATH, health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse)

@@ -6,6 +6,7 @@ event loop, with `SyncTransport` in the thread, so that it never gives control a
 
 import asyncio
 import functools
+import re
 import threading
 from collections.abc import (
     AsyncGenerator,
@@ -28,7 +29,7 @@ import grpc
 from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.kernel.errors import CallCancelledError
+from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.methods import DeadlineTable
 
@@ -43,23 +44,43 @@ ItemT = TypeVar("ItemT")
 Params = ParamSpec("Params")
 CONVERSE_PATH: Final = "/groundwire.api.answer.v1.AnswerService/Converse"
 UPLOAD_PATH: Final = "/groundwire.api.ingest.v1.IngestService/UploadDocument"
+HEALTH_PATH: Final = "/grpc.health.v1.Health/Check"
+_SERVICES = ("ingest", "retrieve", "answer")
+_NAMED = re.compile(r"(?:^|,)(ingest|retrieve|answer)=")
 CallMetadata: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Metadata of calls by their keys, such as `{"authorization": "Bearer …"}`, or a function that returns them."""
 
 
+def addresses(address: str) -> dict[str, str]:
+    """Return the target of each service: the address, or what stands behind the name of the service in it.
+
+    Raises:
+        InvalidRequestError: something stands before the first name, a name comes twice, or has no target.
+    """
+    before, *named = _NAMED.split(address)
+    if not named:
+        return dict.fromkeys(_SERVICES, address)
+    found = dict(zip(named[::2], named[1::2], strict=True))
+    if before or not all(named) or len(found) < len(named) // 2:
+        raise InvalidRequestError.of("address", "names each service once: ingest=HOST:PORT,retrieve=…,answer=…")
+    return found
+
+
 class Transport:
-    """A channel, and what is true of every call on it.
+    """Channels, and what is true of every call on them.
 
     Coroutines that are written for both kinds of client await its methods.
 
     Args:
-        channel: of gRPC, blocking or asynchronous as the subclass is.
+        channels: of gRPC by service, blocking or asynchronous as the subclass is.
         timeout_s: time limit of every call instead of those of `groundwire.rpc.methods`.
         metadata: goes out with each call; a function is asked anew each time, as tokens that expire need it.
     """
 
-    def __init__(self, channel: Any, timeout_s: float | None = None, metadata: CallMetadata | None = None) -> None:
-        self.channel = channel
+    def __init__(
+        self, channels: Mapping[str, Any], timeout_s: float | None = None, metadata: CallMetadata | None = None
+    ) -> None:
+        self.channels = channels
         self.closed = threading.Event()
         self.bound_calls: dict[str, Any] = {}
         self._timeout_s = timeout_s
@@ -134,26 +155,46 @@ class Transport:
         """Wait; return False if the client was closed meanwhile."""
         raise NotImplementedError
 
+    def open_method(self, path: str, kind: str, response_type: type[Message]) -> Callable[..., Any]:
+        """Return a method on the channel of its service; `kind` is what the library calls it, such as `unary_unary`.
+
+        Raises:
+            InvalidRequestError: no address of the service is known; of a health check, when it is called.
+        """
+
+        def opened(service: str) -> Any:
+            # What every server can tell is asked of the first.
+            channel = self.channels.get(service) if service in _SERVICES else next(iter(self.channels.values()))
+            if channel is None:
+                raise InvalidRequestError.of("address", f"has no server of {service}")
+            return getattr(channel, kind)(
+                path,
+                request_serializer=lambda message: message.SerializeToString(),
+                response_deserializer=response_type.FromString,
+            )
+
+        if path == HEALTH_PATH:
+            return lambda request, **options: opened(_service_of(request.service))(request, **options)
+        method: Callable[..., Any] = opened("ingest" if path.startswith("/google.longrunning.") else _service_of(path))
+        return method
+
     def open_exchange(self, path: str, messages: Any, response_type: type[Message]) -> Any:
         """Begin a call with streams both ways and return it."""
-        method = self.channel.stream_stream(
-            path,
-            request_serializer=lambda message: message.SerializeToString(),
-            response_deserializer=response_type.FromString,
-        )
+        method = self.open_method(path, "stream_stream", response_type)
         return method(messages, timeout=self.limit_s(path), metadata=self.sent_metadata())
 
     def open_stream(
         self, path: str, messages: Iterator[Message], response_type: type[Message], timeout_s: float | None
     ) -> Any:
         """Begin a call with a stream of requests and one response; return what the library does."""
-        method = self.channel.stream_unary(
-            path,
-            request_serializer=lambda message: message.SerializeToString(),
-            response_deserializer=response_type.FromString,
-        )
+        method = self.open_method(path, "stream_unary", response_type)
         limit_s = self.limit_s(path) if timeout_s is None else timeout_s
         return method(messages, timeout=limit_s, metadata=self.sent_metadata())
+
+
+def _service_of(name: str) -> str:
+    """Return the third part of a name such as `groundwire.api.answer.v1.AnswerService`; "" of those of others."""
+    return name.partition("groundwire.api.")[2].partition(".")[0]
 
 
 class SyncTransport(Transport):

@@ -136,8 +136,8 @@ class Records(Protocol):
         """Write a memory that follows from a turn."""
         ...
 
-    async def confirm_memory(self, conversation: Conversation, record_id: str) -> None:
-        """Raise the confidence of a memory that was said once more."""
+    async def confirm_memory(self, conversation: Conversation, record_id: str, write_id: str) -> None:
+        """Raise the confidence of a memory that was said once more; under the same `write_id` only once."""
         ...
 
     async def support(self, conversation: Conversation, source_id: str, memory_id: str) -> None:
@@ -221,7 +221,9 @@ class Recording:
             else:
                 record_id = same.record_id
                 if record_id not in derived.turn.supports:
-                    await self._records.confirm_memory(conversation, record_id)
+                    # Another process may be deriving from the same turn.
+                    write_id = made_id("confirm", derived.turn.record_id, record_id)
+                    await self._records.confirm_memory(conversation, record_id, write_id)
                 remembered.append(Remembered(record_id, derived, is_new=False))
             if record_id not in derived.turn.supports:
                 await self._records.support(conversation, derived.turn.record_id, record_id)

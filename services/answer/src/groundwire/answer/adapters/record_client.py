@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2, role_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import RequestIdReusedError
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.records import record_id_of
@@ -143,7 +145,7 @@ class RecordClient:
         )
         await self._upsert(conversation, [record], made_id(record_id))
 
-    async def confirm_memory(self, conversation: Conversation, record_id: str) -> None:
+    async def confirm_memory(self, conversation: Conversation, record_id: str, write_id: str) -> None:
         wanted = pb.GetRecordRequest(collection=conversation.collection, record_id=record_id)
         stored: record_pb2.Record = (await _answered(self._records.GetRecord(wanted))).record
         changed = record_pb2.Record(record_id=record_id, etag=stored.etag)
@@ -152,8 +154,11 @@ class RecordClient:
             collection=conversation.collection,
             record=changed,
             update_mask=field_mask_pb2.FieldMask(paths=["memory.confidence"]),
+            request_id=write_id,
         )
-        await _answered(self._records.UpdateRecord(request))
+        # It has been confirmed where the id was used before: with what the memory was then.
+        with suppress(RequestIdReusedError):
+            await _answered(self._records.UpdateRecord(request))
 
     async def support(self, conversation: Conversation, source_id: str, memory_id: str) -> None:
         link = pb.RecordLink(kind=pb.LINK_KIND_SUPPORTS, target_record_id=memory_id)
