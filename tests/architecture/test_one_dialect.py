@@ -18,7 +18,7 @@ _PECULIAR = {
     ),
 }
 # The words of texts are cut by a SQLite in memory, whatever the database of the catalog.
-_MODULES = {"sqlite": {"sqlite.py", "index_words.py"}, "postgresql": {"postgresql.py"}}
+_MODULES = {"sqlite": {"sqlite.py", "file_copy.py", "index_words.py"}, "postgresql": {"postgresql.py"}}
 
 
 @pytest.mark.parametrize("database", sorted(_PECULIAR))

@@ -1,4 +1,4 @@
-"""A backup is taken while a server writes, and restored into a data folder that is checked."""
+"""A backup is taken while a server writes, and restored into a data folder or a database, which is checked."""
 
 import json
 import shutil
@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from groundwire.client import GroundwireClient
+from tests.catalogs import POSTGRESQL, SQLITE
 from tests.e2e.server import ServerProcess, groundwire
+from tests.postgresql import server as postgresql
 
 COLLECTION = "letters"
 QUESTION = "What does letter 3 say about the harbour?"
@@ -42,11 +44,10 @@ def written_to(client: GroundwireClient, first: int) -> Iterator[list[int]]:
         writer.join()
 
 
-@pytest.fixture(scope="module")
-def backed_up(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
+def taken_while_written_to(folder: Path, kind: str) -> tuple[Path, set[str]]:
     """Return a backup and the sources that were acknowledged before it began."""
-    folder = tmp_path_factory.mktemp("backed-up")
-    server = ServerProcess(folder / "data")
+    catalog = "sqlite:" if kind == SQLITE else postgresql().new_database()
+    server = ServerProcess(folder / "data", ("--embedder", "hashing:256", "--catalog", catalog))
     with GroundwireClient(server.address) as client:
         client.create_collection(collection=COLLECTION)
         for number in range(5):
@@ -55,24 +56,42 @@ def backed_up(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]
             while not acknowledged:
                 threading.Event().wait(0.01)
             before = {f"{number}.txt" for number in (*range(5), *acknowledged)}
-            done = groundwire("backup", str(folder / "backup"), "--data", str(folder / "data"), "--json")
+            arguments = ("--data", str(folder / "data"), "--catalog", catalog, "--json")
+            done = groundwire("backup", str(folder / "backup"), *arguments)
         assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["files"]["catalog.db"]["bytes"] > 0
     server.stop()
     return folder / "backup", before
 
 
-def test_what_was_acknowledged_before_is_restored_and_found(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:
-    backup, before = backed_up
+@pytest.fixture(scope="module")
+def backups(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, set[str]]]:
+    return {kind: taken_while_written_to(tmp_path_factory.mktemp(kind), kind) for kind in (SQLITE, POSTGRESQL)}
+
+
+@pytest.fixture
+def backed_up(backups: dict[str, tuple[Path, set[str]]]) -> tuple[Path, set[str]]:
+    return backups[SQLITE]
+
+
+@pytest.mark.parametrize(("source", "target"), [(SQLITE, SQLITE), (POSTGRESQL, SQLITE), (POSTGRESQL, POSTGRESQL)])
+def test_what_was_acknowledged_before_is_restored_and_found(
+    backups: dict[str, tuple[Path, set[str]]], tmp_path: Path, source: str, target: str
+) -> None:
+    backup, before = backups[source]
+    catalog = "sqlite:" if target == SQLITE else postgresql().new_database()
     assert {path.name for path in backup.iterdir()} == {"catalog.db", "manifest.json", "page-token.key"}
     assert {path.stat().st_mode & 0o777 for path in backup.iterdir()} == {0o600}
-    done = groundwire("restore", str(backup), "--data", str(tmp_path / "data"))
+    done = groundwire("restore", str(backup), "--data", str(tmp_path / "data"), "--catalog", catalog)
     assert done.returncode == 0, done.stderr
     assert "compared: " in done.stdout
-    server = ServerProcess(tmp_path / "data")
+    server = ServerProcess(tmp_path / "data", ("--embedder", "hashing:256", "--catalog", catalog))
     with GroundwireClient(server.address) as client:
         sources = {document.source for document in client.collection(COLLECTION).documents()}
         assert sources >= before
+        for number in (0, 100):
+            answer = client.collection(COLLECTION).ask(f"What does letter {number} say about the harbour?")
+            assert client.collection(COLLECTION).verify(answer).verified
     answer = groundwire("ask", QUESTION, "-c", COLLECTION, address=server.address).stdout
     assert answer.startswith("Letter 3 says that the harbour of town 3 freezes in week 3. [1]")
     checked = groundwire("fsck", address=server.address)

@@ -174,6 +174,7 @@ RUNS: dict[str, list[list[str]]] = {
         ["-c", NAME, "--queries", "{reply}", "--mix", ATTACK],
     ],
     "copy": [["--from", ATTACK, "--to", ATTACK], ["--from", "{folder}", "--to", "postgresql://" + QUIET]],
+    "migrate": [["--data", ATTACK], ["--catalog", ATTACK], ["--check", "--catalog", "postgresql://" + QUIET]],
     "backup": [["{folder}/" + QUIET.replace("/", ""), "--data", ATTACK], ["{folder}", "--data", "{folder}"]],
     "restore": [["{folder}/" + QUIET.replace("/", ""), "--data", ATTACK], ["{folder}", "--data", "{folder}"]],
     "schema": [[], ["faq"], [ATTACK]],

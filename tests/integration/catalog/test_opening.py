@@ -17,7 +17,7 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from groundwire.catalog import writer
-from groundwire.catalog.database import READ_CONNECTIONS, Database
+from groundwire.catalog.database import Database, Limits
 from groundwire.catalog.migrations import HEAD
 from groundwire.catalog.sqlite import check_sqlite_version
 from groundwire.kernel.budget import Budget, bind_current_budget
@@ -35,6 +35,8 @@ from tests.integration.catalog.drafts import TENANT, make_collection, make_draft
 from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.sqlite
+
+_CONNECTIONS = Limits().connections
 
 
 HOUR_MS = 3_600_000
@@ -238,8 +240,8 @@ def test_waiting_for_a_connection_ends_with_the_call_and_takes_none_away(tmp_pat
             reading.release()
             go_on.wait(20)
 
-    with ThreadPoolExecutor(READ_CONNECTIONS + 1) as pool:
-        holders = [pool.submit(hold) for _ in range(READ_CONNECTIONS)]
+    with ThreadPoolExecutor(_CONNECTIONS + 1) as pool:
+        holders = [pool.submit(hold) for _ in range(_CONNECTIONS)]
         for _ in holders:
             assert reading.acquire(timeout=10)
         with pytest.raises(DeadlineError):
@@ -253,7 +255,7 @@ def test_waiting_for_a_connection_ends_with_the_call_and_takes_none_away(tmp_pat
         go_on.set()
         for holder in holders:
             holder.result(10)
-        again = [pool.submit(_position, database) for _ in range(2 * READ_CONNECTIONS)]
+        again = [pool.submit(_position, database) for _ in range(2 * _CONNECTIONS)]
         assert [future.result(10) for future in again] == [0] * len(again)
     database.close()
 

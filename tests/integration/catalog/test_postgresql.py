@@ -2,6 +2,7 @@
 
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -18,7 +19,9 @@ import pytest
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.index_builds import IndexBuilds
+from groundwire.catalog.migrations import HEAD
 from groundwire.catalog.operations import Operations
+from groundwire.catalog.schema import metadata
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import DeadlineError, InvalidRequestError, StoreMismatchError, StoreUnavailableError
@@ -188,6 +191,43 @@ def test_databases_that_are_no_catalog_are_refused_and_left_as_they_are(tmp_path
     for wrong in ("postgresql://", "postgresql://host:port/x"):
         with pytest.raises((InvalidRequestError, StoreUnavailableError)):
             Database.open(wrong)
+
+
+def take_back_migrations(url: str) -> None:
+    """Take away what 0.1.0 did not have, as if it had made the catalog."""
+    with sqlite3.connect(":memory:") as release:
+        release.executescript(Path(__file__).with_name("release_0_1_0.sql").read_text("utf-8"))
+        had = dict(release.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'").fetchall())
+        columns = {name: {row[1] for row in release.execute(f"PRAGMA table_info({name})")} for name in had}
+    with psycopg.connect(url) as connection:
+        for table in metadata.tables.values():
+            if table.name not in had:
+                connection.execute(f"DROP TABLE {table.name} CASCADE")
+                continue
+            for column in {each.name for each in table.columns} - columns[table.name]:
+                connection.execute(f"ALTER TABLE {table.name} DROP COLUMN {column}")
+        connection.execute("UPDATE alembic_version SET version_num = '0001_first_schema'")
+
+
+def test_processes_that_start_at_once_migrate_once(tmp_path: Path) -> None:
+    empty, earlier = server().new_database(), server().new_database()
+    Database.open(earlier, folder=tmp_path).close()
+    take_back_migrations(earlier)
+    for url in (empty, earlier):
+        together = threading.Barrier(3)
+
+        def start(_: int, url: str = url, together: threading.Barrier = together) -> Database:
+            together.wait(60)
+            return Database.open(url, folder=tmp_path)
+
+        with ThreadPoolExecutor(3) as threads:
+            opened = list(threads.map(start, range(3)))
+        assert opened[0].write(advance_position) == opened[1].latest_position == 1
+        for database in opened:
+            database.close()
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(HEAD,)]
+            assert connection.execute("SELECT count(owner) FROM operations").fetchone() == (0,)
 
 
 def test_words_beyond_what_an_index_holds_are_found(tmp_path: Path) -> None:

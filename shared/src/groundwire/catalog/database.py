@@ -34,13 +34,16 @@ class SteadyTime:
     """
 
     def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._clock = clock
+        self.resume(connection)
+
+    def resume(self, connection: Connection) -> None:
         """Go on where the last process stopped; what it did not store counts as time without a server."""
         rows = connection.execute(select(counters.c.name, counters.c.value)).all()
         stored = {str(name): int(value) for name, value in rows}
-        wall = epoch_ms(clock.now())
-        self._clock = clock
+        wall = epoch_ms(self._clock.now())
         self._stored_ms = 0
-        self._begun_s = clock.elapsed_s()
+        self._begun_s = self._clock.elapsed_s()
         self._base_ms = stored.get(_STEADY, wall)
         self._downtime_ms = stored.get(_DOWN, 0) + max(0, wall - stored.get(_WALL, wall))
 
@@ -118,9 +121,19 @@ class CatalogUsage:
     waiting_writes: int
 
 
-READ_CONNECTIONS = 16
-READ_WAIT_S = 10.0
-"""Reads take milliseconds: who waits so long for a connection has met a fault, however much time the call has left."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Connections to read with, and seconds.
+
+    Reads and writes take milliseconds: who waits for `wait_s`, for a free connection or on a server for another process
+    that writes, has met a fault, however much time the call has left. A statement on a server may take `statement_s`.
+    """
+
+    connections: int = 16
+    wait_s: float = 10.0
+    statement_s: float = 60.0
+
+
 POSITION = "position"
 _TRY_AGAIN_S = 0.02
 _SCRUB_S = 2.0
@@ -139,12 +152,12 @@ class Database:
         is_shared: other processes may write the catalog, too.
     """
 
-    def __init__(self, storage: Storage, path: Path, clock: Clock) -> None:
+    def __init__(self, storage: Storage, path: Path, clock: Clock, limits: Limits) -> None:
         self.path = path
         self.folder = path if storage.is_shared else path.resolve().parent
         self.is_shared = storage.is_shared
         self._storage = storage
-        self._readers = _Readers(storage, READ_CONNECTIONS)
+        self._readers = _Readers(storage, limits)
         with storage.reading.connect() as connection:
             self.steady = SteadyTime(connection, clock)
         # The time of service is written along with whatever is written anyway, so that it costs no flush of its own.
@@ -154,7 +167,13 @@ class Database:
 
     @classmethod
     def open(
-        cls, url: str, clock: Clock | None = None, *, folder: Path | None = None, password: str | None = None
+        cls,
+        url: str,
+        clock: Clock | None = None,
+        *,
+        folder: Path | None = None,
+        password: str | None = None,
+        limits: Limits | None = None,
     ) -> "Database":
         """Open a catalog, made when it is empty or missing, and migrate it.
 
@@ -164,6 +183,7 @@ class Database:
             clock: measures the ages of rows.
             folder: of the process, with a catalog on a server; the current one by default.
             password: of the user of a server; without one the driver looks in PGPASSWORD and the user's .pgpass.
+            limits: of connections and of time.
 
         Raises:
             InvalidRequestError: the URL is of another form.
@@ -173,17 +193,19 @@ class Database:
             StoreUnavailableError: the server cannot be reached.
             DataLossError: the file is damaged.
         """
+        limits = limits or Limits()
         storage: Storage
-        if url.startswith(("postgresql:", "postgres:")):
-            path, storage = (folder or Path()).absolute(), CatalogServer(url, password)
+        if is_on_server(url):
+            path = (folder or Path()).absolute()
+            storage = CatalogServer(url, password, wait_s=limits.wait_s, statement_s=limits.statement_s)
         else:
-            path = _parse(url)
+            path = file_of(url)
             storage = CatalogFile(path)
         try:
             with storage.translated_failures():
                 migrate(storage)
                 storage.join()
-                return cls(storage, path, clock or SystemClock())
+                return cls(storage, path, clock or SystemClock(), limits)
         except BaseException:
             storage.close()
             raise
@@ -273,7 +295,8 @@ class Database:
     def usage(self) -> "CatalogUsage":
         """Return how much is in use and how much waits now; never waits itself."""
         readers = self._readers
-        return CatalogUsage(READ_CONNECTIONS - readers.free, READ_CONNECTIONS, readers.waits, self._writer.waiting)
+        at_most = readers.limits.connections
+        return CatalogUsage(at_most - readers.free, at_most, readers.waits, self._writer.waiting)
 
     @property
     def latest_position(self) -> int:
@@ -314,9 +337,10 @@ class _Readers:
     take it out of the pool, to begin and to put it back, costs several times as much as the statements of a search.
     """
 
-    def __init__(self, storage: Storage, size: int) -> None:
+    def __init__(self, storage: Storage, limits: Limits) -> None:
         self._storage = storage
-        self.free = size
+        self.limits = limits
+        self.free = limits.connections
         self.waits = 0
         self._idle: list[Connection] = []
         self._is_closed = False
@@ -384,7 +408,7 @@ class _Readers:
 
     def _wait_free(self, budget: Budget) -> None:
         try:
-            is_free = budget.wait_for(self._changed, lambda: self.free > 0, READ_WAIT_S)
+            is_free = budget.wait_for(self._changed, lambda: self.free > 0, self.limits.wait_s)
         except BaseException:
             self._changed.notify()  # what woke this thread may have been meant for another
             raise
@@ -405,7 +429,17 @@ class _Readers:
             raise RuntimeError("a thread that reads the catalog must not wait for it again")
 
 
-def _parse(url: str) -> Path:
+def is_on_server(url: str) -> bool:
+    """Tell whether the URL of a catalog is that of a PostgreSQL database."""
+    return url.startswith(("postgresql:", "postgres:"))
+
+
+def file_of(url: str) -> Path:
+    """Return the file of the catalog at `sqlite:FILE`.
+
+    Raises:
+        InvalidRequestError: the URL is of another form.
+    """
     scheme, separator, rest = url.partition(":")
     if scheme != "sqlite" or not separator or not rest.strip("/"):
         raise InvalidRequestError.of("catalog", f"must look like sqlite:FILE or postgresql://…, not {scheme}:…")

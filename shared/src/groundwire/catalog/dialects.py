@@ -316,9 +316,15 @@ def insert_rows(
     _module(connection).insert_rows(connection, table, rows, skip_existing=skip_existing)
 
 
-def continue_keys(connection: Connection, table: Table) -> None:
-    """Let the keys that the database makes begin behind those of rows that came with theirs."""
-    _module(connection).continue_keys(connection, table)
+def last_key(connection: Connection, table: Table) -> int:
+    """Return the highest key that a table ever gave, also to rows that are gone; 0 where nobody remembers keys."""
+    key: int = _module(connection).last_key(connection, table)
+    return key
+
+
+def continue_keys(connection: Connection, table: Table, last: int) -> None:
+    """Let the keys that a table gives go on behind `last`, the highest so far or a higher one."""
+    _module(connection).continue_keys(connection, table, last)
 
 
 def interruptible(connection: Connection, is_over: Callable[[], bool]) -> AbstractContextManager[None]:

@@ -243,17 +243,31 @@ def insert_rows(
         connection.exec_driver_sql(statement, tuple(values))
 
 
-@lru_cache(maxsize=512)
-def continue_keys(connection: Connection, table: Table) -> None:
-    """Let the sequence of a table go on behind the highest key, if it has one."""
-    if (column := table.autoincrement_column) is None:
+def last_key(connection: Connection, table: Table) -> int:
+    """Return the highest key that a table with a sequence ever gave, 0 without one; chunks have numbers instead."""
+    column = table.autoincrement_column
+    if column is None:
+        return 0
+    if table.name == "chunks":
+        found = connection.exec_driver_sql("SELECT value FROM counters WHERE name = 'chunk_numbers'").scalar()
+    else:
+        statement = "SELECT pg_sequence_last_value(pg_get_serial_sequence(%s, %s)::regclass)"
+        found = connection.exec_driver_sql(statement, (table.name, column.name)).scalar()
+    return max(int(found or 0), int(connection.execute(select(func.max(column))).scalar() or 0))
+
+
+def continue_keys(connection: Connection, table: Table, last: int) -> None:
+    """Let the keys that a table gives go on behind `last`."""
+    column = table.autoincrement_column
+    if column is None or not last:
         return
-    highest = select(func.max(column)).scalar_subquery()
-    sequence = func.pg_get_serial_sequence(table.name, column.name)
-    # Without a sequence, or without rows, there is nothing to set: NULL comes back.
-    connection.execute(select(func.setval(sequence, highest)))
+    if table.name == "chunks":
+        connection.exec_driver_sql(_SET_NUMBERS, (last,))
+    else:
+        connection.execute(select(func.setval(func.pg_get_serial_sequence(table.name, column.name), last)))
 
 
+@lru_cache(maxsize=512)
 def _statement(table: Table, columns: tuple[str, ...], rows: int, skip_existing: bool) -> str:
     one = f"({', '.join(['%s'] * len(columns))})"
     ending = " ON CONFLICT DO NOTHING" if skip_existing else ""
@@ -282,6 +296,12 @@ def shortened(word: str) -> str:
     if len(word) <= _LONGEST_WORD:
         return word
     return word[:_KEPT_OF_WORD] + hashlib.sha256(word.encode()).hexdigest()
+
+
+def is_shortened(word: str) -> bool:
+    """Tell whether a word of an index may be what `shortened` made of a longer one."""
+    digest = word[_KEPT_OF_WORD:]
+    return len(digest) == hashlib.sha256().digest_size * 2 and set(digest) <= set("0123456789abcdef")
 
 
 _CONVERTED = {"word": shortened, "payload": with_plain_fractions}
@@ -356,6 +376,11 @@ def file_problems(connection: Connection) -> Iterator[tuple[str, str]]:
         yield "", f"the index {name} is not valid; run REINDEX INDEX {name}"
 
 
+def lift_time_limit(connection: Connection) -> None:
+    """Let statements of this transaction take as long as they take: a look at everything, a change of the schema."""
+    connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+
+
 @contextmanager
 def interruptible(connection: Connection, is_over: Callable[[], bool]) -> Iterator[None]:
     """Let statements of the connection fail, as if the server did not answer, soon after `is_over` says so."""
@@ -367,7 +392,7 @@ def interruptible(connection: Connection, is_over: Callable[[], bool]) -> Iterat
             if is_over():
                 driver.cancel_safe(timeout=_CONNECT_S)
 
-    connection.exec_driver_sql("SET LOCAL statement_timeout = 0")  # a look at everything takes as long as it takes
+    lift_time_limit(connection)
     watching = threading.Thread(target=watch, name="catalog-interrupt", daemon=True)
     watching.start()
     try:
@@ -382,17 +407,6 @@ def interruptible(connection: Connection, is_over: Callable[[], bool]) -> Iterat
 _CONNECT_S = 5
 _LOOK_S = 0.1
 _LOOK_IN_S = 1.0
-_SETTINGS = {
-    "lock_timeout": "10s",
-    "statement_timeout": "60s",
-    # A process that stands still inside a transaction must not keep all others from writing.
-    "idle_in_transaction_session_timeout": "60s",
-    # Nor must one whose machine is gone without a word.
-    "tcp_keepalives_idle": "5",
-    "tcp_keepalives_interval": "5",
-    "tcp_keepalives_count": "2",
-    "timezone": "UTC",
-}
 _SILENT_S = 5.0
 """A server that does not answer `SELECT 1` for so long is lost; whoever waits for it then is told."""
 _WRITER = "writer"
@@ -414,7 +428,13 @@ _OWNERS = """
     SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = %s AND granted
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     """
+OWN_COUNTERS = ("chunk_numbers", "owners")
+"""What PostgreSQL alone counts in `counters`."""
 _NUMBERS_AT_ONCE = 1024
+_SET_NUMBERS = """
+    INSERT INTO counters (name, value) VALUES ('chunk_numbers', %s)
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value
+    """
 _TAKE_NUMBERS = """
     INSERT INTO counters AS c (name, value)
     SELECT 'chunk_numbers', coalesce(max(chunk_number), 0) + %s FROM chunks
@@ -444,6 +464,8 @@ def translated_failures() -> Iterator[None]:
             raise DataLossError("the database of the catalog is damaged", what="catalog") from error
         if state == "53100":
             raise ExhaustedError("no space is left for the catalog", what="disk") from error
+        if state == "55P03":
+            raise StoreUnavailableError("another process keeps the catalog locked", engine="catalog") from error
         if state == "54000":
             raise InvalidRequestError.of("catalog", "a text is too long for an index of PostgreSQL") from error
         if isinstance(error, (OperationalError, InterfaceError)) or state[:2] in {"08", "25", "53", "55", "57"}:
@@ -585,11 +607,19 @@ class CatalogServer:
     One of them writes at a time, as one thread does in SQLite, so that positions come in the order of the commits.
 
     Each process has a number among all that ever had the catalog open. What it has not finished bears it.
+
+    Args:
+        url: `postgresql://USER@HOST:PORT/DATABASE`.
+        password: of the user; without one the driver looks in PGPASSWORD and the user's .pgpass.
+        wait_s: for another process that writes.
+        statement_s: for one statement, and for a process that stands still inside a transaction.
     """
 
     is_shared = True
 
-    def __init__(self, url: str, password: str | None = None) -> None:
+    def __init__(
+        self, url: str, password: str | None = None, *, wait_s: float = 10.0, statement_s: float = 60.0
+    ) -> None:
         try:
             given = make_url(url)
         except (ArgumentError, ValueError):
@@ -600,8 +630,22 @@ class CatalogServer:
         if importlib.util.find_spec("psycopg") is None:
             raise MissingExtraError("a PostgreSQL catalog needs psycopg", extra="postgres")
         self._url = given.set(drivername="postgresql+psycopg", password=password)
-        with translated_failures():
-            self._presence = _Presence(self._engine)
+        self._settings = {
+            "lock_timeout": f"{wait_s * 1000:.0f}ms",
+            "statement_timeout": f"{statement_s * 1000:.0f}ms",
+            # A process that stands still inside a transaction must not keep all others from writing.
+            "idle_in_transaction_session_timeout": f"{statement_s * 1000:.0f}ms",
+            # Nor must one whose machine is gone without a word.
+            "tcp_keepalives_idle": "5",
+            "tcp_keepalives_interval": "5",
+            "tcp_keepalives_count": "2",
+            "timezone": "UTC",
+        }
+        try:
+            with translated_failures():
+                self._presence = _Presence(self._engine)
+        except UnicodeError:
+            raise InvalidRequestError.of("catalog", "names a host that no host can be called") from None
         self._schema = self._presence.schema
 
         def must_end(_waited_s: float) -> bool:
@@ -646,7 +690,7 @@ class CatalogServer:
             # Sums of integers, which PostgreSQL counts without limit.
             connection.adapters.register_loader("numeric", IntLoader)
             was, connection.autocommit = connection.autocommit, True
-            connection.execute("".join(f"SET {name} = '{value}';" for name, value in _SETTINGS.items()))
+            connection.execute("".join(f"SET {name} = '{value}';" for name, value in self._settings.items()))
             connection.autocommit = was
 
         event.listen(engine, "do_connect", connect)
@@ -686,7 +730,8 @@ class CatalogServer:
         return ServerProbe(alone, self._schema)
 
     def prepare(self, connection: Connection) -> None:
-        """Make what the tables alone do not bring, in the transaction that makes or upgrades them."""
+        """Make what the tables alone do not bring, in the transaction that is to make or upgrade them."""
+        lift_time_limit(connection)
         define_functions(connection)
 
     def begin_snapshot(self, connection: Connection) -> None:

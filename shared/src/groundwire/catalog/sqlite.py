@@ -285,8 +285,17 @@ def update_json(
     connection.execute(update(key.table).where(key == func.json_extract(each, "$[0]")).values({column.name: new}))
 
 
-def continue_keys(_connection: Connection, _table: Table) -> None:
-    """Do nothing: SQLite goes on behind the highest key that it has seen."""
+def last_key(connection: Connection, table: Table) -> int:
+    """Return the highest key that a table with AUTOINCREMENT ever gave, 0 without one."""
+    statement = "SELECT seq FROM sqlite_sequence WHERE name = ?"
+    return int(connection.exec_driver_sql(statement, (table.name,)).scalar() or 0)
+
+
+def continue_keys(connection: Connection, table: Table, last: int) -> None:
+    """Let the keys that a table with AUTOINCREMENT gives go on behind `last`."""
+    if table.dialect_options["sqlite"]["autoincrement"]:
+        connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
+        connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table.name, last))
 
 
 def insert_rows(

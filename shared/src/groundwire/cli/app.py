@@ -11,8 +11,8 @@ _SUMMARIES = {
     "ask": ("search.ask", "Answer a question from a collection, every sentence with a citation that has been checked."),
     "chat": ("chat.chat", "Ask one question after the other in a session."),
     "backup": (
-        "backups.backup",
-        "Copy the catalog of a data folder into a new folder, as it is at one moment; its server may run and write.",
+        "catalogs.backup",
+        "Copy a catalog into a new folder, as it is at one moment; its servers may run and write.",
     ),
     "bench": ("load.bench", "Measure a server."),
     "chunks": ("chunks.app", "List, show and change chunks."),
@@ -24,8 +24,8 @@ _SUMMARIES = {
     ),
     "config": ("server.config", "Show the configuration."),
     "copy": (
-        "server.copy",
-        "Copy the catalog of a data folder or a backup into an empty PostgreSQL database, all of it or nothing.",
+        "catalogs.copy",
+        "Copy a catalog, or a backup, into a new folder or an empty PostgreSQL database, all of it or nothing.",
     ),
     "docs": ("docs.app", "List, show, change, delete and restore documents."),
     "fsck": ("maintenance.fsck", "Check a running server's stores; exits with 1 if findings are left."),
@@ -41,6 +41,7 @@ _SUMMARIES = {
     "keys": ("keys.app", "Make, list and revoke the API keys of a server, in its file."),
     "logs": ("monitoring.logs", "Show the queries that were asked, newest first."),
     "memory": ("memory.app", "Keep memories and other records: add, list, show, link, search, change and delete them."),
+    "migrate": ("catalogs.migrate", "Bring the schema of a catalog to this version, as the start of a server does."),
     "operations": ("operations.app", "List, show and cancel long work."),
     "pipeline": (
         "monitoring.pipeline",
@@ -55,8 +56,8 @@ _SUMMARIES = {
         "Build the indexes of a collection anew from the catalog; the old ones serve until the new ones are complete.",
     ),
     "restore": (
-        "backups.restore",
-        "Put a backup into an empty data folder, and check it; exits with 1 if findings are left.",
+        "catalogs.restore",
+        "Put a backup into an empty data folder or database, and check it; exits with 1 if findings are left.",
     ),
     "schema": ("schema.schema", "Show the schema of a kind of metadata; `--json` prints it as JSON Schema."),
     "search": ("search.search", "Show the chunks that match a text best, with their scores and places."),

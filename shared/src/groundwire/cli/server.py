@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from groundwire.cli.options import json_option
-from groundwire.cli.output import counted, is_terminal, print_line, printed_as_json
+from groundwire.cli.output import is_terminal, print_line, printed_as_json
 from groundwire.kernel.errors import MissingExtraError
 
 config = click.Group("config", help="Show the configuration.")
@@ -61,7 +61,7 @@ def serve(
     """
     # Nothing that is made until the process serves is garbage; `run` enables it then.
     gc.disable()
-    with _server_packages("serve"):
+    with server_packages("serve"):
         from groundwire.standalone.process import run  # noqa: PLC0415 - may not be installed
         from groundwire.standalone.settings import ServiceName, load_settings  # noqa: PLC0415 - the same
 
@@ -80,45 +80,20 @@ def serve(
             embedder=embedder,
             generator=generator,
         )
-        run(ServiceName(service), settings, _announce)
+        run(ServiceName(service), settings, announce)
 
 
-def _announce(what: str) -> None:
+def announce(what: str) -> None:
+    """Say on a terminal what is waited for."""
     if is_terminal(err=True):
         print_line((f"{what} …", "dim"), err=True)
-
-
-@click.command("copy")
-@click.option(
-    "--from",
-    "folder",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Data folder of a stopped server, or a backup.",
-)
-@click.option("--to", "target", required=True, help="Empty database: postgresql://USER@HOST:PORT/DATABASE.")
-@json_option
-def copy(folder: Path, target: str) -> None:
-    """Copy the catalog of a data folder or a backup into an empty PostgreSQL database, all of it or nothing.
-
-    Vectors are in the catalog: a server that is started on the database fills its vector store from it.
-    """
-    with _server_packages("copy"):
-        from groundwire.standalone.copying import copy_installation  # noqa: PLC0415 - may not be installed
-        from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
-
-        copied = copy_installation(folder, target, load_settings().server, _announce)
-    if printed_as_json({"tables": copied}):
-        return
-    rows = sum(copied.values())
-    print_line(f"copied {counted(rows, 'row')}: {copied['documents']} documents, {copied['chunks']} chunks")
 
 
 @config.command("show")
 @json_option
 def show_config() -> None:
     """Print every setting with its value, as variables or with their types as JSON; secrets are blanked."""
-    with _server_packages("config show"):
+    with server_packages("config show"):
         from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - may not be installed
 
         shown = load_settings().shown()
@@ -138,7 +113,7 @@ def as_variable(value: Any) -> str:
 
 
 @contextmanager
-def _server_packages(command: str) -> Iterator[None]:
+def server_packages(command: str) -> Iterator[None]:
     """Import and run what only servers need.
 
     Raises:

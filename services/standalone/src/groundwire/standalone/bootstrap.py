@@ -38,8 +38,8 @@ def build_services(
         GroundwireError: something cannot be opened; what was opened before is on `stack`.
     """
     announce("opening the catalog")
-    password = settings.server.catalog_password
-    catalog = open_database(settings.server.catalog, settings.server.data, CATALOG_FILE, "catalog", password)
+    server = settings.server
+    catalog = open_database(server, server.catalog, CATALOG_FILE, "catalog", server.catalog_password)
     stack.callback(catalog.close)
     if not vectors_opening.done():
         announce("opening the vector store")

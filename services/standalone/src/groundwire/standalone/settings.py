@@ -76,6 +76,9 @@ class ServerSettings(BaseSettings):
     cache: Path = Field(default_factory=_default_cache)
     catalog: str = "sqlite:"
     catalog_password: SecretStr | None = None
+    catalog_connections: int = Field(default=16, ge=2, le=256)
+    catalog_wait_s: float = Field(default=10.0, ge=1, le=600)
+    catalog_statement_s: float = Field(default=60.0, ge=1, le=3600)
     vectors: str = "qdrant-edge:"
     vectors_api_key: SecretStr | None = None
     vectors_open_collections: int = Field(default=32, ge=1, le=1000)

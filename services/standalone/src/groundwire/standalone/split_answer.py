@@ -142,7 +142,7 @@ def _open_sessions(server: ServerSettings, stack: ExitStack) -> "Database | None
         return None
     try:
         url = server.sessions or "sqlite:"
-        database = open_database(url, server.data, SESSIONS_FILE, "sessions", server.sessions_password)
+        database = open_database(server, url, SESSIONS_FILE, "sessions", server.sessions_password)
     except ModuleNotFoundError as error:
         message = "sessions in a database need more packages: pip install 'groundwire[answer,sessions]'"
         raise MissingExtraError(f"{message}; or use --sessions memory:", extra="sessions") from error

@@ -1,6 +1,5 @@
 """Where the databases of a process are, and whether several processes can share its stores."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
@@ -14,20 +13,25 @@ if TYPE_CHECKING:
 _SERVERS = ("postgresql:", "postgres:")
 
 
-def open_database(url: str, data: Path, file: str, field: str, password: SecretStr | None) -> "Database":
+def open_database(server: ServerSettings, url: str, file: str, field: str, password: SecretStr | None) -> "Database":
     """Open a catalog, or a database of sessions; `file` below the data folder is that of `sqlite:` without one.
 
     Raises:
         InvalidRequestError: the URL is of another form; names the field.
         GroundwireError: as `Database.open` does.
     """
-    from groundwire.catalog.database import Database  # noqa: PLC0415 - answers need no database
+    from groundwire.catalog.database import Database, Limits  # noqa: PLC0415 - answers need no database
 
     if url.startswith("sqlite:"):
-        url = f"sqlite:{data / (url.removeprefix('sqlite:') or file)}"
+        url = f"sqlite:{server.data / (url.removeprefix('sqlite:') or file)}"
     elif not url.startswith(_SERVERS):
         raise InvalidRequestError.of(field, f"{url!r} is of neither form: sqlite:FILE, postgresql://…")
-    return Database.open(url, folder=data, password=None if password is None else password.get_secret_value())
+    return Database.open(
+        url,
+        folder=server.data,
+        password=None if password is None else password.get_secret_value(),
+        limits=Limits(server.catalog_connections, server.catalog_wait_s, server.catalog_statement_s),
+    )
 
 
 def check_stores(service: ServiceName, server: ServerSettings) -> None:

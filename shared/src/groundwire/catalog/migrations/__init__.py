@@ -6,6 +6,7 @@ else: that takes a tenth of a start.
 """
 
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, insert, inspect, select
 
@@ -14,6 +15,9 @@ from groundwire.catalog.postgresql import CatalogServer
 from groundwire.catalog.schema import alembic_version, counters, metadata
 from groundwire.catalog.sqlite import CatalogFile
 from groundwire.kernel.errors import StoreMismatchError
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 HEAD = "0006_session_owners"
 """The newest revision below `versions`, which is what `schema.py` says."""
@@ -32,33 +36,54 @@ def migrate(storage: CatalogFile | CatalogServer) -> None:
     with storage.writing.begin() as connection:
         # Looked at once more: another process may have been waiting for its turn to do the same.
         revision = _revision_of(connection)
+        storage.prepare(connection)
         if revision is None:
             metadata.create_all(connection)
             connection.execute(insert(counters).values(name="position", value=0))
             # What is indexed from now on has the words of this version: nothing has to be renewed.
             connection.execute(insert(counters).values(name=RULES_COUNTER, value=WORD_RULES))
             connection.execute(insert(alembic_version).values(version_num=HEAD))
-        elif revision != HEAD:
-            _upgrade(connection, revision)
-        storage.prepare(connection)
+        elif _pending(revision):
+            from alembic import command  # noqa: PLC0415 - see above
+
+            config = _config()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
 
 
-def _upgrade(connection: Connection, revision: str) -> None:
-    from alembic import command  # noqa: PLC0415 - see above
-    from alembic.config import Config  # noqa: PLC0415 - see above
+def pending_migrations(reading: Engine) -> list[str]:
+    """Return the revisions that `migrate` would bring a catalog to, in order: all of them for a new one. Reads only.
+
+    Raises:
+        StoreMismatchError: as `migrate` does.
+    """
+    return _pending(_revision(reading))
+
+
+def _pending(revision: str | None) -> list[str]:
+    if revision == HEAD:
+        return []
     from alembic.script import ScriptDirectory  # noqa: PLC0415 - see above
 
-    config = Config()
-    config.set_main_option("script_location", SCRIPTS.replace("%", "%%"))
-    if revision not in {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}:
+    known = [script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()][::-1]
+    if revision is None:
+        return known
+    if revision not in known:
         raise StoreMismatchError(
             f"the catalog was made by another version (revision {revision}, known up to {HEAD})",
             setting="catalog revision",
             expected=HEAD,
             got=revision,
         )
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    return known[known.index(revision) + 1 :]
+
+
+def _config() -> "Config":
+    from alembic.config import Config  # noqa: PLC0415 - see above
+
+    config = Config()
+    config.set_main_option("script_location", SCRIPTS.replace("%", "%%"))
+    return config
 
 
 def _revision(reading: Engine) -> str | None:

@@ -1,0 +1,63 @@
+"""What is done to a whole catalog from outside of its servers: copying it to another database, and migrating it."""
+
+from collections.abc import Callable
+from contextlib import closing
+
+from pydantic import SecretStr
+
+from groundwire.catalog.database import Database, file_of, is_on_server
+from groundwire.catalog.file_copy import settle
+from groundwire.catalog.migrations import pending_migrations
+from groundwire.catalog.postgresql import CatalogServer
+from groundwire.catalog.sqlite import reading_engine, translated_failures
+from groundwire.catalog.transfer import copy_catalog, snapshot
+
+
+def copy_installation(
+    source: str, target: str, password: SecretStr | None, report: Callable[[str], None]
+) -> dict[str, int]:
+    """Copy a catalog into an empty one, while its servers may run; return the rows of each table.
+
+    Args:
+        source: `sqlite:FILE` or `postgresql://…`.
+        target: the same; a file that is made lies there alone and as one file, as one that is restored.
+        password: of the user of servers.
+        report: gets the name of each table before it is copied.
+
+    Raises:
+        PreconditionError: the target is not empty.
+        StoreMismatchError: the source is no catalog, or on a server and not of this version.
+        StoreUnavailableError: a server does not answer.
+    """
+    secret = password.get_secret_value() if password else None
+    with snapshot(source, secret) as reading:
+        filled = Database.open(target, password=secret)
+        with closing(filled):
+            copied = copy_catalog(reading, filled, report)
+    if not filled.is_shared:
+        settle(filled.path, filled.path)
+        filled.path.with_name(filled.path.name + ".lock").unlink()
+    return copied
+
+
+def migrate_catalog(url: str, password: SecretStr | None, *, only_check: bool) -> list[str]:
+    """Return the revisions that a catalog has to be brought to, in order, once it has been unless `only_check`.
+
+    Looking changes nothing, and the owner of a file may have it open. Servers may have a database open while it is
+    migrated; they go on with the new schema.
+
+    Raises:
+        StoreMismatchError: it is of a later version, or no catalog.
+        StoreOwnedError: a server has the file open that is to be migrated.
+        StoreUnavailableError: the server does not answer, or others write for too long.
+    """
+    secret = password.get_secret_value() if password else None
+    if is_on_server(url):
+        with closing(CatalogServer(url, secret)) as storage, storage.translated_failures():
+            pending = pending_migrations(storage.reading)
+    else:
+        with translated_failures():
+            pending = pending_migrations(reading_engine(file_of(url)))
+    if pending and not only_check:
+        Database.open(url, password=secret).close()
+    return pending

@@ -1,0 +1,38 @@
+"""Copies the file of a SQLite database with nothing but the standard library: clients have no other."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from groundwire.kernel.errors import DataLossError
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a database as it is at one moment, with what is only in its write-ahead log; its owner may go on writing.
+
+    Raises:
+        DataLossError: it is damaged.
+    """
+    try:
+        with closing(sqlite3.connect(source)) as reading, closing(sqlite3.connect(target)) as writing:
+            # In one step: between two, a write would make it begin anew, and a busy server writes all the time.
+            reading.backup(writing)
+    except sqlite3.DatabaseError as error:
+        raise DataLossError(f"the catalog {str(source)!r} cannot be copied: {error}") from error
+    settle(target, source)
+
+
+def settle(path: Path, what: Path) -> None:
+    """Let a database that nobody has open be one file, and look at it.
+
+    Raises:
+        DataLossError: it is damaged; names `what` it was made of.
+    """
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            connection.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.DatabaseError as error:
+        raise DataLossError(f"the catalog {str(what)!r} cannot be copied: {error}") from error
+    if state != "ok":
+        raise DataLossError(f"the catalog {str(what)!r} is damaged: {state}")

@@ -1,0 +1,277 @@
+"""`groundwire backup`, `restore`, `copy` and `migrate`: a whole catalog, handled from outside of its servers.
+
+A backup holds the catalog, as a file whatever database it is in, and the key of the tokens. Vectors are in the catalog,
+so that the indexes of the vector store are made again from it: a copy of both would be consistent only while nobody
+writes.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from groundwire.catalog.file_copy import copy_file
+from groundwire.cli.maintenance import fsck
+from groundwire.cli.options import is_json, json_option
+from groundwire.cli.output import counted, print_line, printed_as_json
+from groundwire.cli.server import announce, server_packages
+from groundwire.kernel.errors import DataLossError, InvalidRequestError, PreconditionError
+
+_CATALOG: Final = "catalog.db"
+_KEY: Final = "page-token.key"
+_MANIFEST: Final = "manifest.json"
+_FORMAT: Final = 1
+_PART: Final = ".partial"
+_LISTENING: Final = "listening on "
+# What makes a server reachable, or asks its callers for credentials, which this one's only caller has not.
+_NOT_FOR_A_CHECK: Final = ("GROUNDWIRE_JW", "GROUNDWIRE_KEYS", "GROUNDWIRE_METRICS", "GROUNDWIRE_TLS", "OTEL_")
+_SERVER: Final = re.compile(r"^[a-z+]+://")
+_POSTGRESQL: Final = ("postgresql:", "postgres:")
+
+_data_option = click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    default=Path("groundwire-data"),
+    envvar="GROUNDWIRE_DATA",
+    help="Data folder of the server.",
+)
+_catalog_option = click.option(
+    "--catalog",
+    default="sqlite:",
+    envvar="GROUNDWIRE_CATALOG",
+    help="Catalog of the server: sqlite:FILE or postgresql://USER@HOST/DATABASE.",
+)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), help="Folder to make.")
+@_data_option
+@_catalog_option
+@json_option
+def backup(folder: Path, data: Path, catalog: str) -> None:
+    """Copy a catalog into a new folder, as it is at one moment; its servers may run and write."""
+    source = _url(catalog, data)
+    with _new_folder(folder) as part:
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        if source.startswith(_POSTGRESQL):
+            _copy(source, f"sqlite:{part / _CATALOG}")
+        else:
+            copy_file(Path(source.removeprefix("sqlite:")), part / _CATALOG)
+        if (data / _KEY).exists():
+            shutil.copyfile(data / _KEY, part / _KEY)
+        files = {path.name: _described(path) for path in sorted(part.iterdir())}
+        manifest = {"format": _FORMAT, "version": version("groundwire"), "create_time": created, "files": files}
+        (part / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    _show({"folder": str(folder), **manifest})
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), help="Backup to restore.")
+@_data_option
+@_catalog_option
+@click.option("--no-check", is_flag=True, help="Start no server on it to make its indexes and compare everything.")
+@json_option
+def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
+    """Put a backup into an empty data folder or database, and check it; exits with 1 if findings are left."""
+    manifest = _verified(folder)
+    is_file = not catalog.startswith(_POSTGRESQL)
+    if is_file and catalog != "sqlite:":
+        raise InvalidRequestError.of("catalog", "a file is restored into the data folder: name that with --data")
+    _refuse_used(data)
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in manifest["files"]:
+        if name == _CATALOG and not is_file:
+            _copy(f"sqlite:{folder / name}", catalog)
+            continue
+        part = data / (name + _PART)
+        shutil.copyfile(folder / name, part)
+        part.chmod(0o600)
+        _sync(part)
+        part.rename(data / name)
+    _sync(data)
+    if no_check or not is_json():  # then what the check prints is the one JSON value of this command
+        _show({"folder": str(data), **manifest})
+    if not no_check:
+        with _served(data, catalog) as address:
+            context = click.get_current_context()
+            context.meta["groundwire.address"] = address
+            context.invoke(fsck, collection="", repair=True, no_wait=False)
+
+
+@click.command()
+@click.option("--from", "source", required=True, help="Data folder, backup, or postgresql://USER@HOST:PORT/DATABASE.")
+@click.option("--to", "target", required=True, help="New folder, or postgresql://… of an empty database.")
+@json_option
+def copy(source: str, target: str) -> None:
+    """Copy a catalog, or a backup, into a new folder or an empty PostgreSQL database, all of it or nothing.
+
+    Vectors are in the catalog: a server that is started on the copy fills its vector store from it.
+    """
+    given = source if source.startswith(_POSTGRESQL) else _url("sqlite:", Path(source))
+    if target.startswith(_POSTGRESQL):
+        copied = _copy(given, target)
+    else:
+        with _new_folder(Path(target)) as part:
+            copied = _copy(given, f"sqlite:{part / _CATALOG}")
+    if printed_as_json({"tables": copied}):
+        return
+    rows = sum(copied.values())
+    print_line(f"copied {counted(rows, 'row')}: {copied['documents']} documents, {copied['chunks']} chunks")
+
+
+@click.command()
+@_data_option
+@_catalog_option
+@click.option("--check", is_flag=True, help="Change nothing, and exit with 1 if migrations are pending.")
+@json_option
+def migrate(data: Path, catalog: str, check: bool) -> None:
+    """Bring the schema of a catalog to this version, as the start of a server does.
+
+    What is on PostgreSQL may be in use meanwhile. A file must not be, unless you only `--check`.
+    """
+    with server_packages("migrate"):
+        from groundwire.standalone.catalogs import migrate_catalog  # noqa: PLC0415 - may not be installed
+        from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
+
+        password = load_settings().server.catalog_password
+        revisions = migrate_catalog(_url(catalog, data), password, only_check=check)
+    done, pending = ([], revisions) if check else (revisions, [])
+    if not printed_as_json({"migrated": done, "pending": pending}):
+        names = ", ".join(revisions)
+        print_line(f"{'pending' if check else 'migrated'}: {names}" if names else "nothing is pending")
+    click.get_current_context().exit(1 if pending else 0)
+
+
+def _copy(source: str, target: str) -> dict[str, int]:
+    with server_packages("copy"):
+        from groundwire.standalone.catalogs import copy_installation  # noqa: PLC0415 - may not be installed
+        from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
+
+        return copy_installation(source, target, load_settings().server.catalog_password, announce)
+
+
+def _url(catalog: str, data: Path) -> str:
+    """Return the URL of the catalog that a server with these settings has.
+
+    Raises:
+        InvalidRequestError: the setting is of another form.
+        PreconditionError: it is a file, and there is none.
+    """
+    if catalog.startswith(_POSTGRESQL):
+        return catalog
+    if not catalog.startswith("sqlite:"):
+        raise InvalidRequestError.of("catalog", f"{catalog!r} is of neither form: sqlite:FILE, postgresql://…")
+    file = data / (catalog.removeprefix("sqlite:") or _CATALOG)
+    if not file.is_file():
+        raise PreconditionError(f"there is no {file.name} in {str(file.parent)!r}: name a data folder or a backup")
+    return f"sqlite:{file.absolute()}"
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """Give a folder to fill, which gets its name once it is complete and durable: an interrupted copy has another.
+
+    Raises:
+        InvalidRequestError: there is one of that name, which is not empty.
+    """
+    _refuse_used(folder)
+    part = folder.with_name(folder.name + _PART)
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(mode=0o700, parents=True)
+    yield part
+    for path in part.iterdir():
+        path.chmod(0o600)
+        _sync(path)
+    _sync(part)
+    if folder.exists():
+        folder.rmdir()
+    part.rename(folder)
+    _sync(folder.absolute().parent)
+
+
+def _verified(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a backup whose files are as it says.
+
+    Raises:
+        PreconditionError: it is no backup, or one of a later version.
+        DataLossError: a file is missing or has changed.
+    """
+    try:
+        manifest: dict[str, Any] = json.loads((folder / _MANIFEST).read_bytes())
+        files: dict[str, Any] = manifest["files"]
+        is_known = manifest["format"] == _FORMAT and {_CATALOG} <= set(files) <= {_CATALOG, _KEY}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PreconditionError(f"{str(folder)!r} is no complete backup: it has no {_MANIFEST}") from error
+    if not is_known:
+        raise PreconditionError(f"{str(folder)!r} is a backup of another version of groundwire")
+    for name, described in files.items():
+        path = folder / name
+        if not path.is_file() or _described(path) != described:
+            raise DataLossError(f"{name} of the backup {str(folder)!r} is not as it was written")
+    return manifest
+
+
+@contextmanager
+def _served(data: Path, catalog: str) -> Iterator[str]:
+    """Run a server on what was restored, on the loopback interface alone, and give its address.
+
+    Raises:
+        PreconditionError: it does not start.
+    """
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_FOR_A_CHECK)}
+    # A vector store server may hold the collections of what the backup is of: they have the same names.
+    if _SERVER.search(variables.get("GROUNDWIRE_VECTORS", "")):
+        variables["GROUNDWIRE_VECTORS"] = "memory:"
+    serve = ["serve", "--listen", "127.0.0.1:0", "--data", str(data), "--catalog", catalog]
+    command = [sys.executable, "-m", "groundwire.cli", *serve]
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=variables, text=True) as server,  # noqa: S603 - our own command
+    ):
+        try:
+            line = server.stdout.readline().strip() if server.stdout else ""
+            if not line.startswith(_LISTENING):
+                server.wait()
+                log.seek(0)
+                *_, reason = ["it says nothing", *log.read().splitlines()]
+                raise PreconditionError(f"no server starts on what was restored: {reason}")
+            yield line.removeprefix(_LISTENING)
+        finally:
+            server.terminate()
+
+
+def _refuse_used(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidRequestError.of("folder", f"{str(folder)!r} is not empty: name a new folder")
+
+
+def _described(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _show(made: dict[str, Any]) -> None:
+    if printed_as_json(made):
+        return
+    size = sum(each["bytes"] for each in made["files"].values())
+    print_line(f"{made['folder']}: {size / 1e6:.1f} MB, as of {made['create_time']}")
