@@ -90,8 +90,8 @@ def test_what_was_acknowledged_before_is_restored_and_found(
         sources = {document.source for document in client.collection(COLLECTION).documents()}
         assert sources >= before
         for number in (0, 100):
-            answer = client.collection(COLLECTION).ask(f"What does letter {number} say about the harbour?")
-            assert client.collection(COLLECTION).verify(answer).verified
+            cited = client.collection(COLLECTION).ask(f"What does letter {number} say about the harbour?")
+            assert client.collection(COLLECTION).verify(cited).verified
     answer = groundwire("ask", QUESTION, "-c", COLLECTION, address=server.address).stdout
     assert answer.startswith("Letter 3 says that the harbour of town 3 freezes in week 3. [1]")
     checked = groundwire("fsck", address=server.address)

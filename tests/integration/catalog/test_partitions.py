@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from groundwire.catalog.database import READ_CONNECTIONS, Database, advance_position
+from groundwire.catalog.database import Database, Limits, advance_position
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import StoreUnavailableError
 from tests.postgresql import server
@@ -72,10 +72,10 @@ def test_whoever_waits_for_a_frozen_server_is_told_and_all_goes_on_when_it_is_ba
         lambda: database.write(advance_position),
         lambda: database.take_chunk_numbers(5000),
     ]
-    with ThreadPoolExecutor(4 * READ_CONNECTIONS) as threads:
+    with ThreadPoolExecutor(4 * Limits().connections) as threads:
         with proxy.frozen():
             frozen_at = time.monotonic()
-            outcomes = Counter(threads.map(outcome_of, [exclude, *calls * (4 * READ_CONNECTIONS // 3)]))
+            outcomes = Counter(threads.map(outcome_of, [exclude, *calls * (4 * Limits().connections // 3)]))
             assert set(outcomes) == {"StoreUnavailableError"}
             assert time.monotonic() - frozen_at < WITHIN_S
             # It is known to be lost: the next ones need not find that out.
