@@ -10,7 +10,9 @@ from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.client import GroundwireClient
 from groundwire.embedders.factory import open_embedder
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import PreconditionError
 from tests.e2e.server import ServerProcess, groundwire
+from tests.embedding_endpoint import embedding_endpoint
 from tests.unit.embedders.tiny_model import save_in_cache
 
 TEXTS = ["moss and fern", "iron, rust, salt", "a clock ticks 12 times", "x", "quick brown foxes", "zzz 999"]
@@ -32,6 +34,43 @@ def test_the_default_model_is_minilm_with_384_dimensions(tmp_path: Path) -> None
     assert embedding.model_name == chunk.embedding_model == "sentence-transformers/all-MiniLM-L6-v2"
     assert (embedding.dimensions, embedding.max_sequence_tokens) == (384, 256)
     assert len(chunk.embedding) == 384
+
+
+@pytest.mark.requirement("S0-03")
+@pytest.mark.requirement("S4-26")
+def test_vectors_come_from_an_endpoint_or_the_reason_why_not(tmp_path: Path) -> None:
+    """Without a key that the endpoint takes, calls and the next start say so; what needs no vector goes on."""
+    lexical = RetrievalOptions(mode=search_mode_pb2.SEARCH_MODE_LEXICAL)
+    with embedding_endpoint(dimensions=768, key="s3cret") as endpoint:
+        arguments = ("--embedder", f"{endpoint.url}#nomic-embed-text", "--vectors", "memory:")
+        server = ServerProcess(tmp_path / "data", arguments, GROUNDWIRE_EMBEDDER_API_KEY="s3cret")
+        try:
+            with GroundwireClient(server.address) as client:
+                client.create_collection(collection="docs")
+                client.ingest_document(collection="docs", source_uri="a.txt", text="The moon causes the tides.")
+                client.ingest_document(collection="docs", source_uri="b.txt", text="Bread is baked for an hour.")
+                [stats] = client.list_stats(collection="docs").stats
+                [chunk, _] = client.list_chunks(collection="docs", include_embedding=True).chunks
+                hits = client.retrieve(collection="docs", query="the tides of the moon").results
+                endpoint.key = "another"
+                with pytest.raises(PreconditionError, match="refuses the key"):
+                    client.ingest_document(collection="docs", source_uri="c.txt", text="Another text.")
+                vector = RetrievalOptions(mode=search_mode_pb2.SEARCH_MODE_VECTOR)
+                with pytest.raises(PreconditionError, match="refuses the key"):
+                    client.retrieve(collection="docs", query="who bakes it", options=vector)
+                found = client.retrieve(collection="docs", query="bread", options=lexical).results
+        finally:
+            assert server.stop() == 0
+        with pytest.raises(AssertionError, match="refuses the key") as refused:
+            ServerProcess(tmp_path / "data", arguments)
+    assert (stats.embedding.dimensions, stats.embedding.model_name) == (768, "nomic-embed-text")
+    assert len(chunk.embedding) == 768
+    assert [hit.chunk.source_uri for hit in hits][:1] == ["a.txt"]
+    assert [hit.chunk.source_uri for hit in found] == ["b.txt"]
+    said = str(refused.value)
+    assert "error FAILED_PRECONDITION" in said
+    assert "Traceback" not in said
+    assert "s3cret" not in (tmp_path / "data.log").read_text(encoding="utf-8")
 
 
 @pytest.mark.requirement("S1-89")

@@ -1,13 +1,15 @@
 """URLs of embedders: what they open, and what they refuse."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from groundwire.embedders.factory import open_embedder
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import GroundwireError, InvalidRequestError, NotAvailableError
+from groundwire.kernel.errors import GroundwireError, InvalidRequestError
 from tests.conformance.embedder import opened
+from tests.embedding_endpoint import embedding_endpoint
 
 
 def refusal(url: str, tmp_path: Path) -> GroundwireError:
@@ -36,6 +38,12 @@ def refusal(url: str, tmp_path: Path) -> GroundwireError:
         ("sentence-transformers:all-MiniLM-L6-v2?engin=torch", "unknown option 'engin'"),
         ("sentence-transformers:all-MiniLM-L6-v2?long=cut", "must be one of windows, truncate"),
         ("sentence-transformers:all-MiniLM-L6-v2?torch", "malformed options"),
+        ("openai+http://localhost:8080/v1", "must be openai+http(s)://HOST/v1#MODEL"),
+        ("openai+https:///v1#model", "must be openai+http(s)://HOST/v1#MODEL"),
+        ("openai+https://me:secret@localhost/v1#model", "without user and password"),
+        ("openai+http://localhost/v1?dimension=3#model", "unknown option 'dimension'"),
+        ("openai+http://localhost/v1?dimensions=0#model", "dimensions must be a number above 0"),
+        ("openai+http://localhost/v1?max_tokens=many#model", "max_tokens must be a number above 0"),
     ],
 )
 def test_a_wrong_url_is_refused_by_its_field(url: str, message: str, tmp_path: Path) -> None:
@@ -53,9 +61,16 @@ def test_an_unknown_model_is_refused_with_the_places_looked_at(tmp_path: Path, m
         assert part in error.message
 
 
-@pytest.mark.parametrize("scheme", ["openai+http", "openai+https"])
-def test_embedding_over_http_is_not_available_yet(scheme: str, tmp_path: Path) -> None:
-    assert isinstance(refusal(f"{scheme}://localhost:8080/v1#model", tmp_path), NotAvailableError)
+@pytest.mark.requirement("S4-26")
+def test_an_endpoint_is_asked_with_what_the_url_says(tmp_path: Path) -> None:
+    with embedding_endpoint(key="s3cret") as endpoint:
+        url = f"{endpoint.url}?dimensions=1024&max_tokens=64&query_prompt=q%3A%20#embed-english-v3.0"
+        with closing(open_embedder(url, cache_dir=tmp_path, api_key="s3cret")) as embedder:
+            identity = embedder.identity
+            embedder.embed_query("one", Budget())
+    assert (identity.model_name, identity.dimensions, identity.max_tokens) == ("embed-english-v3.0", 1024, 64)
+    assert (endpoint.requests[-1]["input"], endpoint.requests[-1]["model"]) == (["q: one"], "embed-english-v3.0")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_hashing_takes_any_dimension(tmp_path: Path) -> None:

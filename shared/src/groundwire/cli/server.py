@@ -36,7 +36,9 @@ config = click.Group("config", help="Show the configuration.")
 @click.option("--ingest", help="For `answer`: where ingest is, which records conversations.")
 @click.option("--sessions", help="For `answer`: sqlite:FILE, postgresql://… or memory:.")
 @click.option("--processes", type=int, help="For `retrieve` and `answer`: processes behind the port.")
-@click.option("--embedder", help="Embedder: sentence-transformers:NAME_OR_DIR.")
+@click.option(
+    "--embedder", help="Embedder: sentence-transformers:NAME_OR_DIR or an endpoint, openai+http://HOST/v1#MODEL."
+)
 @click.option("--generator", help="Generator: extractive: or a chat model, openai+http://HOST/v1#MODEL.")
 def serve(
     service: str,

@@ -2,14 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from groundwire.embedders.batching import BatchingEmbedder
 from groundwire.embedders.bert import bert_graph, describe_bert
@@ -31,7 +31,7 @@ from groundwire.embedders.openvino_engine import OpenVinoEngine, has_bfloat16, p
 from groundwire.embedders.sentence_transformer import TorchEngine, describe, encoded, load_module, traced
 from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.kernel.embedder import Embedder
-from groundwire.kernel.errors import InvalidRequestError, NotAvailableError, PreconditionError
+from groundwire.kernel.errors import InvalidRequestError, MissingExtraError, PreconditionError
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,26 +59,31 @@ class EngineName(StrEnum):
 
 
 _OPTIONS = {"engine": tuple(EngineName), "long": ("windows", "truncate")}
+_ENDPOINT_OPTIONS: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("dimensions", "max_tokens", "query_prompt", "document_prompt"), ()
+)
 
 
-def open_embedder(url: str, *, cache_dir: Path) -> Embedder:
+def open_embedder(url: str, *, cache_dir: Path, api_key: str = "") -> Embedder:
     """Return the embedder of a URL; heavy libraries are imported only for the models that need them.
 
     Args:
-        url: `sentence-transformers:NAME_OR_DIR[?engine=auto|torch|openvino][&long=windows|truncate]` or, for
-            tests, `hashing:DIMENSIONS`.
+        url: `sentence-transformers:NAME_OR_DIR[?engine=auto|torch|openvino][&long=windows|truncate]`,
+            `openai+http(s)://HOST/PATH[?OPTIONS]#MODEL` or, for tests, `hashing:DIMENSIONS`.
         cache_dir: where converted models are kept; created when needed, may be shared by processes.
+        api_key: what an endpoint asks for.
 
     Raises:
         InvalidRequestError: the URL is malformed (field `embedder`), or the model is not on this machine.
         MissingExtraError: a package is not installed.
         DataLossError: the packaged weights are damaged.
-        NotAvailableError: an embedder of the contract that this version does not have.
+        PreconditionError: an endpoint refuses the key, the model or the request.
+        UnavailableError: an endpoint does not answer.
     """
     scheme, separator, rest = url.partition(":")
     if separator and scheme == "sentence-transformers":
         name, _, query = rest.partition("?")
-        options = _options(query)
+        options = _options(query, _OPTIONS)
         if not name:
             raise InvalidRequestError.of("embedder", "names no model")
         engine = EngineName(options.get("engine", EngineName.AUTO))
@@ -90,23 +95,56 @@ def open_embedder(url: str, *, cache_dir: Path) -> Embedder:
             )
         return HashingEmbedder(int(rest))
     if scheme in {"openai+http", "openai+https"}:
-        raise NotAvailableError("embedding over HTTP is not available in this version", feature="openai_compatible")
+        return _open_endpoint(url.removeprefix("openai+"), api_key)
     raise InvalidRequestError.of(
-        "embedder", f"unknown kind of embedder {scheme!r}; known are sentence-transformers and hashing"
+        "embedder",
+        f"unknown kind of embedder {scheme!r}; known are sentence-transformers, openai+http, openai+https and hashing",
     )
 
 
-def _options(query: str) -> dict[str, str]:
-    """Return the options of a URL, each known and with a known value."""
+def _open_endpoint(url: str, api_key: str) -> Embedder:
+    try:
+        from groundwire.embedders.openai_compatible import (  # noqa: PLC0415 - few servers need it
+            DEFAULT_MAX_TOKENS,
+            EndpointModel,
+            OpenAiCompatibleEmbedder,
+        )
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("an embedding endpoint needs httpx: pip install httpx", extra="ingest") from error
+    parts = urlsplit(url)
+    if not parts.hostname or parts.username or not parts.fragment:
+        raise InvalidRequestError.of("embedder", "must be openai+http(s)://HOST/v1#MODEL, without user and password")
+    options = _options(parts.query, _ENDPOINT_OPTIONS)
+    numbers = {name: options.pop(name) for name in ("dimensions", "max_tokens") if name in options}
+    for name, value in numbers.items():
+        if not (value.isascii() and value.isdigit() and int(value) > 0):
+            raise InvalidRequestError.of("embedder", f"{name} must be a number above 0, got {value!r}")
+    address = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+    limits = {str(name): int(value) for name, value in numbers.items()}
+    return OpenAiCompatibleEmbedder(
+        EndpointModel(
+            address,
+            parts.fragment,
+            api_key,
+            dimensions=limits.get("dimensions"),
+            max_tokens=limits.get("max_tokens", DEFAULT_MAX_TOKENS),
+            query_prompt=options.get("query_prompt", ""),
+            document_prompt=options.get("document_prompt", ""),
+        )
+    )
+
+
+def _options(query: str, known: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """Return the options of a URL, each known and with a known value; a name without known values takes any."""
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError as error:
         raise InvalidRequestError.of("embedder", f"malformed options {query!r}") from error
     for key, value in pairs:
-        if key not in _OPTIONS:
-            raise InvalidRequestError.of("embedder", f"unknown option {key!r}; known are {', '.join(_OPTIONS)}")
-        if value not in _OPTIONS[key]:
-            raise InvalidRequestError.of("embedder", f"{key} is {value!r}, must be one of {', '.join(_OPTIONS[key])}")
+        if key not in known:
+            raise InvalidRequestError.of("embedder", f"unknown option {key!r}; known are {', '.join(known)}")
+        if known[key] and value not in known[key]:
+            raise InvalidRequestError.of("embedder", f"{key} is {value!r}, must be one of {', '.join(known[key])}")
     return dict(pairs)
 
 

@@ -24,6 +24,7 @@ from groundwire.kernel.errors import (
     EmbeddingMismatchError,
     GroundwireError,
     MissingExtraError,
+    PreconditionError,
     StoreUnavailableError,
     UnavailableError,
 )
@@ -431,7 +432,7 @@ class Search:
         """Look up the words beside embedding the query and looking for what is near it; return its vector.
 
         A search by words uses the vector only to bring its scores onto the scale of similarities. So it goes without,
-        None, when the model does not answer.
+        None, when the model does not answer or refuses this server.
         """
         # The words need the catalog and the vector needs the model and the engine: neither waits for the other.
         wait_for_words = None
@@ -444,8 +445,8 @@ class Search:
         try:
             with Step("search.embed"):
                 embedded = self._embed(request, plan.collection, budget)
-        except UnavailableError:
-            if plan.mode is not SearchMode.LEXICAL:
+        except (UnavailableError, PreconditionError) as error:
+            if plan.mode is not SearchMode.LEXICAL or isinstance(error, EmbeddingMismatchError):
                 raise
             embedded = None
         # The model may have taken all the time there was; the engine is not asked in vain.

@@ -211,7 +211,8 @@ def _open_vectors(settings: ServerSettings) -> "VectorStore":
 def _open_embedder(settings: ServerSettings) -> "Embedder":
     from groundwire.embedders.factory import open_embedder  # noqa: PLC0415 - see above
 
-    return open_embedder(settings.embedder, cache_dir=settings.cache)
+    key = settings.embedder_api_key
+    return open_embedder(settings.embedder, cache_dir=settings.cache, api_key=key.get_secret_value() if key else "")
 
 
 def _close_opened(opening: "Future[VectorStore] | Future[Embedder]") -> None:

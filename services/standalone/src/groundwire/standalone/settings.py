@@ -84,6 +84,7 @@ class ServerSettings(BaseSettings):
     vectors_open_collections: int = Field(default=32, ge=1, le=1000)
     engine_hung_after_s: float = Field(default=HUNG_AFTER_S, ge=5, le=3600)
     embedder: str = "sentence-transformers:all-MiniLM-L6-v2"
+    embedder_api_key: SecretStr | None = None
     generator: str = "extractive:"
     retrieve: str = ""
     ingest: str = ""

@@ -1,0 +1,267 @@
+"""Vectors from an endpoint that speaks the protocol of OpenAI: Ollama, vLLM, llama.cpp's server, hosted services."""
+
+import asyncio
+import hashlib
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import httpx
+import numpy as np
+
+from groundwire.embedders.model import PROBE_TEXTS, probe_digest, unit_rows
+from groundwire.embedders.tokenization import ModelTokenizer, check_unicode, load_tokenizer
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
+from groundwire.kernel.errors import PreconditionError, UnavailableError
+
+PROVIDER: Final = "openai-compatible+windows"
+DEFAULT_MAX_TOKENS: Final = 512
+START_PATIENCE_S: Final = 30.0
+"""The endpoint may start beside this server, and somewhat later."""
+
+_BATCH = 32
+"""Texts of one request: what every service takes, and a query waits for at worst."""
+_PARALLEL = 4
+"""Requests at once for documents, and as many again for queries, which so never wait behind an ingest."""
+_REQUEST_S = 60.0
+_CONNECT_S = 5.0
+_ATTEMPTS = 4
+_FIRST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 10.0
+_OVERDUE_AFTER_S = {True: 4.0, False: 30.0}
+"""A request for a query, and one for documents, that has been under way for so long hangs: health tells it."""
+_LOOK_EVERY_S = 2.0
+_BYTES_PER_TOKEN = 3
+"""Of UTF-8. Common tokenizers take 4 to 5 bytes of English for a token, about 3 of code or of Chinese."""
+_BUSY = frozenset({408, 425, 429})
+_BLANK = "."
+"""Sent for a text without a character to see: services refuse those."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointModel:
+    """A model behind a URL; `dimensions` asks the service for shorter vectors, None takes what it gives."""
+
+    url: str
+    model: str
+    api_key: str = ""
+    dimensions: int | None = None
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    query_prompt: str = ""
+    document_prompt: str = ""
+
+
+class OpenAiCompatibleEmbedder:
+    """Asks an endpoint for vectors, with time limits, and again where that can help.
+
+    Tokens are words and punctuation marks, since the model's own tokenizer is not here. What may have more than
+    `max_tokens` is sent in windows, whose vectors are averaged.
+
+    Raises, when it is made:
+        PreconditionError: the endpoint refuses the key, the model or the request.
+        UnavailableError: it does not answer within `patience_s`, or not as the protocol says.
+    """
+
+    def __init__(self, model: EndpointModel, patience_s: float = START_PATIENCE_S) -> None:
+        self._model = model
+        self._tokenizer = load_tokenizer(TokenizerDefinition("hashing-words", TokenizerFormat.HASHING_WORDS, ""))
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="embedding-endpoint", daemon=True)
+        self._client: httpx.AsyncClient | None = None
+        self._room = {urgent: asyncio.Semaphore(_PARALLEL) for urgent in (False, True)}
+        self._due: dict[object, float] = {}
+        self._is_lost = False
+        self._looked_at = 0.0
+        self._dimensions = 0
+        self._thread.start()
+        try:
+            self._identity = self._identify(patience_s)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def identity(self) -> EmbeddingIdentity:
+        """Return the identity of the vectors, by what the endpoint gave when this was made."""
+        return self._identity
+
+    @property
+    def tokenizer(self) -> ModelTokenizer:
+        """Return the counter of words and punctuation marks."""
+        return self._tokenizer
+
+    @property
+    def is_responsive(self) -> bool:
+        """Return whether the endpoint answers; one that was lost is looked for every two seconds, in the background."""
+        if time.monotonic() > min(list(self._due.values()), default=float("inf")):
+            return False
+        if self._is_lost and time.monotonic() - self._looked_at > _LOOK_EVERY_S:
+            self._looked_at = time.monotonic()
+            asyncio.run_coroutine_threadsafe(self._look(), self._loop)
+        return not self._is_lost
+
+    def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions), rows L2-normalised."""
+        return self._embed(texts, self._model.document_prompt, budget, urgent=urgent)
+
+    def embed_query(self, text: str, budget: Budget) -> Vectors:
+        """Return float32 of shape (dimensions,)."""
+        vector: Vectors = self.embed_queries([text], budget)[0]
+        return vector
+
+    def embed_queries(self, texts: Sequence[str], budget: Budget) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions)."""
+        return self._embed(texts, self._model.query_prompt, budget, urgent=True)
+
+    def close(self) -> None:
+        """End what runs, whatever the endpoint does; idempotent."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_CONNECT_S)
+
+    def _run(self) -> None:
+        self._loop.run_forever()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        if self._client is not None:
+            self._loop.run_until_complete(self._client.aclose())
+        self._loop.close()
+
+    def _identify(self, patience_s: float) -> EmbeddingIdentity:
+        gives_up_at = time.monotonic() + patience_s
+        while True:
+            try:
+                vectors = self._embed(PROBE_TEXTS, self._model.document_prompt, Budget(_REQUEST_S), urgent=True)
+                break
+            except UnavailableError:
+                if time.monotonic() > gives_up_at:
+                    raise
+                time.sleep(min(1.0, patience_s))
+        self._dimensions = vectors.shape[1]
+        prompts = f"{self._model.query_prompt}\0{self._model.document_prompt}"
+        return EmbeddingIdentity(
+            provider=PROVIDER,
+            model_name=self._model.model,
+            revision=hashlib.sha256(prompts.encode()).hexdigest()[:12] if prompts != "\0" else "1",
+            dimensions=self._dimensions,
+            max_tokens=self._model.max_tokens,
+            normalized=True,
+            probe_digest=probe_digest(vectors),
+        )
+
+    def _embed(self, texts: Sequence[str], prompt: str, budget: Budget, *, urgent: bool) -> Vectors:
+        check_unicode(texts)
+        budget.check()
+        if not texts:
+            return np.zeros((0, self._dimensions), np.float32)
+        windows = [_windows(prompt, text, self._model.max_tokens * _BYTES_PER_TOKEN) for text in texts]
+        sent = [window for each in windows for window in each]
+        work = asyncio.run_coroutine_threadsafe(self._ask_in_batches(sent, urgent=urgent), self._loop)
+        try:
+            vectors = budget.result_of(work)
+        except BaseException:
+            work.cancel()
+            raise
+        starts = np.cumsum([0, *(len(each) for each in windows[:-1])])
+        return unit_rows(np.add.reduceat(vectors, starts, axis=0))
+
+    async def _ask_in_batches(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
+        found: list[Vectors] = []
+        for start in range(0, len(texts), _BATCH):
+            async with self._room[urgent]:
+                found.append(await self._ask_until_answered(texts[start : start + _BATCH], urgent=urgent))
+        return np.concatenate(found)
+
+    async def _ask_until_answered(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
+        """Ask again while the endpoint is busy or away; somebody who waits for a query is told soon."""
+        pause_s = _FIRST_PAUSE_S
+        for attempt in range(2 if urgent else _ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(pause_s)
+                pause_s = min(4 * pause_s, _LONGEST_PAUSE_S)
+            try:
+                return await self._ask(texts, urgent=urgent)
+            except UnavailableError as error:
+                failure = error
+        raise failure
+
+    async def _ask(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
+        """Return the unit vectors of a batch, and note whether the endpoint answers."""
+        request = object()
+        self._due[request] = time.monotonic() + _OVERDUE_AFTER_S[urgent]
+        try:
+            async with asyncio.timeout(_REQUEST_S):
+                response = await self._connection().post("embeddings", json=self._body(texts))
+        except (httpx.HTTPError, TimeoutError) as error:
+            self._is_lost = True
+            raise UnavailableError("the embedding endpoint does not answer") from error
+        finally:
+            del self._due[request]
+        code = response.status_code
+        self._is_lost = code >= HTTPStatus.INTERNAL_SERVER_ERROR
+        if self._is_lost or code in _BUSY:
+            raise UnavailableError(f"the embedding endpoint answered {code}")
+        if code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            raise PreconditionError(
+                f"the embedding endpoint refuses the key ({code}): set GROUNDWIRE_EMBEDDER_API_KEY to one that it takes"
+            )
+        if code != HTTPStatus.OK:
+            raise PreconditionError(f"the embedding endpoint refuses the request ({code}): see its URL and model")
+        try:
+            return _read(response.json(), len(texts), self._dimensions)
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+            raise UnavailableError("the embedding endpoint did not answer with one vector for each text") from error
+
+    def _body(self, texts: Sequence[str]) -> dict[str, Any]:
+        body: dict[str, Any] = {"input": list(texts), "encoding_format": "float", "model": self._model.model}
+        return body if self._model.dimensions is None else body | {"dimensions": self._model.dimensions}
+
+    def _connection(self) -> httpx.AsyncClient:
+        if self._client is None:
+            headers = {"Authorization": f"Bearer {self._model.api_key}"} if self._model.api_key else {}
+            self._client = httpx.AsyncClient(
+                base_url=self._model.url.rstrip("/") + "/",
+                headers=headers,
+                timeout=httpx.Timeout(_REQUEST_S, connect=_CONNECT_S),
+            )
+        return self._client
+
+    async def _look(self) -> None:
+        try:
+            await self._ask(PROBE_TEXTS[:1], urgent=True)
+        except (UnavailableError, PreconditionError):
+            return
+
+
+def _windows(prompt: str, text: str, max_bytes: int) -> list[str]:
+    """Return a text behind the prompt, in parts of at most so many bytes, cut between words where there are any."""
+    if not text.strip():
+        return [prompt + _BLANK]
+    room = max(64, max_bytes - len(prompt.encode()))
+    raw, parts = text.encode(), list[str]()
+    while len(raw) > room:
+        end = (raw.rfind(b" ", 1, room) + 1) or room
+        parts.append(raw[:end].decode(errors="ignore"))  # what is cut off of a character begins the next part
+        raw = raw[len(parts[-1].encode()) :]
+    return [prompt + part for part in [*parts, raw.decode()] if part.strip()]
+
+
+def _read(reply: Any, count: int, dimensions: int) -> Vectors:
+    """Return the vectors of a reply at length 1, in the order of the texts.
+
+    Raises:
+        ValueError, KeyError, TypeError, IndexError: it has others, or none.
+    """
+    rows = sorted(reply["data"], key=lambda row: row["index"])
+    if [row["index"] for row in rows] != list(range(count)):
+        raise ValueError("other rows than were asked for")
+    vectors = np.array([row["embedding"] for row in rows], np.float32)
+    if vectors.ndim != 2 or vectors.shape[1] == 0 or (dimensions and vectors.shape[1] != dimensions):  # noqa: PLR2004 - a matrix
+        raise ValueError("another number of dimensions")
+    if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
+        raise ValueError("a vector without direction")
+    return unit_rows(vectors)
