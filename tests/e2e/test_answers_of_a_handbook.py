@@ -1,5 +1,6 @@
 """What a newcomer asks a handbook, answered with the default model; each question is of a kind of its own."""
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +62,13 @@ Conditions combine with `$and`:
 {"$and": [{"year": 2024}, {"language": "en"}]}
 ```
 
+## Rules of filters
+
+Let's recap what we discussed about filters:
+
+- Fields are written as they are stored.
+- Values have the type of their field.
+
 ## Two indexes
 
 Reindex builds the index anew from its vectors, while reembed makes new vectors with another model.
@@ -69,6 +77,17 @@ Reindex builds the index anew from its vectors, while reembed makes new vectors 
 
 A question has at most 500 characters because longer ones are rarely questions.
 The limit was introduced in March 2023 by Grace Hopper.
+""",
+    "syncing.md": """# Keep a folder in sync
+
+Run one command whenever the folder changes:
+
+```console
+$ tool ingest notes -c synced --delete-missing
+```
+
+The folder is compared with the collection by the names of its files.
+What is in sync costs nothing, and a folder that is gone changes nothing.
 """,
     "modules.md": """# Modules
 
@@ -190,6 +209,21 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroundwireClien
             id="formula",
         ),
         pytest.param(
+            "What are the rules of filters?",
+            "Let's recap what we discussed about filters:\n- Fields are written as they are stored.\n"
+            "- Values have the type of their field. [1]",
+            "Let's recap what we discussed about filters:\n\n- Fields are written as they are stored.\n"
+            "- Values have the type of their field.",
+            id="rules",
+        ),
+        pytest.param(
+            "How do I keep a folder in sync?",
+            "Run one command whenever the folder changes:\n$ tool ingest notes -c synced --delete-missing [1]",
+            "Run one command whenever the folder changes:\n\n"
+            "```console\n$ tool ingest notes -c synced --delete-missing\n```",
+            id="how to, in code",
+        ),
+        pytest.param(
             "What happens when a disk is full?",
             "The call fails with DISK_FULL, and nothing of the document is kept. [1]",
             "The call fails with DISK_FULL, and nothing of the document is kept.",
@@ -213,3 +247,62 @@ def test_a_foreign_question_is_refused(client: GroundwireClient, question: str) 
     answer = client.ask(collection="handbook", question=question).answer
     assert not answer.grounded
     assert any(name in answer.content for name in HANDBOOK)
+
+
+def test_an_example_is_given_of_what_was_asked_before(client: GroundwireClient) -> None:
+    session = client.create_session(collection="handbook").session.session_id
+    asked = [
+        client.ask(session_id=session, question=question, message_id=str(uuid.uuid4())).answer
+        for question in ("How do conditions of a filter combine?", "Can you give an example?")
+    ]
+    assert asked[1].content == ('Conditions combine with $and:\n{"$and": [{"year": 2024}, {"language": "en"}]} [1]')
+
+
+def test_a_document_is_summarised_from_section_to_section(client: GroundwireClient) -> None:
+    answer = client.ask(collection="handbook", question="Summarise operating.md").answer
+    assert {citation.source_uri for citation in answer.citations} == {"operating.md"}
+    assert len(answer.citations) > 1
+    starts = [citation.span.start for citation in answer.citations]
+    assert starts == sorted(starts)
+    assert len({citation.section_heading for citation in answer.citations}) == len(answer.citations)
+    assert client.verify_citations(citations=answer.citations).all_verified
+
+
+def test_what_this_document_is_about_needs_one_document(client: GroundwireClient) -> None:
+    question = "What is this document about?"
+    assert not client.ask(collection="handbook", question=question).answer.grounded
+    chosen = client.collection("handbook").ask(question, filter={"source_uri": "modules.md"})
+    assert chosen.text.startswith("The score of a chunk is 0.7 times")
+    assert {citation.source for citation in chosen.citations} == {"modules.md"}
+
+
+def test_the_newer_of_two_documents_that_disagree_is_quoted(client: GroundwireClient) -> None:
+    client.create_collection(collection="policies")
+    for name, date, days in (("old.md", "2021-04-01", 20), ("new.md", "2024-04-01", 25), ("undated.md", "", 30)):
+        head = f"---\ndate_created: {date}\n---\n" if date else ""
+        text = f"{head}# Leave {name}\n\nEvery employee has {days} days of leave each year.\n"
+        client.ingest_document(collection="policies", source_uri=name, text=text)
+    answer = client.ask(collection="policies", question="How many days of leave does an employee have?").answer
+    assert "25 days" in answer.content
+    assert "20 days" not in answer.content
+
+
+@pytest.mark.parametrize(
+    ("question", "part"),
+    [
+        pytest.param("backup", "Stop the server and copy the data folder", id="one word"),
+        pytest.param("WHEN DOES A SESSION EXPIRE?", "after thirty minutes", id="capitals"),
+        pytest.param("When does a sesion expire?", "after thirty minutes", id="typos"),
+        pytest.param(
+            "What does exit code 2 mean and when does a session expire?", "after thirty minutes", id="two, second"
+        ),
+        pytest.param("What does exit code 2 mean and when does a session expire?", "Exit code 2", id="two, first"),
+        pytest.param("what is `tool collections delete NAME --force` for", "tool collections delete", id="code"),
+        pytest.param("Wann läuft eine session ab?", "", id="another language"),
+        pytest.param("Session " * 62, "", id="one word again and again"),
+    ],
+)
+def test_odd_questions_are_answered_or_refused(client: GroundwireClient, question: str, part: str) -> None:
+    answer = client.ask(collection="handbook", question=question).answer
+    assert part in answer.content
+    assert client.verify_citations(citations=answer.citations).all_verified

@@ -47,6 +47,7 @@ from groundwire.answer.sessions import (
     create_session,
     start_session,
 )
+from groundwire.answer.summary_requests import document_asked_for, named_place
 from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import (
@@ -367,12 +368,18 @@ class Answerer:
             places = await self._retriever.places_of(ask.collection, ask.selected_text, max_chars)
             if not places:
                 return Retrieval((), progress.search)
+        search = Search(
+            ask.collection, text, ask.options, ask.chunk_ids, places, context, ask.conversation_id, ask.scope
+        )
+        document = None if ask.is_selective else document_asked_for(text)
+        if document == "":
+            search = replace(search, summary_of="")
         with Step("answer.search"):
-            retrieval = await self._retriever.retrieve(
-                Search(
-                    ask.collection, text, ask.options, ask.chunk_ids, places, context, ask.conversation_id, ask.scope
-                )
-            )
+            retrieval = await self._retriever.retrieve(search)
+            if document and (place := named_place(document, retrieval.passages)):
+                document_id, chapter = place
+                whole = replace(search, summary_of=document_id, places=(place,) if chapter else ())
+                retrieval = await self._retriever.retrieve(whole)
         progress.search = retrieval.search
         return retrieval
 

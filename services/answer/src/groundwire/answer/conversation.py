@@ -15,6 +15,8 @@ _REFERENCE = re.compile(
     r"(?:it|its|this|that|they|them|their|these|those|he|she|his|her|the same|one)\b",
     re.IGNORECASE,
 )
+_ASKS_FOR_EXAMPLE = re.compile(r"\bexamples?\W*$", re.IGNORECASE)
+_EXAMPLE_OF = "an example of "
 _MOST_OWN_WORDS = 4
 """Content words from which a question stands on its own: `Is it possible to …` opens with a reference to nothing."""
 _MOST_CONTEXT_WORDS = 8
@@ -35,6 +37,8 @@ def search_text(question: str, window: Sequence[Message], limit: int) -> str:
         return question
     for message in reversed(window):
         if message.role is Role.USER and (subject := _subject(message.content)):
+            if _ASKS_FOR_EXAMPLE.search(question):
+                return f"{_EXAMPLE_OF}{_fitting(subject, limit - len(_EXAMPLE_OF))}"
             return _joined(subject, question, limit)
     return question
 

@@ -22,8 +22,9 @@ class Search:
     """A search on behalf of a question, which goes on from `context`, empty for nothing.
 
     `options` is the caller's message, passed on unread. `chunk_ids`, when given, are the only chunks to return,
-    all of them. `places`, when given, are the (document id, chapter) pairs to search in. With a `scope` its
-    records and those of `global` are searched besides, the latest of the conversation among them.
+    all of them. `places`, when given, are the (document id, chapter) pairs to search in. `summary_of`, when given, asks
+    for many chunks, however little they have to do with the text: those of this document, of any where it is empty.
+    With a `scope` its records and those of `global` are searched besides, the latest of the conversation among them.
     """
 
     collection: str
@@ -34,6 +35,7 @@ class Search:
     context: str = ""
     conversation_id: str = ""
     scope: str = ""
+    summary_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.messages import only_ids
 
 _SELECTION_HITS = 10
+_SUMMARY_HITS = 50
 # A batch has one worker and one response of 4 MiB for all of its searches.
 _SEARCHES_PER_CALL = 20
 _TEXTS_PER_CALL = 1000
@@ -85,7 +86,7 @@ class RetrieveClient:
 
     async def retrieve(self, search: Search) -> Retrieval:
         """Return the passages, best first; see `groundwire.answer.ports.Retriever`."""
-        if search.scope and not search.chunk_ids and not search.places:
+        if search.scope and not search.chunk_ids and not search.places and search.summary_of is None:
             return await self._with_records(search)
         options = _options(search)
         response = await self._send(search.collection, search.text, options, search.context)
@@ -209,6 +210,10 @@ def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
         _only_chunks(options, search.chunk_ids)
     elif search.places:
         _restrict(options, Or(tuple(_at(*place) for place in search.places)))
+    if search.summary_of is not None:
+        options.top_k, options.min_relevance = _SUMMARY_HITS, 0.0
+        if search.summary_of:
+            _restrict(options, Comparison("document_id", Comparator.EQ, search.summary_of))
     return options
 
 

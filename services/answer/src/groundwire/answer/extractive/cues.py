@@ -25,11 +25,15 @@ _STEP = re.compile(
     r"|\b(?:you can|we can|we use|by \w+ing|using|use the|with the)\b",
     re.IGNORECASE,
 )
+_EXAMPLE = re.compile(
+    r"\b(?:for (?:example|instance)|e\.g\.|such as|an example|examples? (?:is|are|of))", re.IGNORECASE
+)
 _EVIDENCE = {
     QuestionKind.QUANTITY: _NUMBER_WORDS,
     QuestionKind.TIME: _TIME,
     QuestionKind.REASON: _REASON,
     QuestionKind.PROCEDURE: _STEP,
+    QuestionKind.EXAMPLE: _EXAMPLE,
 }
 _ANNOUNCEMENT = re.compile(
     r"\bin (?:this|the next|the previous|a later|the following) (?:chapter|section|part)|\bchapter \d"

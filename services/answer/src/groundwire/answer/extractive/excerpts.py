@@ -25,6 +25,7 @@ class Excerpt:
 
     `text` is plain: without marks, on one line unless it is code or a list. `about` is what a reader has before the
     eyes when reading it there: the heading above, the lead-in of a list, the sentence that it goes on from.
+    `heading` is the nearest one above. `opens` tells the first of a section, which most often says what it is about.
     `place` counts the excerpts of the passage from 0. `header` is where the header of a table row stands.
     `is_whole` tells a whole list or the first column of a table from one item of it, `is_joined` a sentence that comes
     with the one before. `leans` says that it opens with something that only
@@ -37,6 +38,8 @@ class Excerpt:
     end: int
     text: str
     about: str
+    heading: str = ""
+    opens: bool = False
     place: int = 0
     header: tuple[int, int] | None = None
     is_whole: bool = False
@@ -65,6 +68,8 @@ _EDITORIAL = re.compile(
     r"|(?:see also|read on|back to|next|previous|source|edit this page):?\s*$",
     re.IGNORECASE,
 )
+# An item of a list of topics: "What a span is", "Examples of operations".
+_TOPIC = re.compile(r"(?:what|how|when|where|which|why|who|whether|examples? of)\b", re.IGNORECASE)
 _POINTS_ELSEWHERE = re.compile(
     r"\b(?:the following|as follows|(?:see|listed|shown|described|given|explained|mentioned|defined|discussed)"
     r" (?:above|below|earlier|later|here)|on this page|on the (?:next|previous) page"
@@ -100,9 +105,9 @@ def find_excerpts(passages: Sequence[Passage]) -> list[Excerpt]:
     """
     excerpts: dict[tuple[str, int, int, int], Excerpt] = {}
     for passage in passages:
-        for place, excerpt in enumerate(_Reader(passage).excerpts()):
+        for excerpt in _Reader(passage).excerpts():
             first, last = passage.span.start + excerpt.start, passage.span.start + excerpt.end
-            excerpts.setdefault((passage.document_id, passage.generation, first, last), replace(excerpt, place=place))
+            excerpts.setdefault((passage.document_id, passage.generation, first, last), excerpt)
     return list(excerpts.values())
 
 
@@ -118,29 +123,36 @@ class _Reader:
         self._lead_in: Sentence | None = None
 
     def excerpts(self) -> Iterator[Excerpt]:
-        index = 0
+        index = place = 0
+        opens = False
         while index < len(self._items):
             item = self._items[index]
             following = index + 1
+            found: list[Excerpt] = []
             match item.kind:
                 case BlockKind.HEADING:
                     self._heading = heading_text(self._source(item).strip().strip("#=-~ \n"))
                     self._antecedent = self._lead_in = None
+                    opens = True
                 case BlockKind.TABLE:
-                    yield from self._table(item)
+                    found += self._table(item)
                     self._lead_in = None
                 case BlockKind.CODE:
-                    yield from self._code(item)
-                    self._lead_in = None
+                    found += self._code(item)
+                    self._antecedent = self._lead_in = None
                 case BlockKind.LIST_ITEM:
                     while following < len(self._items) and self._items[following].kind is BlockKind.LIST_ITEM:
                         following += 1
-                    yield from self._list(self._items[index:following])
+                    found += self._list(self._items[index:following])
                     self._antecedent = self._lead_in = None
                 case BlockKind.PROSE:
-                    yield from self._prose(item)
+                    found += self._prose(item)
                 case BlockKind.MARKUP:
                     self._antecedent = None
+            for excerpt in found:
+                yield replace(excerpt, heading=self._heading, opens=opens, place=place)
+                place += 1
+            opens = opens and not found
             index = following
 
     def _source(self, item: Sentence) -> str:
@@ -190,7 +202,8 @@ class _Reader:
         ranges = [self._with_emphasis(entry[0].start, entry[-1].end) for entry in entries]
         texts = [self._plain(start, end) for start, end in ranges]
         for (start, end), text in zip(ranges, texts, strict=True):
-            if _is_statement(text) and not text.endswith(":") and not self._is_link(start, end):
+            is_topic = _TOPIC.match(text) is not None and not ends_sentence(text)
+            if _is_statement(text) and not is_topic and not text.endswith(":") and not self._is_link(start, end):
                 yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, end, text, about, leans=_leans(text))
         whole = "\n".join([*([intro] if intro else []), *(f"- {text}" for text in texts)])
         if 1 < len(entries) <= MAX_LIST_ITEMS and len(whole) <= MAX_LIST_CHARS:

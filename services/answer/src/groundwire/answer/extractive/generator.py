@@ -5,11 +5,19 @@ from collections.abc import AsyncGenerator, Sequence
 from groundwire.answer.evidence import Passage, Source, Statement
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.question import Question, read_question
-from groundwire.answer.extractive.scoring import Support, rarities, score_excerpts, scored_text, shortlist
+from groundwire.answer.extractive.scoring import (
+    Support,
+    rarities,
+    score_excerpts,
+    scored_text,
+    shortlist,
+    without_superseded,
+)
 from groundwire.answer.extractive.selection import corroborations, select_excerpts
+from groundwire.answer.extractive.summary import summarise
 from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors, cosine
-from groundwire.answer.ports import Vector
+from groundwire.answer.summary_requests import document_asked_for
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.stems import content_stems
 from groundwire.rpc import request_context
@@ -42,44 +50,62 @@ class ExtractiveGenerator:
     ) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield one batch, or nothing when the support is weak; see `groundwire.answer.ports.Generator`."""
         budget = request_context.current().budget
-        asked, excerpts = await self._workers.run(budget, _candidates, question, passages)
-        if not excerpts:
-            return
-        # Between two pieces of work, so that no worker waits for the model.
-        vectors, (of_question,) = await self._vectors.of([scored_text(each) for each in excerpts], [question])
         least = self._min_support if strictness is None else strictness
-        statements = await self._workers.run(budget, self._write, asked, excerpts, of_question, vectors, least)
+        if document_asked_for(question) is not None and len({passage.document_id for passage in passages}) == 1:
+            statements = await self._workers.run(budget, _summary, passages)
+        elif document_asked_for(question) == "":
+            return  # "this document", and which one is not known
+        else:
+            asked, excerpts = await self._workers.run(budget, _candidates, question, passages)
+            if not excerpts:
+                return
+            # Between two pieces of work, so that no worker waits for the model.
+            vectors, (of_question,) = await self._vectors.of([scored_text(each) for each in excerpts], [question])
+            similarities = [cosine(of_question, vector) for vector in vectors]
+            statements = await self._workers.run(budget, self._write, asked, excerpts, similarities, least)
         if statements:
             yield statements
 
     def _write(
-        self,
-        question: Question,
-        excerpts: Sequence[Excerpt],
-        of_question: Vector,
-        vectors: Sequence[Vector],
-        strictness: float,
+        self, question: Question, excerpts: Sequence[Excerpt], similarities: Sequence[float], strictness: float
     ) -> list[Statement]:
-        scored = score_excerpts(question, excerpts, [cosine(of_question, vector) for vector in vectors])
+        scored = without_superseded(score_excerpts(question, excerpts, similarities))
         support = Support(question, scored)
         lead, confidence = support.lead()
         if confidence < strictness:
             return []
-        weights = rarities(question, excerpts)
-        statements: list[Statement] = []
-        previous = BlockKind.PROSE
-        for item in select_excerpts(lead, scored, weights, self._max_excerpts):
-            excerpt = item.excerpt
-            is_inline = excerpt.kind is BlockKind.PROSE and previous is BlockKind.PROSE
-            sources = [
-                _source(each.excerpt.passage, each.excerpt.start, each.excerpt.end, support.of(each))
-                for each in (item, *corroborations(excerpt, scored))
+        chosen = select_excerpts(lead, scored, rarities(question, excerpts), self._max_excerpts)
+        return _statements(
+            [
+                (
+                    item.excerpt,
+                    [(each.excerpt, support.of(each)) for each in (item, *corroborations(item.excerpt, scored))],
+                )
+                for item in chosen
             ]
-            if excerpt.header is not None and not excerpt.is_whole:
-                sources.insert(1, _source(excerpt.passage, *excerpt.header, sources[0].support))
-            statements.append(Statement(excerpt.text, tuple(sources), " " if is_inline else "\n"))
-            previous = excerpt.kind
-        return statements
+        )
+
+
+def _summary(passages: Sequence[Passage]) -> list[Statement]:
+    chosen, share = summarise(passages)
+    return _statements([(excerpt, [(excerpt, share)]) for excerpt in chosen])
+
+
+def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]]) -> list[Statement]:
+    """Return a statement for each excerpt, with the excerpts that it is cited from and their support.
+
+    Sentences follow each other on one line, all else begins a new one. A row is cited with the header of its table.
+    """
+    statements: list[Statement] = []
+    previous = BlockKind.PROSE
+    for excerpt, evidence in chosen:
+        sources = [_source(each.passage, each.start, each.end, support) for each, support in evidence]
+        if excerpt.header is not None and not excerpt.is_whole:
+            sources.insert(1, _source(excerpt.passage, *excerpt.header, sources[0].support))
+        is_inline = excerpt.kind is BlockKind.PROSE and previous is BlockKind.PROSE
+        statements.append(Statement(excerpt.text, tuple(sources), " " if is_inline else "\n"))
+        previous = excerpt.kind
+    return statements
 
 
 def _candidates(question_text: str, passages: Sequence[Passage]) -> tuple[Question, list[Excerpt]]:

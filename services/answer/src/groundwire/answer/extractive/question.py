@@ -3,6 +3,7 @@
 import re
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 
 from groundwire.kernel.stems import content_stems, stem, words
@@ -19,6 +20,7 @@ class QuestionKind(StrEnum):
     PLACE = "place"
     QUANTITY = "quantity"
     ENUMERATION = "enumeration"
+    EXAMPLE = "example"
     OTHER = "other"
 
 
@@ -58,7 +60,10 @@ _CUES = {
     r"(?:\w+ ){0,3}\w+s\b|(?:which|what) (?!is\b|was\b|does\b|has\b)(?:[\w-]+ ){0,2}?(?:[\w-]{2,}[^s\W]s)"
     r" (?:of|are|do|can|could|may|were|have|exist|implement|support|must|should|will)",
 }
-_ANYWHERE = {QuestionKind.QUANTITY: r"how (?:many|much)|what (?:percent|percentage|number|amount|proportion|fraction)"}
+_ANYWHERE = {
+    QuestionKind.QUANTITY: r"how (?:many|much)|what (?:percent|percentage|number|amount|proportion|fraction)",
+    QuestionKind.EXAMPLE: r"(?:an?|one|another|some|any|more|for) examples?|examples? of",
+}
 _PATTERNS = [
     *((kind, re.compile(rf"\b(?:{cues})\b", re.IGNORECASE)) for kind, cues in _ANYWHERE.items()),
     *((kind, re.compile(rf"{_FRONT}(?:{cues})(?!\w)", re.IGNORECASE)) for kind, cues in _CUES.items()),
@@ -76,6 +81,9 @@ _CODE = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_SUBJECT = 4
+_SHORTEST_SLIP = 5
+_LEAST_LIKENESS = 0.85
+"""Ratio of `difflib` from which a word is taken for a slip of another, which are two letters of thirteen."""
 # Say that code is asked for, not what it is about.
 _REQUESTS = frozenset(stem(word) for word in ("example", "snippet", "syntax"))
 
@@ -84,7 +92,8 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     """Return the question with its kind, content stems and subject.
 
     Two words that the material writes as one are one: `back up` is `backup` where that is in the `vocabulary`, which
-    holds the words of the material as stems.
+    holds the words of the material as stems. A word that it does not have and that looks like a slip of one that it
+    has, is that one.
     """
     definition = _DEFINITION.match(text)
     subject = tuple(dict.fromkeys(content_stems(definition["subject"]))) if definition else ()
@@ -93,7 +102,11 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
         is_plural = kind is QuestionKind.ENUMERATION and len(subject) > 1
         kind = QuestionKind.ENUMERATION if is_plural else QuestionKind.DEFINITION
     wants_code = _CODE.search(text) is not None
-    stems = [stem for stem in content_stems(_compounded(text, vocabulary)) if not (wants_code and stem in _REQUESTS)]
+    stems = [
+        _as_written(stem, vocabulary)
+        for stem in content_stems(_compounded(text, vocabulary))
+        if not (wants_code and stem in _REQUESTS)
+    ]
     return Question(
         text=text,
         kind=kind,
@@ -101,6 +114,14 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
         subject=subject if kind is QuestionKind.DEFINITION else (),
         wants_code=wants_code,
     )
+
+
+def _as_written(asked: str, vocabulary: AbstractSet[str]) -> str:
+    if asked in vocabulary or len(asked) < _SHORTEST_SLIP or not asked.isalpha():
+        return asked
+    # First letters are rarely wrong, and to compare with all words of the material takes as long as the rest.
+    alike = [word for word in vocabulary if word[0] == asked[0] and abs(len(word) - len(asked)) <= 1]
+    return next(iter(get_close_matches(asked, sorted(alike), 1, _LEAST_LIKENESS)), asked)
 
 
 def _compounded(text: str, vocabulary: AbstractSet[str]) -> str:

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import permutations
 
 from groundwire.answer.evidence import Markup
 from groundwire.answer.extractive.cues import definition_match, is_announcement, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt, ends_sentence
 from groundwire.answer.extractive.question import Question, QuestionKind
 from groundwire.answer.extractive.weights import (
+    COMPARED_BY_DATE,
     LABEL_WORDS,
     LEAD_SUPPORT,
     MAX_LEAD,
@@ -20,6 +22,7 @@ from groundwire.answer.extractive.weights import (
     SUPPORT,
     TESTED_PASSAGES,
 )
+from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, lacking, read
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.stems import NEGATION, content_stems, words
@@ -84,7 +87,7 @@ def shortlist(question: Question, excerpts: Sequence[Excerpt], limit: int) -> li
     if len(excerpts) <= limit:
         return list(excerpts)
     weights = rarities(question, excerpts)
-    value = [_score_without_similarity(question, excerpt, _coverage(weights, excerpt)) for excerpt in excerpts]
+    value = [_score_without_similarity(question, weights, excerpt, _coverage(weights, excerpt)) for excerpt in excerpts]
     best = sorted(range(len(excerpts)), key=lambda index: (-value[index], index))[:limit]
     return [excerpts[index] for index in sorted(best)]
 
@@ -93,15 +96,18 @@ def _coverage(weights: Mapping[str, float], excerpt: Excerpt) -> float:
     return covered(weights, excerpt.stems, frozenset(content_stems(f"{excerpt.about} {excerpt.passage.title}")))
 
 
-def _score_without_similarity(question: Question, excerpt: Excerpt, coverage: float) -> float:
+def _score_without_similarity(
+    question: Question, weights: Mapping[str, float], excerpt: Excerpt, coverage: float
+) -> float:
     source = excerpt.passage.content[excerpt.start : excerpt.end]
+    headings = frozenset(content_stems(f"{excerpt.passage.chapter} {excerpt.heading}"))
     return (
         RANKING.coverage * coverage
         + RANKING.relevance * excerpt.passage.relevance
         + RANKING.rank / excerpt.passage.rank
         + RANKING.kind_match * kind_match(question, excerpt.text)
         + RANKING.definition * definition_match(question, excerpt.text, source)
-        + _form_bonus(question, excerpt)
+        + _form_bonus(question, excerpt, covered(weights, headings))
     )
 
 
@@ -117,23 +123,32 @@ def score_excerpts(question: Question, excerpts: Sequence[Excerpt], similarities
     scored = []
     for excerpt, similarity in zip(excerpts, similarities, strict=True):
         coverage = _coverage(weights, excerpt)
-        score = RANKING.similarity * similarity + _score_without_similarity(question, excerpt, coverage)
+        score = RANKING.similarity * similarity + _score_without_similarity(question, weights, excerpt, coverage)
         scored.append(Scored(excerpt, similarity, coverage, score))
     return scored
 
 
-def _form_bonus(question: Question, excerpt: Excerpt) -> float:
-    """Return what the form of an excerpt, which says nothing about its subject, speaks for and against it."""
+def _form_bonus(question: Question, excerpt: Excerpt, headed: float) -> float:
+    """Return what the form and the place of an excerpt speak for and against it.
+
+    `headed` is the share of the question's words in the heading above: what opens a section that is named like the
+    question answers it, and so does its code where the question asks for a way to do something.
+    """
     bonus = (
         RANKING.leaning * excerpt.leans
         + RANKING.joined * excerpt.is_joined
-        + RANKING.announcement * is_announcement(excerpt.text)
+        + RANKING.announcement * (is_announcement(excerpt.text) and not excerpt.is_whole)
         + RANKING.exclamation * excerpt.text.endswith("!")
+        + (RANKING.headed + RANKING.opens * excerpt.opens) * headed**2
     )
+    if question.kind is QuestionKind.EXAMPLE and kind_match(question, excerpt.text) > 0:
+        bonus += RANKING.example
     if question.subject and set(question.subject) == set(content_stems(excerpt.passage.section_heading)):
         bonus += RANKING.heading_is_subject
     match excerpt.kind:
         case BlockKind.CODE:
+            if question.kind is QuestionKind.PROCEDURE and not question.wants_code:
+                return bonus + RANKING.unasked_code * (1 - headed)
             return bonus + (RANKING.code if question.wants_code else RANKING.unasked_code)
         case BlockKind.LIST_ITEM | BlockKind.TABLE if excerpt.is_whole:
             if question.kind is QuestionKind.ENUMERATION:
@@ -145,6 +160,23 @@ def _form_bonus(question: Question, excerpt: Excerpt) -> float:
             return bonus + RANKING.no_full_stop
         case _:
             return bonus
+
+
+def without_superseded(scored: Sequence[Scored]) -> list[Scored]:
+    """Return the excerpts without those that a newer document contradicts, in the order given.
+
+    Compared are the best excerpts of dated documents. What supersedes another has as many words of the question, so
+    that what differs is what was asked for.
+    """
+    best = sorted((each for each in scored if each.excerpt.passage.date_created), key=Scored.order)[:COMPARED_BY_DATE]
+    superseded = set[int]()
+    for old, new in permutations(best, 2):
+        before, after = old.excerpt.passage, new.excerpt.passage
+        is_newer = before.date_created and after.date_created and before.date_created < after.date_created
+        competes = before.document_id != after.document_id and old.coverage <= new.coverage
+        if is_newer and competes and contradiction(old.excerpt.text, new.excerpt.text) is not None:
+            superseded.add(id(old))
+    return [each for each in scored if id(each) not in superseded]
 
 
 class Support:

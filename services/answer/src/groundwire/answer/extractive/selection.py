@@ -80,10 +80,14 @@ def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Scored]:
 
 
 def _worth(item: Scored, best: Scored) -> float:
-    """Return the score that competes with that of the best: what stands beside it in its passage is worth more."""
-    drop = OTHER_PASSAGE_DROP
+    """Return the score that competes with that of the best: what stands beside it in its passage is worth more.
+
+    A row, an item or code from elsewhere says little to who has not read what stands around it.
+    """
     if item.excerpt.passage.chunk_number == best.excerpt.passage.chunk_number:
         drop = SAME_PASSAGE_DROP
+    else:
+        drop = OTHER_PASSAGE_DROP if item.excerpt.kind is BlockKind.PROSE else 0.0
     return item.score + drop + RANKING.continues_best * _continues(item, best)
 
 

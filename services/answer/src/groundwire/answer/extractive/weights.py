@@ -19,8 +19,10 @@ class RankingWeights:
     relevance: float = 0.25
     rank: float = 0.04
     kind_match: float = 0.035
-    definition: float = 0.14
+    definition: float = 0.2
     heading_is_subject: float = 0.03
+    headed: float = 0.05
+    opens: float = 0.06
     unmet: float = 0.35
     continues_best: float = 0.03
     leaning: float = -0.12
@@ -32,6 +34,7 @@ class RankingWeights:
     unasked_list: float = -0.05
     unasked_column: float = -0.20
     joined: float = -0.02
+    example: float = 0.15
     code: float = 0.12
     unasked_code: float = -0.15
 
@@ -78,6 +81,12 @@ TESTED_PASSAGES = 5
 
 MAX_LEAD = 0.2
 """Lead over the excerpts of other passages from which more of it tells nothing: they are about something else."""
+
+COMPARED_BY_DATE = 8
+"""Excerpts of dated documents that are compared with one another, the best ones."""
+
+SUMMARY_EXCERPTS = 6
+"""Most excerpts of a summary."""
 
 LABEL_WORDS = 7
 """List items of fewer words that end without a full stop are labels of things rather than statements."""
