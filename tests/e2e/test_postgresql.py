@@ -3,9 +3,13 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from queue import SimpleQueue
 
+import grpc
 import pytest
 
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1.ingest_service_pb2_grpc import IngestServiceStub
 from groundwire.client import GroundwireClient
 from tests.e2e.server import ServerProcess, groundwire
 from tests.postgresql import Server
@@ -17,7 +21,8 @@ ANSWERS_WITHIN_S = 60.0
 
 def started(data: Path, catalog: str) -> ServerProcess:
     arguments = ("--embedder", "hashing:64", "--vectors", "memory:", "--catalog", catalog)
-    return ServerProcess(data, arguments, GROUNDWIRE_TOKEN_KEY="ab" * 32)
+    variables = {"GROUNDWIRE_TOKEN_KEY": "ab" * 32, "GROUNDWIRE_INGEST_STAGING": str(data.parent / "staging")}
+    return ServerProcess(data, arguments, **variables)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +49,45 @@ def test_each_server_sees_at_once_what_the_other_was_told(pair: tuple[ServerProc
         assert {hit.source for hit in writing.search("spring tide", k=10, mode="lexical")} == {"2.txt", "3.txt"}
         answer = writing.ask("What is spring tide number 3?")
         assert not answer.text or writing.verify(answer).verified
+
+
+def test_an_upload_goes_on_at_the_other_server_when_the_first_one_has_lost_its_client(
+    pair: tuple[ServerProcess, ServerProcess],
+) -> None:
+    text = b"The neap tide follows the spring tide.\n" * 2000
+    half = len(text) // 2
+    header = pb.UploadHeader(collection="neap", source_uri="neap.txt", total_bytes=len(text))
+    sent: SimpleQueue[pb.UploadDocumentRequest] = SimpleQueue()
+    with (
+        grpc.insecure_channel(pair[0].address) as to_one,
+        grpc.insecure_channel(pair[1].address) as to_other,
+        GroundwireClient(pair[1].address) as client,
+    ):
+        client.collection("neap").create()
+        one, other = IngestServiceStub(to_one), IngestServiceStub(to_other)
+        first = one.UploadDocument(iter(sent.get, None), timeout=ANSWERS_WITHIN_S)
+        sent.put(pb.UploadDocumentRequest(header=header))
+        header.upload_id = next(first).accepted.upload_id
+        sent.put(pb.UploadDocumentRequest(part=pb.UploadPart(offset=0, data=text[:half])))
+        assert next(first).progress.durable_offset == half
+        again = pb.UploadDocumentRequest(header=header)
+        with pytest.raises(grpc.RpcError) as refused:
+            next(other.UploadDocument(iter([again]), timeout=ANSWERS_WITHIN_S))
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+
+        first.cancel()
+        rest = pb.UploadDocumentRequest(part=pb.UploadPart(offset=half, data=text[half:]))
+        ends_at, events = time.monotonic() + ANSWERS_WITHIN_S, []
+        while not events:
+            try:
+                events = list(other.UploadDocument(iter([again, rest]), timeout=ANSWERS_WITHIN_S))
+            except grpc.RpcError as error:
+                # The first server has not noticed yet.
+                if error.code() is not grpc.StatusCode.UNAVAILABLE or time.monotonic() > ends_at:
+                    raise
+        assert events[0].accepted.durable_offset == half
+        assert events[-1].HasField("result")
+        assert client.collection("neap").text("neap.txt") == text.decode()
 
 
 def test_a_server_that_is_killed_leaves_the_other_at_work(tmp_path: Path) -> None:

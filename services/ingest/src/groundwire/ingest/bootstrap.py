@@ -238,7 +238,7 @@ def _core(catalog: Database, vectors: VectorStore, embedder: Embedder, settings:
     collections, cache = Collections(catalog, clock), VectorCache(catalog, clock)
     chunk_embedder = ChunkEmbedder(cache, embedder, settings.embed_batch_tokens)
     tasks = EngineTasks(collections, Outbox(catalog), cache, vectors, KeyedLocks(among_processes=catalog.exclusive))
-    staging = StagingFolder(catalog.folder / STAGING_FOLDER)
+    staging = StagingFolder(settings.staging or catalog.folder / STAGING_FOLDER)
     return _Core(
         catalog=catalog,
         vectors=vectors,

@@ -1,5 +1,7 @@
 """Settings of the ingest service; every field is described in docs/reference/settings.md."""
 
+from pathlib import Path
+
 from pydantic import Field, FilePath
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -7,7 +9,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class IngestSettings(BaseSettings):
     """What a document may cost, and how often the service tidies up.
 
-    A tenant may have `max_staged_bytes` of unfinished uploads, and `max_unfinished_operations`. Taking a document apart
+    Uploads that are not complete wait in the folder `staging`, below the data folder by default. A tenant may have
+    `max_staged_bytes` of them, and `max_unfinished_operations`. Taking a document apart
     may take `parser_base_s` seconds of the processor and `parser_s_per_mib` for each MiB, in one of `parser_processes`
     processes of at most `parser_memory_mib` MiB; one that uses none for `parser_stall_s` seconds is replaced. An office
     document may inflate to `parser_inflated_mib` MiB in `parser_zip_entries` entries, none of them to more than
@@ -21,6 +24,7 @@ class IngestSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="GROUNDWIRE_INGEST_", frozen=True, extra="ignore")
 
     max_document_bytes: int = Field(default=64 * 1024 * 1024, ge=1, le=1024 * 1024 * 1024)
+    staging: Path | None = None
     max_staged_bytes: int = Field(default=4 * 1024 * 1024 * 1024, ge=1)
     max_unfinished_operations: int = Field(default=10_000, ge=1)
     concurrent_documents: int = Field(default=8, ge=1, le=64)

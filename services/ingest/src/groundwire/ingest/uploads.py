@@ -1,6 +1,7 @@
 """Uploads: their bytes on disk, so that a broken connection or process costs none that were acknowledged."""
 
 import errno
+import fcntl
 import os
 import threading
 import time
@@ -20,6 +21,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     NotFoundError,
     StoreUnavailableError,
+    UnavailableError,
 )
 
 MAX_PART_BYTES = 1 << 20
@@ -32,14 +34,21 @@ _IN_MEMORY_BYTES = 1 << 20
 class StagedFile:
     """A file that grows at its end; used by one thread at a time."""
 
-    def __init__(self, path: Path, size_bytes: int) -> None:
+    def __init__(self, path: Path, size_bytes: int, *, grows: bool) -> None:
         """Open the file and cut it to what is known to be on disk; a missing file begins empty.
 
         Raises:
             DataLossError: it is shorter than that.
+            UnavailableError: it `grows` in another stream, perhaps at another replica that has the same folder.
         """
         self._path = path
         self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
+        try:
+            if grows:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise UnavailableError("another stream brings the same upload") from None
         if self._file.seek(0, os.SEEK_END) < size_bytes:
             self._file.close()
             raise DataLossError("a staged file is shorter than it was", what="staged upload")
@@ -96,19 +105,20 @@ class ScratchFile:
 
 
 class StagingFolder:
-    """The folder that holds the staged files of one process, named by upload id."""
+    """The folder that holds the staged files of one process, or of replicas that share it, named by upload id."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def open(self, upload_id: str, size_bytes: int) -> StagedFile:
-        """Open a file of which `size_bytes` are known to be on disk.
+    def open(self, upload_id: str, size_bytes: int, *, grows: bool) -> StagedFile:
+        """Open a file of which `size_bytes` are known to be on disk; one that `grows` is opened once at a time.
 
         Raises:
             DataLossError: it is shorter than that.
+            UnavailableError: it is open to grow already.
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return StagedFile(self._folder / upload_id, size_bytes)
+        return StagedFile(self._folder / upload_id, size_bytes, grows=grows)
 
     def scratch(self) -> ScratchFile:
         """Return an empty file without a name."""
@@ -295,10 +305,13 @@ class UploadReceiver:
         """Return the upload, ready for the part behind its durable bytes.
 
         Raises:
-            NotFoundError: its bytes are gone.
+            NotFoundError: its bytes are gone, or at a replica that stages elsewhere.
+            UnavailableError: another stream brings it.
         """
+        # One that is whole is read while the stream that brought it may still be open.
+        grows = stored.durable_bytes < stored.total_bytes
         try:
-            staged = self.staging.open(stored.upload_id, stored.durable_bytes)
+            staged = self.staging.open(stored.upload_id, stored.durable_bytes, grows=grows)
         except DataLossError:
             self.forget(tenant, stored.upload_id)
             raise NotFoundError(stored.upload_id) from None
