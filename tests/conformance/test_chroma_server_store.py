@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,9 @@ def test_a_server_that_hangs_costs_a_call_no_more_than_its_time(tmp_path: Path) 
             lambda: store.create_collection("gw-other", 4, Budget(1.0)),
             store.check_responding,
         ]
-        with server.stopped():
+        with ThreadPoolExecutor(1) as beside, server.stopped():
+            # Nobody waits for those who have more time.
+            beside.submit(store.create_collection, "gw-slow", 4, Budget(60.0))
             for call in calls:
                 began_at = time.monotonic()
                 with pytest.raises((DeadlineError, StoreUnavailableError)):

@@ -77,7 +77,8 @@ def test_an_upload_goes_on_at_the_other_server_when_the_first_one_has_lost_its_c
 
         first.cancel()
         rest = pb.UploadDocumentRequest(part=pb.UploadPart(offset=half, data=text[half:]))
-        ends_at, events = time.monotonic() + ANSWERS_WITHIN_S, []
+        ends_at = time.monotonic() + ANSWERS_WITHIN_S
+        events: list[pb.UploadDocumentResponse] = []
         while not events:
             try:
                 events = list(other.UploadDocument(iter([again, rest]), timeout=ANSWERS_WITHIN_S))

@@ -1,7 +1,6 @@
 """VectorStore on a Chroma server; it shares queries and filters with the embedded engine."""
 
 import importlib.util
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -162,7 +161,6 @@ class ChromaServerVectorStore(EngineAdapter):
             raise MissingExtraError("chroma needs the package chromadb: groundwire[chroma]", extra="chroma")
         self._prefix = options.prefix
         self._timeout_s = options.timeout_s
-        self._lock = threading.Lock()
         self._handles: dict[str, tuple[Any, int]] = {}
         try:
             self._client = repeated(lambda _: open_server(options), is_transient, Budget(), self._timeout_s)
@@ -173,8 +171,8 @@ class ChromaServerVectorStore(EngineAdapter):
         """Make a collection, also when another process makes it at the same moment; see the port."""
         checked_name(collection)
         checked_dimensions(dimensions)
-        with self._lock:
-            got = self._found_dimensions(collection, budget) or self._make(collection, dimensions, budget)
+        # No lock, which others would wait for while the server is silent: `_make` may be faster elsewhere.
+        got = self._found_dimensions(collection, budget) or self._make(collection, dimensions, budget)
         check_same_dimensions(collection, got, dimensions)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:

@@ -1,7 +1,6 @@
 """VectorStore on a Qdrant server or cluster, over gRPC; point ids are the numbers."""
 
 import importlib.util
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -119,7 +118,6 @@ class QdrantServerVectorStore(EngineAdapter):
         if importlib.util.find_spec("qdrant_client") is None:
             raise MissingExtraError("qdrant needs the package qdrant-client: groundwire[qdrant]", extra="qdrant")
         self._options = options
-        self._lock = threading.Lock()
         self._dimensions: dict[str, int] = {}
         self._client = (open_client or QdrantOptions.open_client)(options)
         # The library lets writes last as long as its own timeout, whatever they are given, and cancels nothing: what a
@@ -136,13 +134,13 @@ class QdrantServerVectorStore(EngineAdapter):
         """Make a collection with an index for every filter field, or add what an interrupted call left out."""
         checked_name(collection)
         checked_dimensions(dimensions)
-        with self._lock:
-            info = self._info(collection, budget) or self._make(collection, dimensions, budget)
-            got = checked_dimensions_of(collection, info)
-            check_same_dimensions(collection, got, dimensions)
-            for field, schema in missing_indexes(info).items():
-                make_index = partial(self._client.create_payload_index, field_name=field, field_schema=schema)
-                self._call(collection, make_index, budget)
+        # No lock, which others would wait for while the server is silent: each step may be done twice at once.
+        info = self._info(collection, budget) or self._make(collection, dimensions, budget)
+        got = checked_dimensions_of(collection, info)
+        check_same_dimensions(collection, got, dimensions)
+        for field, schema in missing_indexes(info).items():
+            make_index = partial(self._client.create_payload_index, field_name=field, field_schema=schema)
+            self._call(collection, make_index, budget)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
         self._dimensions.pop(collection, None)
