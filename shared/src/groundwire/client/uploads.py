@@ -201,7 +201,10 @@ async def ingest_files(
         if size > UNARY_BYTES:
             outcomes += await _send_batch(transport, batch)  # first, so that outcomes stay in the order of the files
             header = pb.UploadHeader(collection=collection, source_uri=source, fields=fields)
-            outcomes.append(await _uploaded(transport, path, header))
+            try:
+                outcomes.append(IngestResult.of((await upload(transport, path, header, None)).result))
+            except (InvalidRequestError, AlreadyExistsError, ConflictError) as error:  # of this document alone
+                outcomes.append(error)
             continue
         content = await transport.off_loop(path.read_bytes)
         batch.requests.add(source_uri=source, content=content, fields=fields)
@@ -222,11 +225,3 @@ async def _send_batch(
         from_status(outcome.error) if outcome.HasField("error") else IngestResult.of(outcome.result)
         for outcome in response.outcomes
     ]
-
-
-async def _uploaded(transport: Transport, path: Path, header: pb.UploadHeader) -> IngestResult | GroundwireError:
-    """Return what became of a document; what concerns more than the document is raised."""
-    try:
-        return IngestResult.of((await upload(transport, path, header, None)).result)
-    except (InvalidRequestError, AlreadyExistsError, ConflictError) as error:
-        return error

@@ -75,7 +75,17 @@ def find_conversion(files: ModelFiles, cache_dir: Path) -> Conversion | None:
     folder = _entry(files, cache_dir)
     try:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        model = _read_model(manifest, files.model_name)
+        definition = manifest["tokenizer"]
+        model = LanguageModel(
+            # The name it has now: a copied folder keeps its conversion.
+            identity=replace(EmbeddingIdentity(**manifest["identity"]), model_name=files.model_name),
+            tokenizer=TokenizerDefinition(
+                files.model_name, TokenizerFormat(definition["format"]), definition["content"]
+            ),
+            document_frame=_read_frame(manifest["document_frame"]),
+            query_frame=_read_frame(manifest["query_frame"]),
+            pad_id=manifest["pad_id"],
+        )
         reference = np.load(folder / _REFERENCE, allow_pickle=False)
     except FileNotFoundError:
         return None
@@ -120,18 +130,6 @@ def keep_conversion(
 def _entry(files: ModelFiles, cache_dir: Path) -> Path:
     key = hashlib.sha256(f"{_FORMAT}\0{files.revision}\0{import_openvino().get_version()}".encode()).hexdigest()
     return cache_dir / "openvino" / key[:32]
-
-
-def _read_model(manifest: dict[str, Any], model_name: str) -> LanguageModel:
-    """Return the model of a manifest under the name it has now: a copied folder keeps its conversion."""
-    definition = manifest["tokenizer"]
-    return LanguageModel(
-        identity=replace(EmbeddingIdentity(**manifest["identity"]), model_name=model_name),
-        tokenizer=TokenizerDefinition(model_name, TokenizerFormat(definition["format"]), definition["content"]),
-        document_frame=_read_frame(manifest["document_frame"]),
-        query_frame=_read_frame(manifest["query_frame"]),
-        pad_id=manifest["pad_id"],
-    )
 
 
 def _read_frame(written: dict[str, list[int]]) -> Frame:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from groundwire.embedders.batching import BatchingEmbedder
@@ -198,8 +198,11 @@ def _on_openvino(files: ModelFiles, cache_dir: Path, *, may_decline: bool) -> tu
     reference = encoded(module, CHECK_TEXTS)
     conversion = keep_conversion(traced(module, files.model_name), model, reference, files, cache_dir)
     fastest = _fastest(conversion)
-    if may_decline:
-        _refuse_if_torch_is_better(fastest, module, conversion)
+    if may_decline and (speed := _speed_ratio(TorchEngine(module), fastest, model)) >= _WORTH_TORCH:
+        fastest.close()
+        reason = f"torch is {speed:.2f} times as fast as {fastest.name} on this processor"
+        conversion.note(processor(), {"declined": reason})
+        raise PreconditionError(reason)
     return fastest, model
 
 
@@ -233,16 +236,6 @@ def _fastest(conversion: Conversion) -> OpenVinoEngine:
             _LOG.info("chose %s for %s: bf16 is %.2f times as fast as fp32", precision, name, speed)
     conversion.note(processor(), {"precision": precision})
     return chosen
-
-
-def _refuse_if_torch_is_better(engine: Engine, module: Any, conversion: Conversion) -> None:
-    """Raise and note it when torch runs the same weights clearly faster here."""
-    speed = _speed_ratio(TorchEngine(module), engine, conversion.model)
-    if speed >= _WORTH_TORCH:
-        engine.close()
-        reason = f"torch is {speed:.2f} times as fast as {engine.name} on this processor"
-        conversion.note(processor(), {"declined": reason})
-        raise PreconditionError(reason)
 
 
 def _verified(conversion: Conversion, precision: str, texts: tuple[str, ...]) -> OpenVinoEngine:

@@ -6,10 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundwire.embedders.model import PROBE_TEXTS, probe_digest, unit_rows
 from groundwire.embedders.tokenization import ModelTokenizer, check_unicode, load_tokenizer
@@ -66,7 +64,10 @@ class HashingEmbedder:
             # The empty word keeps a text without words from having no direction.
             words = Counter(re.findall(_WORD, text.casefold())) or Counter([""])
             for word, times in words.items():
-                places, signs = _hashed(word, self._dimensions)
+                digest = hashlib.blake2b(word.encode(), digest_size=8 * _PARTS_PER_WORD).digest()
+                numbers = np.frombuffer(digest, "<u8")
+                signs = np.where(numbers >> np.uint64(63), -1.0, 1.0).astype(np.float32)
+                places = (numbers % np.uint64(self._dimensions)).astype(np.intp)
                 np.add.at(vectors[row], places, signs * (1.0 + math.log(times)))
         # Words can cancel out: such a row gets the first axis as its direction.
         vectors[~vectors.any(axis=1), 0] = 1.0
@@ -81,11 +82,3 @@ class HashingEmbedder:
 
     def close(self) -> None:
         """Do nothing."""
-
-
-@lru_cache(maxsize=65_536)
-def _hashed(word: str, dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    digest = hashlib.blake2b(word.encode(), digest_size=8 * _PARTS_PER_WORD).digest()
-    numbers = np.frombuffer(digest, "<u8")
-    signs = np.where(numbers >> np.uint64(63), -1.0, 1.0).astype(np.float32)
-    return (numbers % np.uint64(dimensions)).astype(np.intp), signs

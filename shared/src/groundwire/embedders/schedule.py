@@ -274,14 +274,11 @@ class _Batch:
 
     def take_from(self, queue: deque[Item]) -> None:
         """Move items from the front of the queue into the batch, up to the first one that does not fit."""
-        while queue and self._takes(len(queue[0].sequence)):
+        while queue:
+            length = len(queue[0].sequence)
+            shortest, longest = min(self._shortest or length, length), max(self._longest, length)
+            is_too_much = len(self.items) == _MAX_ITEMS or longest * (len(self.items) + 1) > self.budget_tokens
+            if self.items and (is_too_much or shortest < self.min_length_ratio * longest):
+                return
+            self._shortest, self._longest = shortest, longest
             self.items.append(queue.popleft())
-
-    def _takes(self, length: int) -> bool:
-        shortest, longest = min(self._shortest or length, length), max(self._longest, length)
-        size = longest * (len(self.items) + 1)
-        is_too_much = len(self.items) == _MAX_ITEMS or size > self.budget_tokens
-        if self.items and (is_too_much or shortest < self.min_length_ratio * longest):
-            return False
-        self._shortest, self._longest = shortest, longest
-        return True

@@ -7,6 +7,7 @@ places ("Ann paid Bob") is not seen.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -169,7 +170,9 @@ def _numbers(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
         value = _value_of_digits(match["digits"], "" if match["sign"] is None else "-")
         scale = _SCALE_AFTER.match(text, end)
         if scale is not None and "." not in suffix:
-            value, end = _multiplied(value, _SCALES[scale[1].casefold()]), scale.end()
+            end = scale.end()
+            with suppress(ArithmeticError):  # a version or a time
+                value = f"{(Decimal(value) * _SCALES[scale[1].casefold()]).normalize():f}"
         percent = _PERCENT.match(text, end)
         after = "%" if suffix == "%" or percent else "" if suffix in _ORDINAL_SUFFIXES | {"s"} else suffix
         done = end = percent.end() if percent else end
@@ -201,13 +204,6 @@ def _value_of_words(text: str) -> int:
     return total + current
 
 
-def _multiplied(value: str, scale: int) -> str:
-    try:
-        return f"{(Decimal(value) * scale).normalize():f}"
-    except ArithmeticError:
-        return value  # a version or a time
-
-
 # Names
 
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?(?:_[^\W_]+)*")
@@ -227,7 +223,8 @@ def _names(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
             passed += 1
         is_free = passed == len(others) or others[passed][0] >= token.end()
         if is_free and _is_name(token[0]):
-            if run and not _is_joint(run[-1][0], text[run[-1].end() : token.start()]):
+            word, between = (run[-1][0], text[run[-1].end() : token.start()]) if run else ("", " ")
+            if between not in _JOINTS and not (between == ". " and (len(word) == 1 or word in _TITLES)):
                 yield from _name_of(text, run)
                 run = []
             run.append(token)
@@ -236,10 +233,6 @@ def _names(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
             run = []
     if run:
         yield from _name_of(text, run)
-
-
-def _is_joint(word: str, between: str) -> bool:
-    return between in _JOINTS or (between == ". " and (len(word) == 1 or word in _TITLES))
 
 
 def _is_name(token: str) -> bool:
@@ -316,16 +309,11 @@ _OPPOSITES = """
 """
 
 
-def _opposites() -> dict[str, frozenset[str]]:
-    table: dict[str, set[str]] = {}
-    for pair in _OPPOSITES.replace("\n", " ").split(","):
-        one, other = pair.split()
-        for left, right in ((one, other), (other, one)):
-            table.setdefault(stem(left), set()).add(stem(right))
-    return {word: frozenset(others) for word, others in table.items()}
-
-
-_OPPOSITE_OF = _opposites()
+_OPPOSITE_OF: dict[str, set[str]] = {}
+for _pair in _OPPOSITES.replace("\n", " ").split(","):
+    _one, _other = map(stem, _pair.split())
+    _OPPOSITE_OF.setdefault(_one, set()).add(_other)
+    _OPPOSITE_OF.setdefault(_other, set()).add(_one)
 
 
 def _denials(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -399,7 +387,8 @@ def _is_named(value: str, names: set[str]) -> bool:
         return True
     # India and Indian, China and Chinese: they differ in endings alone.
     return any(
-        (shared := _shared_letters(value, other)) >= _SHORTEST_ROOT
+        (shared := len(list(takewhile(lambda pair: pair[0] == pair[1], zip(value, other, strict=False)))))
+        >= _SHORTEST_ROOT
         and {value[shared:], other[shared:]} <= _ENDINGS_OF_NATIONS
         for other in names
     )
@@ -407,10 +396,6 @@ def _is_named(value: str, names: set[str]) -> bool:
 
 _SHORTEST_ROOT = 4
 _ENDINGS_OF_NATIONS = frozenset({"", "a", "n", "an", "ian", "ean", "e", "ese", "y", "ish", "s", "ns"})
-
-
-def _shared_letters(one: str, other: str) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _is_abbreviated(fact: Fact, names: set[str], stated: Sequence[Fact]) -> bool:
@@ -508,7 +493,7 @@ def _opposed(statement: Reading, evidence: Sequence[Reading]) -> Iterator[Discre
         return
     for word in words(statement.text):
         root = stem(word)
-        others = _OPPOSITE_OF.get(root, frozenset()) & _all_stems(closest.text)
+        others = _OPPOSITE_OF.get(root, set()) & _all_stems(closest.text)
         if others and root not in _all_stems(closest.text) and not others & _all_stems(statement.text):
             yield Discrepancy(FactKind.DIRECTION, word, min(others))
 

@@ -312,33 +312,20 @@ def like_regex(pattern: str) -> re.Pattern[str]:
     Between two `%` the leftmost match is as good as any other, so it is never given up again (an atomic group): the
     time stays proportional to pattern times text, whatever the pattern.
     """
-    parts = [_literal_regex(part) for part in _split_at_percent(pattern)]
+    parts = [""]
+    for piece in re.findall(r"\\.|[%_]|[^\\%_]+|\\", pattern, flags=re.DOTALL):
+        if piece == "%":
+            parts.append("")
+        else:
+            # A backslash makes the next character literal; one at the end of a pattern stands for itself.
+            literal = piece[1:] if piece.startswith("\\") and len(piece) > 1 else piece
+            parts[-1] += "." if piece == "_" else re.escape(literal)
     first, *others = parts
     if not others:
         return re.compile(first, flags=re.DOTALL)
     *middle, last = others
     between = "".join(f"(?>.*?{part})" for part in middle if part)
     return re.compile(f"{first}{between}.*{last}", flags=re.DOTALL)
-
-
-def _split_at_percent(pattern: str) -> list[str]:
-    """Return what stands between the unescaped `%`; one part more than there are of them."""
-    parts = [""]
-    for piece in re.findall(r"\\.|%|[^\\%]+|\\", pattern, flags=re.DOTALL):
-        if piece == "%":
-            parts.append("")
-        else:
-            parts[-1] += piece
-    return parts
-
-
-def _literal_regex(part: str) -> str:
-    regex = ""
-    for piece in re.findall(r"\\.|_|[^\\_]+|\\", part, flags=re.DOTALL):
-        # A backslash makes the next character literal; one at the end of a pattern stands for itself.
-        literal = piece[1:] if piece.startswith("\\") and len(piece) > 1 else piece
-        regex += "." if piece == "_" else re.escape(literal)
-    return regex
 
 
 def _any_equal(values: tuple[Scalar, ...], others: tuple[Scalar, ...]) -> bool:

@@ -74,9 +74,11 @@ def split_blocks(text: str) -> list[Block]:
             follows = True
             continue
         marker = _FENCE.match(line)
-        if marker is not None and (not fence or _closes(marker, fence)):
+        run, info = marker.groups() if marker else ("", "")
+        closes = run[:1] == fence[:1] and len(run) >= len(fence) and not info.strip()
+        if marker is not None and (not fence or closes):
             _add(blocks, BlockKind.CODE, start, end, joins=bool(fence))
-            fence = "" if fence else marker.group(1)
+            fence = "" if fence else run
         elif fence:
             _add(blocks, BlockKind.CODE, start, end, joins=True)
         elif line.strip():
@@ -119,11 +121,6 @@ def _lines(text: str) -> Iterator[tuple[int, int]]:
 def _unquoted(text: str, start: int, end: int) -> int:
     quote = _QUOTE.match(text, start, end)
     return quote.end() if quote else start
-
-
-def _closes(fence_line: re.Match[str], fence: str) -> bool:
-    run, info = fence_line.group(1), fence_line.group(2)
-    return run[0] == fence[0] and len(run) >= len(fence) and not info.strip()
 
 
 def _begins_in_code(text: str) -> bool:

@@ -51,7 +51,9 @@ def stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= kept:
             word = word[: -len(ending)] + replacement
             break
-    return _undoubled(word)
+    # `run` for `runn`; double l, s, z stay, as in `call`, `pass`, `buzz`.
+    doubled = len(word) > _SHORTEST_UNDOUBLED and word[-1] == word[-2] and word[-1] not in "lsz" and word[-1].isalpha()
+    return word[:-1] if doubled else word
 
 
 _ENDINGS = (
@@ -66,9 +68,3 @@ _ENDINGS = (
 
 
 _SHORTEST_UNDOUBLED = 3
-
-
-def _undoubled(word: str) -> str:
-    """Return `run` for `runn`; double l, s, z stay, as in `call`, `pass`, `buzz`."""
-    doubled = len(word) > _SHORTEST_UNDOUBLED and word[-1] == word[-2] and word[-1] not in "lsz" and word[-1].isalpha()
-    return word[:-1] if doubled else word

@@ -113,7 +113,12 @@ def error_of(
     code: grpc.StatusCode, message: str, trailing_metadata: Iterable[tuple[str, str | bytes]]
 ) -> GroundwireError:
     """Turn the parts of a failed call into the error that the server raised; see `from_rpc_error`."""
-    return _error_of(code, message, _rich_details(trailing_metadata))
+    raw = next((value for key, value in trailing_metadata if key == _DETAILS_KEY), b"")
+    try:
+        details = list(status_pb2.Status.FromString(raw).details)
+    except DecodeError:  # somebody else's idea of details
+        details = []
+    return _error_of(code, message, details)
 
 
 def from_status(status: status_pb2.Status) -> GroundwireError:
@@ -171,14 +176,6 @@ def _cut(text: str, limit_bytes: int) -> str:
     if len(utf8) <= limit_bytes:
         return utf8.decode()
     return utf8[: limit_bytes - 3].decode("utf-8", "ignore") + "…"
-
-
-def _rich_details(trailing_metadata: Iterable[tuple[str, str | bytes]]) -> list[Any]:
-    raw = next((value for key, value in trailing_metadata if key == _DETAILS_KEY), b"")
-    try:
-        return list(status_pb2.Status.FromString(raw).details)
-    except DecodeError:  # somebody else's idea of details
-        return []
 
 
 def _unpacked(details: list[Any], kind: Any) -> Any:

@@ -97,12 +97,9 @@ class _InProcessCall:
             raise
         except Exception as error:
             budget.cancel()
-            raise self._translated(error) from error
-
-    def _translated(self, error: Exception) -> GroundwireError:
-        if isinstance(error, TimeoutError) and self._context.budget.remaining_s() == 0.0:
-            return DeadlineError("the deadline of the call has passed")
-        return as_groundwire_error(error, self._name)
+            if isinstance(error, TimeoutError) and self._context.budget.remaining_s() == 0.0:
+                raise DeadlineError("the deadline of the call has passed") from error
+            raise as_groundwire_error(error, self._name) from error
 
 
 class InProcessContext:

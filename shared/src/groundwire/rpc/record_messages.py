@@ -31,7 +31,9 @@ def stored_metadata(message: pb.Record) -> dict[str, Any]:
         metadata["scope"] = message.scope
     details = message.WhichOneof("details")
     for field, value in getattr(message, details).ListFields() if details else ():
-        metadata[_stored_key(field)] = _stored_value(field, value)
+        is_enum = field.enum_type is not None
+        stored = _stored_name(field.enum_type, value) if is_enum else list(value) if field.name == "tags" else value
+        metadata[_stored_key(field)] = stored
     return metadata
 
 
@@ -106,12 +108,6 @@ def _set_detail(details: Any, field: FieldDescriptor, value: Any) -> None:
 def _stored_key(field: FieldDescriptor) -> str:
     # Two keys of FAQs begin with an underscore, which only the JSON name of a field can have (trap T20).
     return field.json_name if field.json_name.startswith("_") else field.name
-
-
-def _stored_value(field: FieldDescriptor, value: Any) -> Any:
-    if field.enum_type is not None:
-        return _stored_name(field.enum_type, value)
-    return list(value) if field.name == "tags" else value
 
 
 def _stored_name(enum: EnumDescriptor, number: int) -> str:

@@ -60,7 +60,9 @@ class ConditionCompiler:
             case And(clauses):
                 return _all_of([self(clause) for clause in clauses])
             case Or(clauses):
-                return _any_of([self(clause) for clause in clauses])
+                parts = [self(clause) for clause in clauses]
+                conditions = [part for part in parts if not isinstance(part, bool)]
+                return True if True in parts else {"should": conditions} if conditions else False
             case Not(clause):
                 return _not(self(clause))
             case Exists(field, present):
@@ -116,13 +118,6 @@ def _all_of(parts: list[Compiled]) -> Compiled:
     if False in parts:
         return False
     return {"must": conditions} if conditions else True
-
-
-def _any_of(parts: list[Compiled]) -> Compiled:
-    conditions = [part for part in parts if not isinstance(part, bool)]
-    if True in parts:
-        return True
-    return {"should": conditions} if conditions else False
 
 
 def _exists(field: str) -> Compiled:

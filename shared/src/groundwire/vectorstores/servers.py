@@ -71,10 +71,13 @@ def parse_server_url(
         problems.append("has a port that is none")
     given: dict[str, Any] = {}
     for name, text in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in options:
+            problems.append(f"has the unknown option {name!r}; known are {', '.join(sorted(options))}")
+            continue
         try:
-            given[name] = _option(options, name, text)
+            given[name] = options[name](text)
         except ValueError as error:
-            problems.append(str(error))
+            problems.append(f"option {name} {error}")
     if problems:
         raise InvalidRequestError([FieldViolation("vectors", f"the URL {problem}") for problem in problems])
     return ServerUrl(str(parts.hostname), port, parts.scheme in encrypted_schemes, given)
@@ -114,16 +117,6 @@ def name_prefix(text: str) -> str:
     if len(text) > 16 or not text.isascii() or not text.replace("-", "a").isalnum() or text != text.lower():  # noqa: PLR2004 - leaves 47 for the name
         raise ValueError("must be 1 to 16 of a-z, 0-9 and '-'")
     return text
-
-
-def _option(options: Mapping[str, Parse], name: str, text: str) -> Any:
-    parse = options.get(name)
-    if parse is None:
-        raise ValueError(f"has the unknown option {name!r}; known are {', '.join(sorted(options))}")
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise ValueError(f"option {name} {error}") from None
 
 
 T = TypeVar("T")

@@ -45,7 +45,12 @@ def stored_fields(payload: Payload) -> Stored:
         for field, value in payload.items()
         if field in BUILT_IN_FIELDS
     }
-    terms = [term for field in payload if field not in BUILT_IN_FIELDS for term in _terms(payload, field)]
+    terms = [
+        term
+        for field in payload
+        if field not in BUILT_IN_FIELDS
+        for term in {presence_term(field), *(value_term(field, value) for value in elements(payload, field))}
+    ]
     return stored | {TERMS_FIELD: terms} if terms else stored
 
 
@@ -103,7 +108,3 @@ def integer_bound(comparator: Comparator, value: float) -> tuple[Literal["gte", 
             return "lte", math.ceil(bounded) - 1
         case _:
             return "lte", math.floor(bounded)
-
-
-def _terms(payload: Payload, field: str) -> set[str]:
-    return {presence_term(field), *(value_term(field, value) for value in elements(payload, field))}

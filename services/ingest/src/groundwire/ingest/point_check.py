@@ -260,7 +260,14 @@ def payload_problem(held: Payload, expected: Payload) -> tuple[FindingKind, str]
     if same_filter_keys(held, expected):
         return None
     fields = sorted(held.keys() | expected.keys())
-    differing = [field for field in fields if not _same_field(held, expected, field)]
+    differing = [
+        field
+        for field in fields
+        if not same_filter_keys(
+            {name: value for name, value in held.items() if name == field},
+            {name: value for name, value in expected.items() if name == field},
+        )
+    ]
     return FindingKind.PAYLOAD_DIFFERS, f"filter keys differ: {', '.join(differing)}"
 
 
@@ -281,9 +288,3 @@ def vector_problem(held: Vectors, expected: Vectors) -> tuple[FindingKind, str] 
     if cosine < 1.0 - _COSINE_TOLERANCE:
         return FindingKind.VECTOR_DIFFERS, f"the vector is another one: cosine {cosine:.3f}"
     return None
-
-
-def _same_field(held: Payload, expected: Payload, field: str) -> bool:
-    one = {field: held[field]} if field in held else {}
-    other = {field: expected[field]} if field in expected else {}
-    return same_filter_keys(one, other)

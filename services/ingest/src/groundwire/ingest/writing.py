@@ -143,7 +143,10 @@ class GenerationWriter:
                         if moves == MAX_INDEX_MOVES:
                             raise
                         moved = self.builds.follow(pending[0].collection)
-                        _refuse_new_model(moved, collection)  # its vectors would have to be computed anew
+                        if moved.identity != collection.identity:  # our vectors would have to be computed anew
+                            expected, got = moved.identity.model_name, collection.identity.model_name
+                            message = f"collection {moved.name!r} was embedded anew by {expected} meanwhile"
+                            raise EmbeddingMismatchError(message, expected=expected, got=got) from None
                         pending = [replace(each, collection=moved) for each in pending]
             except BaseException:
                 for each in pending:
@@ -200,11 +203,3 @@ class GenerationWriter:
         except GroundwireError as error:
             # The failure that led here counts; the sweeper takes the rows back.
             _log.warning("a generation stays pending", document_id=pending.document_id, error=error.message)
-
-
-def _refuse_new_model(moved: Collection, collection: Collection) -> None:
-    """Raise EmbeddingMismatchError when the index that serves now is of another model than the vectors we have."""
-    if moved.identity != collection.identity:
-        expected, got = moved.identity.model_name, collection.identity.model_name
-        message = f"collection {moved.name!r} was embedded anew by {expected} meanwhile"
-        raise EmbeddingMismatchError(message, expected=expected, got=got)

@@ -94,7 +94,11 @@ async def _serve(
     options = settings.server
     with ExitStack() as stack:
         if service is ServiceName.ANSWER:
-            parts = _open_answer(settings, stack)
+            from groundwire.rpc.logs import configure_logging  # noqa: PLC0415 - see above
+            from groundwire.standalone.split_answer import build_answer  # noqa: PLC0415 - see above
+
+            configure_logging(settings.server.log_format)
+            parts = build_answer(settings, stack)  # in the thread of the event loop, for its channel
         else:
             parts = await asyncio.to_thread(_open, service, settings, stack, announce)
         import structlog  # noqa: PLC0415 - see above
@@ -167,15 +171,6 @@ async def _serve(
         structlog.get_logger(__name__).info(
             "stopped", loop_lag_max_ms=round(lag.max_s * 1000, 1), loop_lag_p99_ms=round(lag.p99_s * 1000, 1)
         )
-
-
-def _open_answer(settings: ProcessSettings, stack: ExitStack) -> "Parts":
-    """Return the parts of a process that only answers, started. In the thread of the event loop, for its channel."""
-    from groundwire.rpc.logs import configure_logging  # noqa: PLC0415 - see above
-    from groundwire.standalone.split_answer import build_answer  # noqa: PLC0415 - see above
-
-    configure_logging(settings.server.log_format)
-    return build_answer(settings, stack)
 
 
 def _open(

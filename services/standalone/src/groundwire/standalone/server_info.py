@@ -59,19 +59,13 @@ def server_service(
 
         info.vector_engine = engine_name(vectors)
     if _ANSWER in names:
-        info.generators.extend(_generators(settings))
+        # The names that answers may carry; where a model stands is nobody's business.
+        model = parse_generator(settings.server.generator)
+        info.generators.extend([*([model.name] if model else []), EXTRACTIVE.removesuffix(":")])
     if _RETRIEVE in names and settings.retrieve.reranker:
         # The name of the folder: where it is, is nobody's business.
         info.rerankers.append(Path(settings.retrieve.reranker.partition(":")[2]).name)
     return Service(SERVER, ServerServicer(info), pb_grpc.add_ServerServiceServicer_to_server)
-
-
-def _generators(settings: ProcessSettings) -> Iterable[str]:
-    """Iterate over the names that answers may carry; where a model stands is nobody's business."""
-    model = parse_generator(settings.server.generator)
-    if model is not None:
-        yield model.name
-    yield EXTRACTIVE.removesuffix(":")
 
 
 def _features(settings: ProcessSettings, names: Container[str]) -> Iterable[str]:

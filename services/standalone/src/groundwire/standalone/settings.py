@@ -46,10 +46,6 @@ class ServiceName(StrEnum):
 AnySettings = TypeVar("AnySettings", bound=BaseSettings)
 
 
-def _default_cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "groundwire"
-
-
 class ServerSettings(BaseSettings):
     """What the process listens on, where it keeps its data, and which engines it uses."""
 
@@ -73,7 +69,9 @@ class ServerSettings(BaseSettings):
     caller_burst: float | None = Field(default=None, gt=0)
     caller_calls: int | None = Field(default=None, ge=1)
     data: Path = Path("groundwire-data")
-    cache: Path = Field(default_factory=_default_cache)
+    cache: Path = Field(
+        default_factory=lambda: Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "groundwire"
+    )
     catalog: str = "sqlite:"
     catalog_password: SecretStr | None = None
     catalog_connections: int = Field(default=16, ge=2, le=256)

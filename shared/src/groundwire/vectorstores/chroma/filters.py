@@ -77,13 +77,9 @@ def _one_of(field: str, values: Sequence[Scalar], *, is_excluded: bool) -> Where
     kind = BUILT_IN_FIELDS.get(field)
     candidates = comparable(field, values)
     if kind is None or kind in LISTS:
-        return _list_has_any(TERMS_FIELD if kind is None else field, candidates, is_excluded=is_excluded)
+        holder, operator = TERMS_FIELD if kind is None else field, "$not_contains" if is_excluded else "$contains"
+        return _combine([{holder: {operator: value}} for value in candidates], is_and=is_excluded)
     return {field: {"$nin" if is_excluded else "$in": candidates}} if candidates else is_excluded
-
-
-def _list_has_any(field: str, values: Sequence[str] | Sequence[int], *, is_excluded: bool) -> Where:
-    operator = "$not_contains" if is_excluded else "$contains"
-    return _combine([{field: {operator: value}} for value in values], is_and=is_excluded)
 
 
 def _ordering(field: str, comparator: Comparator, value: Scalar, *, negated: bool) -> Where:

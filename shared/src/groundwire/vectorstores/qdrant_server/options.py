@@ -77,7 +77,7 @@ class QdrantOptions(StoreServer):
         from qdrant_client import models  # noqa: PLC0415 - only the engine asked for
 
         quantization = None
-        if self._is_quantized:
+        if self.url.options.get("quantization", "none") != "none":
             quantization = models.QuantizationSearchParams(ignore=is_exact, rescore=True, oversampling=_OVERSAMPLING)
         ef = max(int(self.url.options.get("hnsw_ef", _MIN_EF)), limit)
         return models.SearchParams(hnsw_ef=ef, exact=is_exact, quantization=quantization)
@@ -88,10 +88,6 @@ class QdrantOptions(StoreServer):
 
         consistency = self.url.options.get("consistency")
         return None if consistency is None else models.ReadConsistencyType(consistency)
-
-    @property
-    def _is_quantized(self) -> bool:
-        return bool(self.url.options.get("quantization", "none") != "none")
 
     def _quantization(self) -> Any:
         from qdrant_client import models  # noqa: PLC0415 - only the engine asked for

@@ -30,7 +30,10 @@ def main(connections: Sequence[socket.socket]) -> None:
     (parent,) = connections
     try:
         start, _ = read_json(receive_message(parent))
-        _limit_process(start["memory_bytes"])
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_MAX_OPEN_FILES, _MAX_OPEN_FILES))
+        resource.setrlimit(resource.RLIMIT_AS, (start["memory_bytes"], start["memory_bytes"]))
         limits = ReadingLimits(**start["reading"])
         given = start["tokenizer"]
         definition = TokenizerDefinition(given["name"], TokenizerFormat(given["format"]), given["content"])
@@ -44,13 +47,6 @@ def main(connections: Sequence[socket.socket]) -> None:
             send_message(parent, *json_parts(*_answer(message, body, limits, tokenizer)))
     except (EOFError, ConnectionError):
         return
-
-
-def _limit_process(memory_bytes: int) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (_MAX_OPEN_FILES, _MAX_OPEN_FILES))
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 
 
 def _limit_time(cpu_s: int) -> None:

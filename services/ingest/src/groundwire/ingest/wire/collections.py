@@ -1,11 +1,11 @@
 """Collections: their settings and field masks as messages and as types of the kernel, both ways, and their checks."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
+from typing import Any
 
-from google.protobuf.descriptor import Descriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.message import Message
@@ -61,8 +61,15 @@ _PROFILE_MODELS = {
 """Dimensions of the models of the source designs (C01); other profiles take the server's default."""
 _BOOK_DENSE_WEIGHT_OF_0_1_0 = 0.7
 _MAX_WEIGHT = 10.0
+_OVERRIDES = {"target_size": "target", "minimum_size": "minimum", "maximum_size": "maximum"}
 _WHOLE = frozenset({"*", "settings"})
 _GROUPS = frozenset({"chunking", "retrieval", "limits"})
+_FIELDS: Any = pb.CollectionSettings.DESCRIPTOR.fields_by_name
+_PATHS = frozenset(
+    {f"settings.{name}" for name in _FIELDS}
+    | {f"settings.{group}.{inner.name}" for group in _GROUPS for inner in _FIELDS[group].message_type.fields}
+)
+"""What the mask of an update may name."""
 
 
 def parse_create_collection(
@@ -143,16 +150,10 @@ def parse_chunking(message: pb.ChunkingPolicy, field: str) -> ChunkingOverrides:
     Raises:
         InvalidRequestError: an unknown unit or chunker.
     """
-    return ChunkingOverrides(
-        unit=known(_UNITS, message.unit, f"{field}.unit"),
-        target=message.target_size if message.HasField("target_size") else None,
-        minimum=message.minimum_size if message.HasField("minimum_size") else None,
-        maximum=message.maximum_size if message.HasField("maximum_size") else None,
-        overlap_ratio=message.overlap_ratio if message.HasField("overlap_ratio") else None,
-        min_chars=message.min_chars if message.HasField("min_chars") else None,
-        chunker=known(_CHUNKERS, message.chunker, f"{field}.chunker"),
-        window_size=message.window_size if message.HasField("window_size") else None,
-    )
+    given = {_OVERRIDES.get(name, name): value for name, value in _given(message).items()}
+    given["unit"] = known(_UNITS, message.unit, f"{field}.unit")
+    given["chunker"] = known(_CHUNKERS, message.chunker, f"{field}.chunker")
+    return ChunkingOverrides(**given)
 
 
 def to_settings_message(settings: CollectionSettings) -> pb.CollectionSettings:
@@ -238,14 +239,13 @@ def parse_settings(
     )
 
 
+def _given(message: Message) -> dict[str, Any]:
+    """Return the values that a message has, by their fields, which are named like ours."""
+    return {field.name: value for field, value in message.ListFields()}
+
+
 def _parse_limits(message: pb.CollectionLimits, profile: CollectionLimits, most: int) -> CollectionLimits:
-    limits = CollectionLimits(
-        max_query_chars=message.max_query_chars if message.HasField("max_query_chars") else profile.max_query_chars,
-        max_document_bytes=(
-            message.max_document_bytes if message.HasField("max_document_bytes") else profile.max_document_bytes
-        ),
-        require_url=message.require_url if message.HasField("require_url") else profile.require_url,
-    )
+    limits = replace(profile, **_given(message))
     size = limits.max_document_bytes
     rules = {
         f"max_query_chars must be 1 to {_MAX_QUERY_CHARS}": 1 <= limits.max_query_chars <= _MAX_QUERY_CHARS,
@@ -256,13 +256,9 @@ def _parse_limits(message: pb.CollectionLimits, profile: CollectionLimits, most:
 
 
 def _parse_retrieval(message: pb.RetrievalDefaults, profile: RetrievalDefaults) -> RetrievalDefaults:
-    defaults = RetrievalDefaults(
-        mode=known(_MODES, message.mode, "settings.retrieval.mode") or profile.mode,
-        top_k=message.top_k if message.HasField("top_k") else profile.top_k,
-        min_relevance=message.min_relevance if message.HasField("min_relevance") else profile.min_relevance,
-        dense_weight=message.dense_weight if message.HasField("dense_weight") else profile.dense_weight,
-        memory=_parse_memory_weights(message.memory, profile.memory),
-    )
+    mode = known(_MODES, message.mode, "settings.retrieval.mode") or profile.mode
+    memory = _parse_memory_weights(message.memory, profile.memory)
+    defaults = replace(profile, **(_given(message) | {"mode": mode, "memory": memory}))
     rules = {
         f"top_k must be 1 to {_MAX_TOP_K}": 1 <= defaults.top_k <= _MAX_TOP_K,
         "min_relevance must be 0.0 to 1.0": 0.0 <= defaults.min_relevance <= 1.0,
@@ -273,8 +269,7 @@ def _parse_retrieval(message: pb.RetrievalDefaults, profile: RetrievalDefaults) 
 
 
 def _parse_memory_weights(message: pb.MemoryWeights, profile: MemoryWeights) -> MemoryWeights:
-    given = {field.name: value for field, value in message.ListFields()}
-    weights = replace(profile, **given)
+    weights = replace(profile, **_given(message))
     weight = f"must be 0.0 to {_MAX_WEIGHT}"
     rules = {
         f"similarity must be above 0.0 and at most {_MAX_WEIGHT}": 0.0 < weights.similarity <= _MAX_WEIGHT,
@@ -329,47 +324,23 @@ def _masked_settings(
     unknown = [
         FieldViolation(f"update_mask.paths[{number}]", f"unknown path {path!r}")
         for number, path in enumerate(mask.paths)
-        if path not in _WHOLE and not (path.startswith("settings.") and _is_path(path.removeprefix("settings.")))
+        if path not in _WHOLE and path not in _PATHS
     ]
     if unknown:
         raise InvalidRequestError(unknown)
     if _WHOLE.intersection(mask.paths):
         return given
-    changed = pb.CollectionSettings()
+    changed, source = pb.CollectionSettings(), pb.CollectionSettings()
     changed.CopyFrom(current)
-    # Without a mask a group such as `limits` is no path of its own: its unset fields are to stay as they are.
-    for path in [path.removeprefix("settings.") for path in mask.paths] or _paths_of(given):
-        _copy(changed, given, path)
+    source.CopyFrom(given)
+    # A group that is not given is an empty one: the library would leave alone what the mask names below it.
+    for group in _GROUPS:
+        getattr(source, group).SetInParent()
+    paths = [path.removeprefix("settings.") for path in mask.paths]
+    if not paths:
+        # A group such as `limits` is no path of its own: its unset fields are to stay as they are.
+        groups = {name: _given(value) for name, value in _given(given).items() if name in _GROUPS}
+        paths = [f"{group}.{name}" for group, inner in groups.items() for name in inner]
+        paths += _given(given).keys() - _GROUPS
+    FieldMask(paths=paths).MergeMessage(source, changed, replace_message_field=True, replace_repeated_field=True)
     return changed
-
-
-def _is_path(path: str) -> bool:
-    group, _, name = path.partition(".")
-    descriptor: Descriptor = pb.CollectionSettings.DESCRIPTOR
-    if not name:
-        return "." not in path and group in descriptor.fields_by_name
-    inner: Descriptor | None = descriptor.fields_by_name[group].message_type if group in _GROUPS else None
-    return inner is not None and name in inner.fields_by_name
-
-
-def _paths_of(given: pb.CollectionSettings) -> Iterator[str]:
-    for field, value in given.ListFields():
-        if field.name in _GROUPS:
-            yield from (f"{field.name}.{each.name}" for each, _ in value.ListFields())
-        else:
-            yield field.name
-
-
-def _copy(changed: Message, given: Message, path: str) -> None:
-    group, _, name = path.partition(".")
-    if name:
-        _copy(getattr(changed, group), getattr(given, group), name)
-        return
-    # Merging a message with this field alone copies values of every kind, lists and messages too.
-    changed.ClearField(group)
-    part = type(given)()
-    part.CopyFrom(given)
-    for field, _ in given.ListFields():
-        if field.name != group:
-            part.ClearField(field.name)
-    changed.MergeFrom(part)
