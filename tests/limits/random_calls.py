@@ -3,12 +3,15 @@
 Half of what is built is plausible, with names and ids that exist, so that calls get deep; the rest is not.
 """
 
+import asyncio
 import random
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
+import grpc
+from google.api.field_behavior_pb2 import FieldBehavior, field_behavior
 from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, MethodDescriptor
 from google.protobuf.message import Message
@@ -22,7 +25,9 @@ from groundwire.api.ingest.v1 import (
 )
 from groundwire.api.retrieve.v1 import library_service_pb2, retrieve_service_pb2
 from groundwire.api.server.v1 import server_service_pb2
+from tests.credentials import Metadata
 
+DEADLINE_S: Final = 60.0
 METHODS: Final[Sequence[MethodDescriptor]] = [
     method
     for module in (
@@ -39,6 +44,7 @@ METHODS: Final[Sequence[MethodDescriptor]] = [
     for method in service.methods
 ]
 
+_REQUIRED: Final = FieldBehavior.REQUIRED
 _INTEGERS: Final = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), -1, 0, 1, 2, 10, 1000, 2**31 - 1),
     FieldDescriptor.CPPTYPE_INT64: (-(2**63), -1, 0, 1, 2, 10, 1000, 2**53 + 1, 2**62, 2**63 - 1),
@@ -134,26 +140,24 @@ _PLAUSIBLE: Final[Mapping[str, Sequence[Any]]] = {
 
 
 class Builder:
-    """Builds requests of the contract; equal seeds build equal requests as long as the same things are known."""
+    """Builds requests of the contract; equal seeds build equal requests as long as the same things are known.
 
-    def __init__(self, seed: int, known: Known) -> None:
+    `wildness` has shares of values that are not plausible, of which each request has one.
+    """
+
+    def __init__(self, seed: int, known: Known, wildness: Sequence[float] = (0.02, 0.1, 0.5, 1.0)) -> None:
         self._random = random.Random(seed)
         self._known = known
-        self._methods = list(METHODS)
+        self._choices = wildness
         self._wildness = 1.0
 
     def method(self) -> MethodDescriptor:
         """Choose a method."""
-        return self._random.choice(self._methods)
-
-    def avoid(self, method: MethodDescriptor) -> None:
-        """Choose a method no more, because the server does not offer it."""
-        if method in self._methods:
-            self._methods.remove(method)
+        return self._random.choice(METHODS)
 
     def requests(self, method: MethodDescriptor) -> list[bytes]:
         """Return the serialized messages of one call; one unless the method streams them."""
-        self._wildness = self._random.choice((0.02, 0.1, 0.5, 1.0))
+        self._wildness = self._random.choice(self._choices)
         count = self._random.choice((0, 1, 2, 2, 3)) if _streams_requests(method) else 1
         return [self._serialized(method.input_type) for _ in range(count)]
 
@@ -175,17 +179,12 @@ class Builder:
                 made.seconds = self._random.choice((1, 60, 1_700_000_000))
             return made  # type: ignore[no-any-return]
         share = self._random.choice((0.15, 0.4, 0.8)) / (1 + depth / 2)
+        # What a call cannot do without is almost always there, and of alternatives mostly one.
+        chosen = {self._random.choice(one.fields).name for one in kind.oneofs if len(one.fields) > 1}
         for each in kind.fields:
-            # What a call cannot do without is almost always there.
-            is_needed = depth == 0 and each.name in {
-                "collection",
-                "query",
-                "question",
-                "content",
-                "header",
-                "source_uri",
-            }
-            if self._random.random() < (0.97 if is_needed else share):
+            is_needed = each.name in chosen or _REQUIRED in each.GetOptions().Extensions[field_behavior]
+            is_other = each.containing_oneof is not None and len(each.containing_oneof.fields) > 1 and not is_needed
+            if self._random.random() < (0.97 if is_needed else share * self._wildness if is_other else share):
                 self._fill(made, each, depth)
         return made  # type: ignore[no-any-return]
 
@@ -262,24 +261,6 @@ def _enum(each: FieldDescriptor) -> EnumDescriptor:
     return each.enum_type
 
 
-_NEEDED: Final = frozenset(
-    [
-        "ask",
-        "chunks",
-        "collection",
-        "content",
-        "doc_type",
-        "document_id",
-        "fields",
-        "header",
-        "options",
-        "query",
-        "question",
-        "requests",
-        "source_uri",
-    ]
-)
-_SELDOM: Final = frozenset(["page_token", "source_hash", "upload_id"])
 _DEEPEST: Final = 40
 """Messages in messages: more than any rule of the contract allows."""
 
@@ -313,3 +294,27 @@ _TOLD: Final = {
     "source_uri": "source_uri",
     "upload_id": "upload_id",
 }
+
+
+async def send(
+    address: str, channel: Any, method: MethodDescriptor, sent: list[bytes], metadata: Metadata = ()
+) -> tuple[str, list[bytes], bytes]:
+    """Make a call of any kind; return the name of its code, its messages, and what its details and trailers say."""
+    path = f"/{method.containing_service.full_name}/{method.name}"
+    shape = f"{'stream' if method.client_streaming else 'unary'}_{'stream' if method.server_streaming else 'unary'}"
+    try:
+        if method.client_streaming:
+            # The asynchronous client loses the status of a call that ends while it sends.
+            with grpc.insecure_channel(address) as blocking:
+                begin = getattr(blocking, shape)(path)
+                answered = await asyncio.to_thread(begin, iter(sent), metadata=metadata, timeout=DEADLINE_S)
+                responses = await asyncio.to_thread(list, answered) if method.server_streaming else [answered]
+        else:
+            running = getattr(channel, shape)(path)(sent[0], metadata=metadata, timeout=DEADLINE_S)
+            responses = [response async for response in running] if method.server_streaming else [await running]
+    except grpc.RpcError as error:
+        failed = cast("Any", error)
+        values = [failed.details() or "", *(value for _, value in failed.trailing_metadata() or ())]
+        told = b" ".join(value if isinstance(value, bytes) else value.encode() for value in values)
+        return failed.code().name, [], told
+    return "OK", responses, b""

@@ -22,9 +22,8 @@ from google.protobuf import message_factory
 from groundwire.api.ingest.v1.collection_pb2 import PROFILE_BOOK, PROFILE_CONVERSATIONS, PROFILE_DOCUMENTS, Profile
 from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.errors import AlreadyExistsError, GroundwireError, NotFoundError
-from groundwire.rpc.error_status import from_rpc_error
 from tests.limits.attacked_server import start
-from tests.limits.random_calls import Builder, Known, facts
+from tests.limits.random_calls import DEADLINE_S, Builder, Known, facts, send
 
 pytestmark = pytest.mark.limits
 
@@ -35,7 +34,6 @@ COLLECTIONS = ("shelf", "talks", "book")
 """The first is named most often, so that ids belong to it."""
 PROFILES = (PROFILE_DOCUMENTS, PROFILE_CONVERSATIONS, PROFILE_BOOK)
 AT_A_TIME = 8
-DEADLINE_S = 60.0
 REFILL_EVERY = 400
 MAX_GROWTH_MIB = 600
 ALLOWED = {
@@ -102,26 +100,9 @@ async def call(address: str, channel: Any, builder: Builder, known: Known, figur
     """Make one call and note what became of it."""
     method = builder.method()
     sent = builder.requests(method)
-    path = f"/{method.containing_service.full_name}/{method.name}"
-    shape = f"{'stream' if method.client_streaming else 'unary'}_{'stream' if method.server_streaming else 'unary'}"
     began = time.monotonic()
-    try:
-        if method.client_streaming:
-            # The asynchronous client loses the status of a call that ends while it sends.
-            with grpc.insecure_channel(address) as blocking:
-                begin = getattr(blocking, shape)(path)
-                answered = await asyncio.to_thread(begin, iter(sent), timeout=DEADLINE_S)
-                responses = await asyncio.to_thread(list, answered) if method.server_streaming else [answered]
-        else:
-            running = getattr(channel, shape)(path)(sent[0], timeout=DEADLINE_S)
-            responses = [response async for response in running] if method.server_streaming else [await running]
-    except grpc.RpcError as error:
-        failure = from_rpc_error(error)
-        figures.note(method.name, cast("Any", error).code().name, repr(failure), time.monotonic() - began, sent)
-        if failure.metadata.get("feature") == method.name:
-            builder.avoid(method)
-        return
-    figures.note(method.name, "OK", "", time.monotonic() - began, sent)
+    code, responses, told = await send(address, channel, method, sent)
+    figures.note(method.name, code, repr(told), time.monotonic() - began, sent)
     kind = message_factory.GetMessageClass(method.output_type)
     for response in responses[:3]:
         for name, value in facts(kind.FromString(response)):

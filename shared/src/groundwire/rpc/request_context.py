@@ -72,7 +72,8 @@ def bind(context: RequestContext) -> None:
 def request_key(method: str, request: "Message", content_hash: str = "") -> RequestKey | None:
     """Return what a mutating request is known by, None without `request_id`.
 
-    `content_hash` stands for content that is not in the message.
+    `content_hash` stands for content that is not in the message. Callers with other scopes, who may not be told what
+    the first one was, make another request of the same message.
 
     Raises:
         InvalidRequestError: the id is no UUID.
@@ -84,5 +85,6 @@ def request_key(method: str, request: "Message", content_hash: str = "") -> Requ
     body.CopyFrom(request)
     body.ClearField("request_id")
     # Deterministic, because maps have no order of their own and a repetition must have the same digest.
-    digest = hashlib.sha256(body.SerializeToString(deterministic=True) + content_hash.encode()).hexdigest()
+    told = content_hash + current().identity.owner.scopes_digest
+    digest = hashlib.sha256(body.SerializeToString(deterministic=True) + told.encode()).hexdigest()
     return RequestKey(parse_uuid(request_id, "request_id"), method, digest)

@@ -7,10 +7,11 @@ before a crash is not written twice.
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
@@ -26,6 +27,8 @@ from groundwire.kernel.errors import (
     RequestIdReusedError,
 )
 from groundwire.kernel.identity import DELEGATED_RIGHTS, Identity
+
+T = TypeVar("T")
 
 _EXCHANGES_AT_A_TIME = 50
 _LOOK_EVERY_S = 30.0
@@ -64,8 +67,13 @@ class Unrecorded:
 
     @property
     def identity(self) -> Identity:
-        """Return in whose name it is recorded: that of the owner of the session, and in its scope alone."""
-        return Identity(self.tenant, self.session.owner.subject, DELEGATED_RIGHTS, (self.session.scope,))
+        """Return in whose name it is recorded."""
+        return recorder_of(self.tenant, self.session.owner.subject, self.session.scope)
+
+
+def recorder_of(tenant: str, subject: str, scope: str) -> Identity:
+    """Return who records for a subject: the subject, limited to the scope of the conversation."""
+    return Identity(tenant, subject, DELEGATED_RIGHTS, (scope,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +153,16 @@ class Records(Protocol):
         ...
 
 
-InCallOf: TypeAlias = Callable[[Identity, Callable[[], Coroutine[Any, Any, None]]], Awaitable[None]]
+class InCallOf(Protocol):
+    """Does work as a call of an identity would, with a time limit, and returns what it returns."""
+
+    async def __call__(self, identity: Identity, work: Callable[[], Coroutine[Any, Any, T]], /) -> T:
+        """Return the result.
+
+        Raises:
+            GroundwireError: as the work.
+        """
+        ...
 
 
 class Recording:
@@ -154,7 +171,7 @@ class Recording:
     Args:
         outbox: has what is to be recorded.
         records: where it goes.
-        in_call_of: does work as a call of an identity would, with a time limit.
+        in_call_of: does work in the name of whom it is done for.
         summary_every: exchanges of a conversation that one summary covers.
         consolidates: whether memories are derived with each summary.
     """
@@ -185,19 +202,21 @@ class Recording:
         self._arrived.set()
 
     async def consolidate_recorded(
-        self, tenant: str, conversation: Conversation, first: int, last: int | None
+        self, caller: Identity, conversation: Conversation, first: int, last: int | None
     ) -> list[Remembered]:
-        """Record what is still to be recorded of the conversation, and do as `consolidate`.
+        """Record what is still to be recorded of the conversation, and do as `consolidate` in the name of the caller.
 
         Raises:
             GroundwireError: as `Records`.
         """
         async for exchange in self._unrecorded():
-            if (exchange.tenant, exchange.conversation) == (tenant, conversation):
+            if (exchange.tenant, exchange.conversation) == (caller.tenant, conversation):
                 # The task may write the same just now, under the same ids.
-                await self.record(exchange)
+                await self._in_call_of(exchange.identity, partial(self.record, exchange))
                 await self._outbox.recorded(exchange.number)
-        return await self.consolidate(conversation, first, last)
+        # Within the same scope as the task, so that what both write is one request.
+        recorder = recorder_of(caller.tenant, caller.subject, conversation.scope)
+        return await self._in_call_of(recorder, lambda: self.consolidate(conversation, first, last))
 
     async def consolidate(
         self, conversation: Conversation, first: int = 1, last: int | None = None

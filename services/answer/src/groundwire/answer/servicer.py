@@ -85,7 +85,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             await once(
                 self._sessions,
                 tenant,
-                request_key("CreateSession", request),
+                request_key("CreateSession", request, _subject()),
                 lambda receipt: create_session(self._sessions, self._library, tenant, session, receipt),
                 lambda stored: _encoded(pb.CreateSessionResponse(session=messages.to_session(stored, brief=True))),
             )
@@ -121,7 +121,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         answer = await once(
             self._sessions,
             tenant,
-            request_key("EndSession", request),
+            request_key("EndSession", request, _subject()),
             lambda receipt: self._sessions.end(tenant, session_id, receipt),
             lambda session: _encoded(pb.EndSessionResponse(session=messages.to_session(session, brief=True))),
         )
@@ -132,7 +132,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         answer = await once(
             self._sessions,
             tenant,
-            request_key("DeleteSession", request),
+            request_key("DeleteSession", request, _subject()),
             lambda receipt: self._sessions.delete(tenant, session_id, receipt),
             lambda count: _encoded(pb.DeleteSessionResponse(deleted_message_count=count)),
         )
@@ -143,7 +143,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         answer = await once(
             self._sessions,
             tenant,
-            request_key("DeleteSessions", request),
+            request_key("DeleteSessions", request, _subject()),
             lambda receipt: self._sessions.delete_of_user(tenant, user_id, receipt),
             lambda count: _encoded(pb.DeleteSessionsResponse(deleted_session_count=count)),
         )
@@ -227,11 +227,10 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     ) -> pb.ConsolidateConversationResponse:
         conversation, first, last = messages.parse_consolidate_request(request)
         recording = self._require_recording()
-        request_context.current().identity.require_scope(conversation.scope)
+        caller = request_context.current().identity
+        caller.require_scope(conversation.scope)
         await self._library.profile_of(conversation.collection)
-        return messages.to_consolidate_response(
-            await recording.consolidate_recorded(_tenant(), conversation, first, last)
-        )
+        return messages.to_consolidate_response(await recording.consolidate_recorded(caller, conversation, first, last))
 
     async def GroundText(self, request: pb.GroundTextRequest, _context: Any) -> pb.GroundTextResponse:  # noqa: N802 - the same
         return messages.to_ground_response(await self._text_grounder.ground(messages.parse_ground_request(request)))
@@ -263,6 +262,11 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
 def _tenant() -> str:
     return request_context.current().tenant
+
+
+def _subject() -> str:
+    """Return who calls: the answers to the calls of one owner of sessions are none to those of another."""
+    return request_context.current().identity.subject
 
 
 def _to_converse_response(event: ConversationEvent) -> pb.ConverseResponse:

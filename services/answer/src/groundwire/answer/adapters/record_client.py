@@ -12,7 +12,7 @@ from google.protobuf import field_mask_pb2
 
 from groundwire.answer.adapters.retrieve_client import RetrieveStub
 from groundwire.answer.consolidation import Derived, confirmed
-from groundwire.answer.recording import Conversation, StoredMemory, Summary, made_id
+from groundwire.answer.recording import Conversation, StoredMemory, Summary, T, made_id
 from groundwire.answer.summaries import Turn
 from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2, role_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
@@ -228,13 +228,13 @@ def _to_turn(record: record_pb2.Record) -> Turn:
     )
 
 
-async def in_call_of(identity: Identity, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def in_call_of(identity: Identity, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Do work for an identity as if one of its calls did it; see `groundwire.answer.recording.Recording`."""
 
-    async def call() -> None:
+    async def call() -> T:
         context = RequestContext(request_id=str(uuid.uuid4()), identity=identity, budget=Budget(_LIMIT_S))
         request_context.bind(context)
-        await work()
+        return await work()
 
     # A task of its own, because what is bound in one stays for what it does next, for another identity.
-    await asyncio.create_task(call())
+    return await asyncio.create_task(call())
