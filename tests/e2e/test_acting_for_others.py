@@ -18,7 +18,12 @@ from groundwire.api.common.v1 import record_pb2
 from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.client import GroundwireClient, tls_from_files
-from groundwire.kernel.errors import InvalidRequestError, PermissionDeniedError, SessionNotFoundError
+from groundwire.kernel.errors import (
+    InvalidRequestError,
+    PermissionDeniedError,
+    RequestIdReusedError,
+    SessionNotFoundError,
+)
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Right
 from groundwire.rpc.filter_messages import to_filter_message
@@ -59,6 +64,7 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Split]:
         "boss": make_key(file, "boss", Right.ADMIN, tenant="acme"),
         "other": make_key(file, "boss", Right.ADMIN, tenant="other"),
         "ada": make_key(file, "ada", Right.WRITE, tenant="acme", scopes=SCOPES),
+        "ben": make_key(file, "ben", Right.WRITE, tenant="acme", scopes=("entity:ben",)),
         "reader": make_key(file, "reader", Right.READ, tenant="acme"),
         "answer": make_key(file, "answer", Right.SERVICE),
     }
@@ -311,3 +317,18 @@ def test_two_subjects_that_choose_the_same_message_id_do_not_meet(split: Split) 
             )
             told.append(asked.answer.session_id)
     assert len(set(told)) == 2
+
+
+def test_what_others_send_again_is_not_answered_with_what_was_told_first(split: Split) -> None:
+    request_id = str(uuid.uuid4())
+    with split.at(split.answer, "ada") as ada, split.at(split.answer, "boss") as boss:
+        mine = ada.create_session(collection=NAME, request_id=request_id)
+        assert ada.create_session(collection=NAME, request_id=request_id) == mine
+        with pytest.raises(RequestIdReusedError):
+            boss.create_session(collection=NAME, request_id=request_id)
+    said = record_pb2.Record(record_type=record_pb2.RECORD_TYPE_FAQ, text="Q: Where? A: In Bonn.", scope="entity:ada")
+    said.timestamp.GetCurrentTime()
+    with split.at(split.stored, "ada") as ada, split.at(split.stored, "ben") as ben:
+        ada.batch_upsert_records(collection=NAME, records=[said], request_id=request_id)
+        with pytest.raises((PermissionDeniedError, RequestIdReusedError)):
+            ben.batch_upsert_records(collection=NAME, records=[said], request_id=request_id)
