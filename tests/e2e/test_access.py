@@ -216,6 +216,16 @@ def test_keys_are_made_listed_and_revoked_and_their_secret_is_shown_once(tmp_pat
     assert groundwire("keys", "revoke", "000000000000", "--keys", str(keys)).returncode == 1
 
 
+def test_a_file_of_keys_that_anybody_may_change_is_refused_at_the_start(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    make_key(keys, "ada", Right.READ)
+    keys.chmod(0o666)
+    refused = groundwire(
+        "serve", "--listen", "127.0.0.1:0", "--keys", str(keys), "--data", str(tmp_path / "data"), *MEMORY
+    )
+    assert (refused.returncode, "chmod o-w" in refused.stderr) == (1, True)
+
+
 def test_without_credentials_only_this_machine_may_call_unless_somebody_insists(tmp_path: Path) -> None:
     everywhere = ("serve", "--listen", "0.0.0.0:0", "--data", str(tmp_path / "data"), *MEMORY)
     refused = groundwire(*everywhere)

@@ -51,8 +51,8 @@ AT_A_TIME: Final = 8
 COUNTS: Final = re.compile(
     r"(?:document|chunk|candidate|below_threshold|rejected|incomplete|duplicate|stale|omitted\w*)_count"
 )
-PRIVATE: Final = frozenset({"session_id", "message_id"})
-"""Ids that their owner alone is told."""
+PRIVATE: Final = "session_id"
+"""The id that its owner alone is told. Those of messages anybody may choose."""
 
 
 @dataclass
@@ -207,7 +207,7 @@ def begin(made: World, caller: Caller) -> None:
         answered = client.ask(
             session_id=session.session_id, question=f"What is the {secret} lantern?", message_id=str(uuid.uuid4())
         )
-        caller.secrets |= {secret, session.session_id, answered.answer.message_id}
+        caller.secrets |= {secret, session.session_id}
         for other in made.callers:
             other.known.learn("session_id", session.session_id)
             other.known.learn("message_id", answered.answer.message_id)
@@ -231,7 +231,7 @@ async def call(made: World, channel: Any, builder: Builder, rng: random.Random, 
     for response in responses[:3]:
         for name, value in facts(kind.FromString(response)):
             caller.known.learn(name, value)
-            if name in PRIVATE and not any(str(value).encode() in raw for raw in sent):
+            if name == PRIVATE and not any(str(value).encode() in raw for raw in sent):
                 caller.secrets.add(str(value))
             for other in made.callers:  # everybody tries what anybody learns
                 if rng.random() < 0.1:

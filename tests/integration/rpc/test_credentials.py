@@ -369,3 +369,46 @@ async def test_what_a_stream_sends_after_its_key_was_revoked_does_not_reach_the_
         code, metadata, _ = await refusal(stream)
     assert (code, metadata["problem"]) == (grpc.StatusCode.UNAUTHENTICATED, "unknown")
     assert servicer.requests == []
+
+
+async def test_what_an_upload_sends_is_counted_and_held_up_and_what_one_message_holds_is_refused(
+    tmp_path: Path,
+) -> None:
+    keys, part = tmp_path / "keys.yaml", b"x" * (1 << 20)
+    steady = limited(keys, "steady", per_second=16, burst=20)
+    slow = limited(keys, "slow", per_second=0.01, burst=20)
+    async with asked(AccessOptions(keys=keys)) as (servicer, stubs):
+
+        async def parts() -> AsyncIterator[pb.PutChunksRequest]:
+            yield pb.PutChunksRequest(header=pb.PutChunksHeader(collection="ok"))
+            for _ in range(3):
+                yield pb.PutChunksRequest(header=pb.PutChunksHeader(collection="ok", source_uri="x" * len(part)))
+
+        began = time.monotonic()
+        await stubs.PutChunks(parts(), metadata=steady)
+        # 48 units for 3 MiB and four for the call, of which 20 are there.
+        assert time.monotonic() - began >= 1.9
+        assert len(servicer.requests) == 4
+        large = pb.IngestDocumentRequest(collection="ok", content=part)
+        await stubs.IngestDocument(large, metadata=slow)
+        code, metadata, _ = await refusal(stubs.IngestDocument(large, metadata=slow))
+        assert (code, metadata["quota"]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "units_per_second")
+
+
+async def test_a_file_that_is_still_being_written_is_not_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("groundwire.rpc.watched_file._LOOK_S", 1.5)  # no pause of a busy machine is as long
+    keys = tmp_path / "keys.yaml"
+    bound = make_key(keys, "bound", Right.READ, scopes=("global",))
+    whole = keys.read_bytes()
+    half = whole[: whole.index(b"  scopes")]  # valid, and a key that sees all
+    async with asked(AccessOptions(keys=keys)) as (servicer, stubs):
+        ends_at = time.monotonic() + 2.0
+        while time.monotonic() < ends_at:
+            for content in (half, half + b"\n", half):
+                keys.write_bytes(content)
+                await asyncio.sleep(0.02)
+            await stubs.GetDocument(REQUEST, metadata=bearer(bound))
+        keys.write_bytes(whole)
+        assert {each.identity.scopes for each in servicer.seen} == {("global",)}

@@ -118,7 +118,8 @@ class Admission:
         await self._refuse_while_draining(call)
         await self._first_message(call)
         await self._refuse_while_draining(call)
-        self.quotas.charge(request_context.current().identity, cost_of(call.method, call.request))
+        cost = cost_of(call.method, call.request, call.received_bytes)
+        self.quotas.charge(request_context.current().identity, cost)
         self._count(call)
 
     async def _refuse_while_draining(self, call: Call) -> None:
@@ -184,4 +185,4 @@ def _owner(call: Call, identity: Identity, limit: int) -> tuple[str, int]:
     """Return to whom a call is counted, the connection or the credential, and how many of its kind it may have."""
     if call.work is Work.WATCH:
         return call.context.peer(), _WATCHES_PER_CONNECTION
-    return f"{identity.tenant}/{identity.subject}" if identity.subject else "", max(1, int(limit * _SHARE))
+    return f"{identity.tenant}\n{identity.subject}" if identity.subject else "", max(1, int(limit * _SHARE))

@@ -32,6 +32,7 @@ from groundwire.kernel.errors import (
     InternalError,
     InvalidRequestError,
     NotAvailableError,
+    QuotaExceededError,
     ResponseTooLargeError,
     StartError,
     StreamIdleError,
@@ -40,7 +41,7 @@ from groundwire.kernel.identity import NOBODY, Identity
 from groundwire.kernel.latencies import Latencies
 from groundwire.rpc.access import Access
 from groundwire.rpc.error_status import code_of, public_text, to_status, to_trailer
-from groundwire.rpc.methods import INFRASTRUCTURE, STREAM_IDLE_S, DeadlineTable, Work, cost_of, work_of
+from groundwire.rpc.methods import BYTES_PER_UNIT, INFRASTRUCTURE, STREAM_IDLE_S, DeadlineTable, Work, cost_of, work_of
 from groundwire.rpc.request_context import (
     ACTS_FOR_KEY,
     AUTHORIZATION_KEY,
@@ -208,15 +209,27 @@ class CallPath(grpc.GenericRpcHandler):
                 bind(replace(current(), identity=Identity()))
             return
 
-        def check(*, is_message: bool = False) -> Identity:
+        def check() -> Identity:
             identity = self._access.identify(current().authorization, call.context.auth_context, acts_for)
             self._access.check_right(identity, call.method)
-            if is_message and call.work is Work.CONVERSATION:
-                self._admission.quotas.charge(identity, cost_of(call.method, None))
             return identity
 
+        async def admit(size_bytes: int) -> None:
+            if call.work is Work.CONVERSATION:
+                self._admission.quotas.charge(check(), cost_of(call.method, None, size_bytes))
+                return
+            units = call.received_bytes // BYTES_PER_UNIT - (call.received_bytes - size_bytes) // BYTES_PER_UNIT
+            while True:
+                try:
+                    self._admission.quotas.charge(check(), units)
+                except QuotaExceededError as error:
+                    # Half an upload is of no use: the client is held up instead, as by a slow disk.
+                    await asyncio.sleep(error.retry_after_s or 0.0)
+                else:
+                    return
+
         bind(replace(current(), identity=check()))
-        call.check_credential = check
+        call.check_credential, call.admit = check, admit
 
     async def _respond(self, call: "Call", behaviour: Handler, budget: Budget, acts_for: str) -> Any:
         """Return the response, or end the call with the status of its error, also after the first streamed message.
@@ -303,10 +316,12 @@ class Call:
         "_task",
         "_timer",
         "_was_ended",
+        "admit",
         "check_credential",
         "context",
         "free_place",
         "method",
+        "received_bytes",
         "request",
         "work",
     )
@@ -318,8 +333,11 @@ class Call:
         self.request: Any = None
         self.free_place: Callable[[], None] | None = None
         """What to call when the client has the response, of a call that was counted."""
-        self.check_credential: Callable[..., object] | None = None
+        self.check_credential: Callable[[], object] | None = None
         """What raises when the credential of the call is not accepted any more; asked before each message."""
+        self.admit: Callable[[int], Awaitable[None]] | None = None
+        """What checks the credential and takes the units of one more message from the client, of so many bytes."""
+        self.received_bytes = 0
         self._handler = handler
         self._idle_s = idle_s
         self._first: Any = grpc.aio.EOF
@@ -389,6 +407,7 @@ class Call:
             InvalidRequestError: it is not a message of the method's type, or a unary call came without one.
         """
         raw = await self.context.read()
+        self.received_bytes = 0 if raw is grpc.aio.EOF else len(raw)
         if self._handler.request_streaming:
             self._first, self.request = raw, self
         elif raw is grpc.aio.EOF:
@@ -417,8 +436,10 @@ class Call:
                     raw = await self.context.read()
             except TimeoutError as error:
                 _raise_idle(limit, error, "sent nothing", self._idle_s)
-            if raw is not grpc.aio.EOF and self.check_credential is not None:
-                self.check_credential(is_message=True)
+            if raw is not grpc.aio.EOF:
+                self.received_bytes += len(raw)
+                if self.admit is not None:
+                    await self.admit(len(raw))
         if raw is grpc.aio.EOF:
             self._first = raw  # asked again, the stream is still at its end
             raise StopAsyncIteration

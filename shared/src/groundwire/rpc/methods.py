@@ -67,6 +67,10 @@ WORK_COSTS: Final[Mapping[Work, float]] = MappingProxyType(
 """What a call of each kind takes of the quota of its caller, a conversation for each message; others take nothing."""
 
 
+BYTES_PER_UNIT: Final = 64 << 10
+"""Of what a call sends, in messages of any kind: so much takes one unit more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """A row of the table; `limit_s` in seconds, None is no limit, `default` is that of the server.
@@ -200,12 +204,14 @@ def is_within_scopes(method: str) -> bool:
     return method.rpartition("/")[2] in WITHIN_SCOPES or work_of(method) in INFRASTRUCTURE
 
 
-def cost_of(method: str, request: object) -> float:
-    """Return the units that a call takes of the quota of its caller."""
+def cost_of(method: str, request: object, size_bytes: int = 0) -> float:
+    """Return the units that a call with a request of so many bytes takes of the quota of its caller."""
     row = METHODS.get(method.rpartition("/")[2])
     if row is None:
         return WORK_COSTS[Work.READ]
-    return WORK_COSTS.get(row.work, 0.0) * max(1, len(getattr(request, row.batch, ())))
+    cost = WORK_COSTS.get(row.work, 0.0)
+    # What costs nothing is never refused, however large.
+    return cost and cost * max(1, len(getattr(request, row.batch, ()))) + size_bytes // BYTES_PER_UNIT
 
 
 def is_read(method: str) -> bool:

@@ -12,7 +12,7 @@ from groundwire.kernel.errors import InvalidRequestError
 
 ValueT = TypeVar("ValueT")
 
-_LOOK_S: Final = 0.5
+_LOOK_S: Final = 0.3
 _MAX_BYTES: Final = 16 << 20
 
 _log = structlog.get_logger(__name__)
@@ -22,7 +22,8 @@ class WatchedFiles(Generic[ValueT]):
     """What some files say together, read again within a second after one of them changes.
 
     Files that cannot be read or understood any more leave the last value in force, and the log says so: a file that
-    is half written must not lock everybody out, and an empty list of keys is how to do that on purpose.
+    is half written must not lock everybody out, and an empty list of keys is how to do that on purpose. A file that is
+    still being written is left alone: half of it may make sense, such as a key before the line that limits it.
 
     Args:
         paths: the files; a symbolic link counts as changed when it points elsewhere.
@@ -49,10 +50,12 @@ class WatchedFiles(Generic[ValueT]):
         self._thread.join()
 
     def _watch(self) -> None:
+        before = self._seen
         while not self._closing.wait(_LOOK_S):
             # Before the files are read: what changes meanwhile is seen the next time.
             marks = self._marks()
-            if marks == self._seen:
+            is_still, before = marks == before, marks
+            if marks == self._seen or not is_still:
                 continue
             self._seen = marks
             try:

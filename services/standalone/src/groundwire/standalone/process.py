@@ -17,6 +17,7 @@ from groundwire.standalone.processes import run_several
 from groundwire.standalone.settings import ProcessSettings, ServerSettings, ServiceName
 from groundwire.standalone.start_checks import (
     check_address,
+    check_credential_files,
     check_delegation,
     check_exposure,
     check_folder,
@@ -48,6 +49,7 @@ def run(service: ServiceName, settings: ProcessSettings, announce: Callable[[str
         check_address(settings.server.metrics, "metrics")
     server = settings.server
     check_exposure(server.listen, has_credentials=server.has_credentials, insecure=server.insecure)
+    check_credential_files(server)
     if service is ServiceName.ANSWER:
         check_delegation(server)
     check_folder(settings.server.data)

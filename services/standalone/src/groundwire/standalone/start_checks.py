@@ -5,6 +5,7 @@ import ipaddress
 import os
 import shutil
 import socket
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -84,6 +85,18 @@ def check_delegation(server: ServerSettings) -> None:
     if server.has_credentials and not server.has_bearers and server.retrieve_tls_ca is None:
         description = "is needed where callers show certificates alone: answer shows its own to retrieve and ingest"
         raise InvalidRequestError.of("retrieve_tls_ca", description)
+
+
+def check_credential_files(server: ServerSettings) -> None:
+    """Return if nobody but their owner and group may change the files that say who may call.
+
+    Raises:
+        PreconditionError: anybody on this machine could give itself a key; metadata: path.
+    """
+    for path in (server.keys, server.jwks, server.tls_certificate, server.tls_key, server.tls_client_ca):
+        # One that is missing is said to be by whoever reads it.
+        if path is not None and path.exists() and path.stat().st_mode & stat.S_IWOTH:
+            raise PreconditionError(f"anybody may change {str(path)!r}: chmod o-w it", path=str(path))
 
 
 def check_folder(data: Path) -> None:

@@ -36,6 +36,10 @@ class AnswerServiceStub:
     DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
+
+    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential. For
+    others it does not exist, except for those with the right to administrate who see all scopes: they read, end and delete
+    it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
     """
 
     def __init__(self, channel):
@@ -137,6 +141,10 @@ class AnswerServiceServicer:
     DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
+
+    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential. For
+    others it does not exist, except for those with the right to administrate who see all scopes: they read, end and delete
+    it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
     """
 
     def CreateSession(self, request, context):
@@ -397,6 +405,10 @@ class AnswerService:
     DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
+
+    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential. For
+    others it does not exist, except for those with the right to administrate who see all scopes: they read, end and delete
+    it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
     """
 
     @staticmethod

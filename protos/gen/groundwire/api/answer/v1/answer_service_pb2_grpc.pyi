@@ -37,6 +37,10 @@ class AnswerServiceStub:
     DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
+
+    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential. For
+    others it does not exist, except for those with the right to administrate who see all scopes: they read, end and delete
+    it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
     """
 
     @_typing.overload
@@ -145,6 +149,10 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
+
+    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential. For
+    others it does not exist, except for those with the right to administrate who see all scopes: they read, end and delete
+    it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -249,6 +257,10 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
+
+    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential. For
+    others it does not exist, except for those with the right to administrate who see all scopes: they read, end and delete
+    it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
     """
 
     @_abc_1.abstractmethod
