@@ -76,6 +76,7 @@ async def test_the_command_line_says_that_a_model_failed(address: str, model: Sc
     assert said == "tiny failed (rejected): the answer is quoted\n"
 
 
+@pytest.mark.requirement("S4-43")
 async def test_the_client_names_the_generator_and_what_is_not_supported(address: str, model: ScriptedModel) -> None:
     model.says(f"{_FALSE} {_TRUE}")
     async with AsyncGroundwireClient(address) as client:

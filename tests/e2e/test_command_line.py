@@ -553,3 +553,33 @@ def test_json_keeps_the_types_of_settings(monkeypatch: pytest.MonkeyPatch) -> No
     assert shown["GROUNDWIRE_VECTORS_API_KEY"] == "**********"
     lines = groundwire("config", "show").stdout.splitlines()
     assert {"GROUNDWIRE_REFLECTION=true", "GROUNDWIRE_ANSWER_MIN_SUPPORT="} <= set(lines)
+
+
+@pytest.mark.requirement("S0-72")
+def test_settings_are_read_from_the_environment_and_a_file_of_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / ".env"
+    file.write_text(
+        "# of the server\nGROUNDWIRE_RETRIEVE_MAX_TOP_K=7\nexport GROUNDWIRE_RETRIEVE_MAX_QUERY_CHARS='90'\n"
+        "RAG_MEMORY_TOP_K=3\nGROUNDWIRE_VECTORS=memory:\nGROUNDWIRE_EMBEDDER=hashing:64\nOTHER=$HOME\n",
+        encoding="utf-8",
+    )
+    shown = json.loads(groundwire("config", "show", "--env-file", str(file), "--json").stdout)
+    assert (shown["GROUNDWIRE_RETRIEVE_MAX_TOP_K"], shown["GROUNDWIRE_RETRIEVE_RAG_MEMORY_TOP_K"]) == (7, 3)
+    arguments = ("--env-file", str(file))
+    for given, expected in (("", 7), ("9", 9)):  # another value, another start
+        variables = {"GROUNDWIRE_RETRIEVE_MAX_TOP_K": given} if given else {}
+        server = ServerProcess(tmp_path / "data", arguments, **variables)
+        try:
+            with GroundwireClient(server.address) as client:
+                limits = client.server_info().limits
+                assert client.server_info().embedder.dimensions == 64
+        finally:
+            assert server.stop() == 0
+        assert (limits.max_top_k, limits.max_query_chars) == (expected, 90)
+    file.write_text("GROUNDWIRE_LISTN=127.0.0.1:1\n", encoding="utf-8")
+    refused = groundwire("config", "show", "--env-file", str(file))
+    assert refused.returncode == 2
+    assert "GROUNDWIRE_LISTN" in refused.stderr
+    assert groundwire("config", "show", "--env-file", str(tmp_path / "none")).returncode == 2

@@ -86,6 +86,7 @@ def talk(client: GroundwireClient) -> tuple[session_pb2.Session, list[answer_pb2
     return session, answers
 
 
+@pytest.mark.requirement("C04")
 @pytest.mark.requirement("S0-35")
 @pytest.mark.requirement("S0-38")
 def test_both_sides_of_each_exchange_become_turns(

@@ -146,6 +146,7 @@ def test_without_a_filter_everything_may_come(world: World) -> None:
     assert len(world.client.retrieve(collection="notes", query="specialists", options=options).results) == 5
 
 
+@pytest.mark.requirement("C02")
 @pytest.mark.requirement("S0-56")
 @pytest.mark.requirement("S0-57")
 @pytest.mark.requirement("S0-58")

@@ -18,6 +18,7 @@ from tests.stubs import SERVICES
 MEMORY = ("--embedder", "hashing:64", "--vectors", "memory:")
 
 
+@pytest.mark.requirement("S4-43")
 def test_version_services_and_engines_are_told(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", MEMORY)
     try:

@@ -153,6 +153,7 @@ async def test_a_stream_makes_a_session_answers_in_it_and_leaves_it(rig: Rig) ->
     assert (ended.state, len(ended.messages)) == (session_pb2.SESSION_STATE_ENDED, 4)
 
 
+@pytest.mark.requirement("C20")
 async def test_questions_are_answered_in_their_order_and_events_do_not_mix(rig: Rig) -> None:
     talk = _Talk(rig.stub)
     asked = [talk.ask(f"{_QUESTION} {number}") for number in range(4)]

@@ -57,6 +57,7 @@ def test_all_schemas_are_listed_in_order(store: Store) -> None:
         assert schema == get_all_schemas()[entry.document_type]
 
 
+@pytest.mark.requirement("C20")
 @pytest.mark.requirement("S0-49")
 @pytest.mark.requirement("S0-50")
 @pytest.mark.requirement("T07")

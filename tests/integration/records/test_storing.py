@@ -82,6 +82,7 @@ def test_new_ids_have_the_form_of_their_type(keeping: Keeping) -> None:
     assert keeping.get(remembered).create_time.ToDatetime().date().isoformat() == found.group(1)
 
 
+@pytest.mark.requirement("T17")
 @pytest.mark.requirement("S2-34")
 @pytest.mark.parametrize(
     "record_id", ["../../x", "a/b", "a\\b", "a\x00b", "a..b", "%2e%2e", "chunk-2026-02-10-zz", "chunk-1"]
@@ -135,6 +136,7 @@ def test_a_memory_that_breaks_a_rule_is_refused(
     assert said in refused[f"memory.{field}"]
 
 
+@pytest.mark.requirement("C08")
 @pytest.mark.requirement("S0-09")
 @pytest.mark.requirement("S2-10")
 def test_only_memories_come_from_interactions_or_other_records(keeping: Keeping) -> None:
@@ -164,6 +166,7 @@ def test_a_memory_is_stored_with_what_the_source_design_names(keeping: Keeping) 
     assert stored.timestamp == given.timestamp
 
 
+@pytest.mark.requirement("C23")
 @pytest.mark.requirement("S0-22")
 @pytest.mark.requirement("S0-26")
 @pytest.mark.requirement("S2-11")

@@ -72,6 +72,7 @@ async def test_five_results_unless_one_to_a_hundred_are_asked_for(profiles: Libr
             assert fields == ["options.top_k"]
 
 
+@pytest.mark.requirement("T44")
 @pytest.mark.requirement("C28")
 async def test_web_and_book_have_a_threshold_and_the_others_have_none(profiles: Library) -> None:
     async with serving(profiles) as stub:

@@ -64,6 +64,7 @@ async def test_vectors_have_1024_numbers_and_others_are_refused(room: ReadingRoo
         assert caught.value.metadata == {"got": str(length), "expected": "1024"}
 
 
+@pytest.mark.requirement("T36")
 @pytest.mark.requirement("C16")
 async def test_times_with_any_offset_mean_the_same_moment_and_naive_ones_nothing(room: ReadingRoom) -> None:
     async with serving(room) as stub:  # type: ignore[arg-type]  # the same

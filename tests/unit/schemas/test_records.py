@@ -143,6 +143,7 @@ def test_the_entity_follows_from_the_scope_and_may_not_contradict_it() -> None:
     assert validate_metadata("memory", _record("memory", entity="alpha"))["entity"] == "alpha"
 
 
+@pytest.mark.requirement("C04")
 def test_conversations_have_ids_of_one_form() -> None:
     for kind in ("memory", "turn", "summary"):
         for right in ("conv-abc123", "conv-123e4567-e89b-42d3-a456-426614174000"):

@@ -518,6 +518,7 @@ for number in range(15):
 """
 
 
+@pytest.mark.requirement("T41")
 def test_two_processes_write_one_folder(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name]) for name in ("one", "other")]
     assert [writer.wait(120) for writer in writers] == [0, 0]
@@ -538,6 +539,7 @@ def test_whoever_waits_too_long_for_a_folder_is_told(store: ChunkStore) -> None:
     assert create(impatient).id
 
 
+@pytest.mark.requirement("T41")
 def test_a_draft_that_a_killed_process_left_does_no_harm(store: ChunkStore, tmp_path: Path) -> None:
     chunk = create(store)
     outside = tmp_path / "outside"

@@ -18,6 +18,24 @@ from groundwire.kernel.errors import MissingExtraError
 config = click.Group("config", help="Show the configuration.")
 
 
+def _read_variables(_context: click.Context, _option: click.Parameter, file: Path | None) -> None:
+    """Set the variables of a file that the environment does not have; they are for the processes of a server, too."""
+    if file is not None:
+        with server_packages("serve"):
+            from dotenv import load_dotenv  # noqa: PLC0415 - may not be installed
+
+        load_dotenv(file, interpolate=False)
+
+
+env_file_option = click.option(
+    "--env-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    expose_value=False,
+    callback=_read_variables,
+    help="File with variables, one NAME=value a line; those of the environment go before them.",
+)
+
+
 @click.command()
 @click.argument(
     "service",
@@ -25,6 +43,7 @@ config = click.Group("config", help="Show the configuration.")
     default="all",
     help="Which services this process runs.",
 )
+@env_file_option
 @click.option("--listen", help="HOST:PORT to listen on; port 0 picks a free one.")
 @click.option("--metrics", help="HOST:PORT that Prometheus reads figures from, such as 127.0.0.1:9464.")
 @click.option("--keys", type=click.Path(path_type=Path), help="File of API keys; see `groundwire keys`.")
@@ -40,22 +59,7 @@ config = click.Group("config", help="Show the configuration.")
     "--embedder", help="Embedder: sentence-transformers:NAME_OR_DIR or an endpoint, openai+http://HOST/v1#MODEL."
 )
 @click.option("--generator", help="Generator: extractive: or a chat model, openai+http://HOST/v1#MODEL.")
-def serve(
-    service: str,
-    listen: str | None,
-    metrics: str | None,
-    keys: Path | None,
-    insecure: bool | None,
-    data: Path | None,
-    vectors: str | None,
-    catalog: str | None,
-    retrieve: str | None,
-    ingest: str | None,
-    sessions: str | None,
-    processes: int | None,
-    embedder: str | None,
-    generator: str | None,
-) -> None:
+def serve(service: str, **flags: Any) -> None:
     """Run the services until SIGTERM or Ctrl-C.
 
     Prints "listening on HOST:PORT" once it can serve, and on a terminal what it waits for until then. Each option has
@@ -67,21 +71,7 @@ def serve(
         from groundwire.standalone.process import run  # noqa: PLC0415 - may not be installed
         from groundwire.standalone.settings import ServiceName, load_settings  # noqa: PLC0415 - the same
 
-        settings = load_settings(
-            listen=listen,
-            metrics=metrics,
-            keys=keys,
-            insecure=insecure,
-            data=data,
-            vectors=vectors,
-            catalog=catalog,
-            retrieve=retrieve,
-            ingest=ingest,
-            sessions=sessions,
-            processes=processes,
-            embedder=embedder,
-            generator=generator,
-        )
+        settings = load_settings(**flags)
         run(ServiceName(service), settings, announce)
 
 
@@ -92,6 +82,7 @@ def announce(what: str) -> None:
 
 
 @config.command("show")
+@env_file_option
 @json_option
 def show_config() -> None:
     """Print every setting with its value, as variables or with their types as JSON; secrets are blanked."""
