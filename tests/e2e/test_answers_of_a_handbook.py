@@ -89,6 +89,14 @@ $ tool ingest notes -c synced --delete-missing
 The folder is compared with the collection by the names of its files.
 What is in sync costs nothing, and a folder that is gone changes nothing.
 """,
+    "rfc-12.txt": """RFC: 12
+Title: How tides are written
+Author: Ada Lovelace
+Status: Final
+Created: 4 May 2019
+
+Tides are written as pairs of a time and a height.
+""",
     "modules.md": """# Modules
 
 The tool consists of these modules:
@@ -223,6 +231,11 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroundwireClien
             "```console\n$ tool ingest notes -c synced --delete-missing\n```",
             id="how to, in code",
         ),
+        pytest.param(
+            "Who is the author of RFC 12?", "Author: Ada Lovelace [1]", "Author: Ada Lovelace", id="field, who"
+        ),
+        pytest.param("When was RFC 12 created?", "Created: 4 May 2019 [1]", "Created: 4 May 2019", id="field, when"),
+        pytest.param("What is the status of RFC 12?", "Status: Final [1]", "Status: Final", id="field, of two words"),
         pytest.param(
             "What happens when a disk is full?",
             "The call fails with DISK_FULL, and nothing of the document is kept. [1]",

@@ -25,6 +25,7 @@ class Excerpt:
 
     `text` is plain: without marks, on one line unless it is code or a list. `about` is what a reader has before the
     eyes when reading it there: the heading above, the lead-in of a list, the sentence that it goes on from.
+    `field_of` says what a field of the head of a document is about, empty for all else: its first fields.
     `heading` is the nearest one above. `opens` tells the first of a section, which most often says what it is about.
     `place` counts the excerpts of the passage from 0. `header` is where the header of a table row stands.
     `is_whole` tells a whole list or the first column of a table from one item of it, `is_joined` a sentence that comes
@@ -38,6 +39,7 @@ class Excerpt:
     end: int
     text: str
     about: str
+    field_of: str = ""
     heading: str = ""
     opens: bool = False
     place: int = 0
@@ -48,8 +50,8 @@ class Excerpt:
 
     @property
     def stems(self) -> frozenset[str]:
-        """Return the stems of its words that carry meaning."""
-        return frozenset(content_stems(self.text))
+        """Return the stems of its words that carry meaning, for a field with those that name what has it."""
+        return frozenset(content_stems(f"{self.field_of} {self.text}"))
 
 
 _CLOSING = "\"')]\u201d\u2019"
@@ -60,7 +62,7 @@ _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGN
 # A quote with `[1]` in it could not be told from the answer's own markers.
 _LIKE_A_MARKER = re.compile(r"\[\d+\]")
 # The head of a document: `Author: Ada Lovelace`, one to a line.
-_FIELD = re.compile(r"^:?[A-Z][\w-]{1,30}:[ \t]+\S[^\r\n]*", re.MULTILINE)
+_FIELD = re.compile(r"^:?[A-Z][\w-]{1,30}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE)
 _MIN_FIELDS = 3
 _DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
 _EDITORIAL = re.compile(
@@ -169,12 +171,13 @@ class _Reader:
         fields = list(_FIELD.finditer(self._content, item.start, item.end))
         before, self._antecedent, self._lead_in = self._antecedent, None, None
         if len(fields) >= _MIN_FIELDS:
-            about = f"{self._passage.title} {self._heading}"
-            for each in fields:
+            # What the first two say is what the others are about: "PEP: 8", "Title: Style Guide".
+            first = " ".join(self._plain(*each.span()) for each in fields[:2])
+            for each in fields[1:]:
                 start, end = each.span()
-                text = self._plain(start, end)
-                if len(words(text)) >= MIN_WORDS and text.partition(":")[2].strip() != self._passage.title.strip():
-                    yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, end, text, about)
+                yield Excerpt(
+                    self._passage, BlockKind.LIST_ITEM, start, end, self._plain(start, end), first, field_of=first
+                )
             return
         if len(words(text)) < LABEL_WORDS and not ends_sentence(text):
             return  # a heading that nothing marks as one, a cell of a table, a job title

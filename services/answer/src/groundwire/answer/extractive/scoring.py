@@ -60,7 +60,8 @@ def scored_text(excerpt: Excerpt) -> str:
     about = excerpt.about.strip()
     if excerpt.kind is BlockKind.CODE and about:
         return about  # code says little to a model of sentences; what introduces it says what it shows
-    return f"{about}: {excerpt.text}" if about and excerpt.passage.markup is not Markup.NONE else excerpt.text
+    is_headed = excerpt.passage.markup is not Markup.NONE or excerpt.field_of
+    return f"{about}: {excerpt.text}" if about and is_headed else excerpt.text
 
 
 def rarities(question: Question, excerpts: Sequence[Excerpt]) -> dict[str, float]:
@@ -154,6 +155,13 @@ def _form_bonus(question: Question, excerpt: Excerpt, headed: float) -> float:
             if question.kind is QuestionKind.ENUMERATION:
                 return bonus + RANKING.whole_list
             return bonus + (RANKING.unasked_column if excerpt.kind is BlockKind.TABLE else RANKING.unasked_list)
+        case BlockKind.LIST_ITEM if excerpt.field_of:
+            # "Created: 01-Mar-2019" answers "When …?" and what asks for a creation, and nothing else.
+            is_asked = (
+                question.kind in {QuestionKind.TIME, QuestionKind.PERSON} and kind_match(question, excerpt.text) > 0
+            )
+            name = set(content_stems(excerpt.text.partition(":")[0]))
+            return bonus + (0.0 if is_asked or name & set(question.stems) else RANKING.unasked_field)
         case BlockKind.LIST_ITEM if len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith("."):
             return bonus + RANKING.label
         case BlockKind.PROSE if not ends_sentence(excerpt.text):
@@ -220,7 +228,8 @@ class Support:
         """Return what the support of an excerpt is made of, by the name of its weight."""
         question, passage, text = self._question, item.excerpt.passage, item.excerpt.text
         place = f"{passage.source_uri} {passage.title} {passage.chapter} {passage.section_heading}"
-        around = f"{place} {item.excerpt.about} {passage.content}"
+        # A field says nothing of what else its passage names.
+        around = f"{place} {item.excerpt.about} {text if item.excerpt.field_of else passage.content}"
         # "Two conditions" asks for no passage that counts them: only numbers in digits are names of things.
         missing = {
             fact.kind

@@ -33,6 +33,7 @@ class RankingWeights:
     whole_list: float = 0.07
     unasked_list: float = -0.05
     unasked_column: float = -0.20
+    unasked_field: float = -0.20
     joined: float = -0.02
     example: float = 0.15
     code: float = 0.12
