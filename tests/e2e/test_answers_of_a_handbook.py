@@ -89,6 +89,14 @@ $ tool ingest notes -c synced --delete-missing
 The folder is compared with the collection by the names of its files.
 What is in sync costs nothing, and a folder that is gone changes nothing.
 """,
+    "upgrading.md": """# Upgrade a server
+
+1. Read the changelog.
+2. Stop the server.
+3. Install the new version.
+
+A server that was upgraded checks its data when it starts.
+""",
     "rfc-12.txt": """RFC: 12
 Title: How tides are written
 Author: Ada Lovelace
@@ -230,6 +238,12 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroundwireClien
             "Run one command whenever the folder changes:\n\n"
             "```console\n$ tool ingest notes -c synced --delete-missing\n```",
             id="how to, in code",
+        ),
+        pytest.param(
+            "How do I upgrade a server?",
+            "1. Read the changelog.\n2. Stop the server.\n3. Install the new version. [1]",
+            "Read the changelog.\n2. Stop the server.\n3. Install the new version.",
+            id="steps",
         ),
         pytest.param(
             "Who is the author of RFC 12?", "Author: Ada Lovelace [1]", "Author: Ada Lovelace", id="field, who"

@@ -125,6 +125,7 @@ def test_the_fields_at_the_head_of_a_document_are_read_one_by_one() -> None:
     content = "Author: Ada Lovelace (1815)\nStatus: Final\nCreated: 13 of February 2009\n\nFoxes eat mice."
     assert [(excerpt.text, _quoted(excerpt)) for excerpt in _find(content)] == [
         ("Author: Ada Lovelace (1815)",) * 2,
+        ("Status: Final",) * 2,
         ("Created: 13 of February 2009",) * 2,
         ("Foxes eat mice.",) * 2,
     ]

@@ -57,7 +57,10 @@ class Excerpt:
 _CLOSING = "\"')]\u201d\u2019"
 _TABLE_RULE = re.compile(r"[\s|:+=-]*")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
+_NUMBERED = re.compile(r"(\d+)[.)][ \t]*\Z")
+_LONGEST_MARK = 8
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
+_URL = re.compile(r"[a-z]+://\S+")
 _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
 # A quote with `[1]` in it could not be told from the answer's own markers.
 _LIKE_A_MARKER = re.compile(r"\[\d+\]")
@@ -173,7 +176,7 @@ class _Reader:
         if len(fields) >= _MIN_FIELDS:
             # What the first two say is what the others are about: "PEP: 8", "Title: Style Guide".
             first = " ".join(self._plain(*each.span()) for each in fields[:2])
-            for each in fields[1:]:
+            for each in fields:
                 start, end = each.span()
                 yield Excerpt(
                     self._passage, BlockKind.LIST_ITEM, start, end, self._plain(start, end), first, field_of=first
@@ -208,7 +211,10 @@ class _Reader:
             is_topic = _TOPIC.match(text) is not None and not ends_sentence(text)
             if _is_statement(text) and not is_topic and not text.endswith(":") and not self._is_link(start, end):
                 yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, end, text, about, leans=_leans(text))
-        whole = "\n".join([*([intro] if intro else []), *(f"- {text}" for text in texts)])
+        numbers = [_NUMBERED.search(self._content[max(0, start - _LONGEST_MARK) : start]) for start, _ in ranges]
+        marks = [f"{number[1]}." if number else "-" for number in numbers]
+        items_shown = (f"{mark} {text}" for mark, text in zip(marks, texts, strict=True))
+        whole = "\n".join([*([intro] if intro else []), *items_shown])
         if 1 < len(entries) <= MAX_LIST_ITEMS and len(whole) <= MAX_LIST_CHARS:
             start = lead_in.start if lead_in else items[0].start
             yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, items[-1].end, whole, self._heading, is_whole=True)
@@ -297,6 +303,7 @@ def _is_statement(text: str) -> bool:
     return not (
         "```" in text
         or _CAPTION.match(text)
+        or _URL.fullmatch(text)
         or _EDITORIAL.match(text)
         or _LIKE_A_MARKER.search(text)
         or _POINTS_ELSEWHERE.search(text)

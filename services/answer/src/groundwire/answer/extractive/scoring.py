@@ -141,33 +141,33 @@ def _form_bonus(question: Question, excerpt: Excerpt, headed: float) -> float:
         + RANKING.announcement * (is_announcement(excerpt.text) and not excerpt.is_whole)
         + RANKING.exclamation * excerpt.text.endswith("!")
         + (RANKING.headed + RANKING.opens * excerpt.opens) * headed**2
+        + RANKING.example * (question.kind is QuestionKind.EXAMPLE and kind_match(question, excerpt.text) > 0)
+        + RANKING.heading_is_subject
+        * (bool(question.subject) and set(question.subject) == set(content_stems(excerpt.passage.section_heading)))
     )
-    if question.kind is QuestionKind.EXAMPLE and kind_match(question, excerpt.text) > 0:
-        bonus += RANKING.example
-    if question.subject and set(question.subject) == set(content_stems(excerpt.passage.section_heading)):
-        bonus += RANKING.heading_is_subject
+    form = 0.0
     match excerpt.kind:
+        case BlockKind.CODE if question.wants_code:
+            form = RANKING.code
         case BlockKind.CODE:
-            if question.kind is QuestionKind.PROCEDURE and not question.wants_code:
-                return bonus + RANKING.unasked_code * (1 - headed)
-            return bonus + (RANKING.code if question.wants_code else RANKING.unasked_code)
-        case BlockKind.LIST_ITEM | BlockKind.TABLE if excerpt.is_whole:
-            if question.kind is QuestionKind.ENUMERATION:
-                return bonus + RANKING.whole_list
-            return bonus + (RANKING.unasked_column if excerpt.kind is BlockKind.TABLE else RANKING.unasked_list)
+            # A whole sentence before it says something by itself.
+            is_told = len(words(excerpt.text.partition("\n")[0])) > LABEL_WORDS
+            shown = headed if question.kind is QuestionKind.PROCEDURE else 0.0
+            form = (RANKING.told_code if is_told else RANKING.unasked_code) * (1 - shown)
+        case BlockKind.LIST_ITEM | BlockKind.TABLE if excerpt.is_whole and question.kind is QuestionKind.ENUMERATION:
+            form = RANKING.whole_list
+        case BlockKind.TABLE if excerpt.is_whole:
+            form = RANKING.unasked_column
+        case BlockKind.LIST_ITEM if excerpt.is_whole:
+            is_steps = question.kind is QuestionKind.PROCEDURE and excerpt.opens
+            form = RANKING.whole_list * headed if is_steps else RANKING.unasked_list
         case BlockKind.LIST_ITEM if excerpt.field_of:
-            # "Created: 01-Mar-2019" answers "When …?" and what asks for a creation, and nothing else.
-            is_asked = (
-                question.kind in {QuestionKind.TIME, QuestionKind.PERSON} and kind_match(question, excerpt.text) > 0
-            )
-            name = set(content_stems(excerpt.text.partition(":")[0]))
-            return bonus + (0.0 if is_asked or name & set(question.stems) else RANKING.unasked_field)
+            form = 0.0 if answers_as_field(question, excerpt) else RANKING.unasked_field
         case BlockKind.LIST_ITEM if len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith("."):
-            return bonus + RANKING.label
+            form = RANKING.label
         case BlockKind.PROSE if not ends_sentence(excerpt.text):
-            return bonus + RANKING.no_full_stop
-        case _:
-            return bonus
+            form = RANKING.no_full_stop
+    return bonus + form
 
 
 def without_superseded(scored: Sequence[Scored]) -> list[Scored]:
@@ -185,6 +185,17 @@ def without_superseded(scored: Sequence[Scored]) -> list[Scored]:
         if is_newer and competes and contradiction(old.excerpt.text, new.excerpt.text) is not None:
             superseded.add(id(old))
     return [each for each in scored if id(each) not in superseded]
+
+
+def answers_as_field(question: Question, excerpt: Excerpt) -> bool:
+    """Tell whether a field such as `Created: 01-Mar-2019` is what is asked of the thing that the head names."""
+    asked = set(question.stems)
+    name, _, value = excerpt.text.partition(":")
+    tells_more = not asked.issuperset(content_stems(value))
+    is_asked = not asked.isdisjoint(content_stems(name)) or (
+        question.kind in {QuestionKind.TIME, QuestionKind.PERSON} and kind_match(question, excerpt.text) > 0
+    )
+    return tells_more and is_asked and {word for word in asked if word.isdigit()} <= excerpt.stems
 
 
 class Support:
@@ -246,5 +257,8 @@ class Support:
             "missing_name": float(FactKind.NAME in missing or lacks_identifier),
             "missing_negation": float(self._is_negated and not NEGATION.search(around)),
             "missing_kind": float(question.kind in _FACT_KINDS and kind_match(question, text) < 0),
+            "asked_field": float(
+                bool(item.excerpt.field_of) and item.coverage == 1.0 and answers_as_field(question, item.excerpt)
+            ),
             "lead": min(MAX_LEAD, item.score - max(rivals, default=item.score)),
         }

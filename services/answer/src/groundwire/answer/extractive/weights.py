@@ -38,6 +38,7 @@ class RankingWeights:
     example: float = 0.15
     code: float = 0.12
     unasked_code: float = -0.15
+    told_code: float = -0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class SupportWeights:
     missing_name: float = -1.42
     missing_negation: float = -1.29
     missing_kind: float = -0.47
+    asked_field: float = 1.0
     lead: float = 1.8
 
 
