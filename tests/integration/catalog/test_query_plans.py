@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable
 
-from groundwire.catalog import chunks, documents, operations, rows, sqlite
+from groundwire.catalog import chunks, documents, generations, operations, rows, sqlite
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 
 pytestmark = pytest.mark.sqlite
@@ -52,7 +52,14 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         (chunks._BY_IDS, {"tenant": TENANT, "values": json.dumps(["doc-1#chunk_000", "none"])}),
         (chunks._OF_DOCUMENT, {"document": 3, "after": 0, "limit": 10}),
         (rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"value": "doc-1"}),
-        (documents._BY_ID_ALONE, {"tenant": TENANT, "value": "doc-1"}),
+        (generations._STORED, {"tenant": TENANT, "ids": '["doc-1"]'}),
+        (generations._LAST_WRITTEN, {"keys": "[1]"}),
+        (generations._OWNING, {"keys": "[1]"}),
+        (generations._OWNERS, {"key": 1, "sources": '["1.md"]'}),
+        (generations._PENDING, {"keys": "[1]"}),
+        (generations._PUBLISH, {"keys": "[1]", "at_position": 7}),
+        (generations._PUBLISHED, {"keys": "[1]"}),
+        (rows._ROWS, IN_COLLECTION | {"ids": '["doc-1"]'}),
         (documents._BY_SOURCE, IN_COLLECTION | {"value": "a.md"}),
         (documents._BY_ALIAS, IN_COLLECTION | {"value": "a.md"}),
         (documents._BY_HASH, IN_COLLECTION | {"value": "0" * 64}),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, insert, select
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.encoding import encode_json
@@ -15,6 +15,7 @@ from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identity import current_identity
 
+_LAST_HASH = select(audit.c.hash).where(audit.c.tenant == bindparam("of_tenant")).order_by(audit.c.id.desc()).limit(1)
 _HASHED = ("previous_hash", "tenant", "time", "action", "resource", "outcome", "request_id", "position")
 
 
@@ -65,21 +66,31 @@ class Audit:
             ConflictError, RequestIdReusedError: as `settle` does; the change rolls back.
         """
         request_id = self.settle(connection, tenant, receipt, result)
+        self.record_all(connection, tenant, action, [resource], request_id)
+
+    def record_all(
+        self, connection: Connection, tenant: str, action: str, resources: Sequence[str], request_id: str = ""
+    ) -> None:
+        """Record the same change of several resources, a row for each, in the transaction that makes it."""
+        if not resources:
+            return
         # Each row holds the hash of the one before: to change or remove one, all that follow must be written anew.
-        last = select(audit.c.hash).where(audit.c.tenant == tenant).order_by(audit.c.id.desc()).limit(1)
-        values: dict[str, Any] = {
+        previous, rows = connection.execute(_LAST_HASH, {"of_tenant": tenant}).scalar() or "", []
+        shared: dict[str, Any] = {
             "tenant": tenant,
             "time": epoch_ms(self._clock.now()),
             "action": action,
-            "resource": resource,
             "outcome": "OK",
             "request_id": request_id,
             "position": self._database.position(connection),
-            "previous_hash": connection.execute(last).scalar() or "",
             "subject": current_identity().subject,
         }
-        row = values | {"hash": _digest(values), "steady_time": self._database.steady.now_ms()}
-        connection.execute(insert(audit).values(row))
+        steady_ms = self._database.steady.now_ms()
+        for resource in resources:
+            values = shared | {"resource": resource, "previous_hash": previous}
+            previous = _digest(values)
+            rows.append(values | {"hash": previous, "steady_time": steady_ms})
+        connection.execute(insert(audit), rows)
 
     def settle(self, connection: Connection, tenant: str, receipt: Receipt[Any] | None, result: Any) -> str:
         """Remember a result by the request id without a row of the audit; return that id, empty without receipt.

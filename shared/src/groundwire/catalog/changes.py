@@ -11,7 +11,7 @@ from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.dialects import update_json
 from groundwire.catalog.lexical_index import add_chunks, numbered, remove_chunks
 from groundwire.catalog.outbox import queue_matched_points
-from groundwire.catalog.records import set_record
+from groundwire.catalog.records import set_records
 from groundwire.catalog.rows import (
     IS_LIVE,
     SELECT_LIVE_CHUNKS,
@@ -122,8 +122,8 @@ def change_fields(
     key, values = row["document_key"], field_values(after)
     connection.execute(update(documents).where(documents.c.document_key == key).values(**values, last_modified=now))
     connection.execute(update(generations).where(generations.c.document_key == key, IS_LIVE).values(fields=values))
-    set_tags(connection, key, after.tags)
-    set_record(connection, row["collection_key"], key, row["source_path"], after)
+    set_tags(connection, {key: after.tags})
+    set_records(connection, row["collection_key"], [(key, row["source_path"], after)])
     source = row["source_path"]
     rename_chapter(connection, row, (source, before), (source, after))
     return rewrite_payloads(connection, row, chunks.c.document_key == key)

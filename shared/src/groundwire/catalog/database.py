@@ -89,8 +89,7 @@ def advance_position(connection: Connection, collection_key: int | None = None, 
         keeps_history: what readers saw before can still be read as of an earlier position: nothing was deleted or
             overwritten for good.
     """
-    statement = update(counters).where(counters.c.name == POSITION).values(value=counters.c.value + 1)
-    position = int(connection.execute(statement.returning(counters.c.value)).scalar_one())
+    position = int(connection.execute(_ADVANCE).scalar_one())
     changed = {"changed_position": position}
     if not keeps_history:
         changed["readable_from"] = position
@@ -135,6 +134,10 @@ class Limits:
 
 
 POSITION = "position"
+_POSITION = select(counters.c.value).where(counters.c.name == POSITION)
+_ADVANCE = (
+    update(counters).where(counters.c.name == POSITION).values(value=counters.c.value + 1).returning(counters.c.value)
+)
 _TRY_AGAIN_S = 0.02
 _SCRUB_S = 2.0
 _SCRUB_PAUSE_S = 0.05
@@ -314,7 +317,7 @@ class Database:
     @staticmethod
     def position(connection: Connection) -> int:
         """Return how many publishing and deleting transactions the snapshot has seen."""
-        return int(connection.execute(select(counters.c.value).where(counters.c.name == POSITION)).scalar_one())
+        return int(connection.execute(_POSITION).scalar_one())
 
     def close(self) -> None:
         """Finish handed-in writes, fold the log into the file and let go of the lock; idempotent."""

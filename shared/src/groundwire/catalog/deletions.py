@@ -27,26 +27,23 @@ from sqlalchemy import (
 )
 
 from groundwire.catalog.database import Database, advance_position
-from groundwire.catalog.dialects import among, upsert
+from groundwire.catalog.dialects import among, replacing
 from groundwire.catalog.encoding import encode_json
-from groundwire.catalog.generations import drop_empty_document
+from groundwire.catalog.generations import drop_empty_documents
 from groundwire.catalog.idempotency import oldest_kept, redact_answers
 from groundwire.catalog.lexical_index import remove_chunks
 from groundwire.catalog.lexical_search import count_among
 from groundwire.catalog.outbox import OutboxKind, queue_deleted_points, queue_dropped_collection
-from groundwire.catalog.records import set_record
+from groundwire.catalog.records import set_records
 from groundwire.catalog.rows import (
     IS_HIDDEN,
     GenerationState,
     collection_key,
     count_indexed,
     field_values,
-    hidden_row,
     key_of,
     numbers_of,
-    refuse_other_etag,
     set_tags,
-    visible_row,
 )
 from groundwire.catalog.schema import (
     chunks,
@@ -94,33 +91,44 @@ class DeletionTraces:
     permanent: bool
 
 
-def trace_document(
-    connection: Connection, row: RowMapping, leaving: Select[tuple[int]], *, permanent: bool
+def trace_documents(
+    connection: Connection,
+    collection: Collection,
+    rows: Sequence[RowMapping],
+    leaving: Select[tuple[int]],
+    *,
+    permanent: bool,
 ) -> DeletionTraces:
-    """Note what the deletion of a document concerns, before it: generations by their keys, their chunks and vectors.
+    """Note what the deletion of documents of a collection concerns, before it.
 
     Args:
         connection: of the transaction that deletes.
-        row: what `visible_row` or `hidden_row` returned.
+        collection: as it is now.
+        rows: what `visible_rows` or `hidden_rows` returned.
         leaving: the statement for the keys of the generations.
         permanent: whether they go for good.
     """
-    owner = {name: row[name] for name in ("tenant", "collection", "collection_uid", "engine_name", "collection_key")}
-    named = {"document_ids": [row["document_id"]], "document_keys": [row["document_key"]]}
-    return _trace(connection, leaving, row["identity_digest"], permanent=permanent, **owner, **named)
+    named = {name: [row[name[:-1]] for row in rows] for name in ("document_ids", "document_keys")}
+    key = collection_key(connection, collection.tenant, collection.name)
+    return _trace(connection, collection, leaving, permanent=permanent, collection_key=key, **named)
 
 
 def _trace(
-    connection: Connection, leaving: Select[Any], identity_digest: str, *, permanent: bool, **named: Any
+    connection: Connection, collection: Collection, leaving: Select[Any], *, permanent: bool, **named: Any
 ) -> DeletionTraces:
+    digest = collection.identity.digest
     return DeletionTraces(
-        **named,
+        tenant=collection.tenant,
+        collection=collection.name,
+        collection_uid=collection.uid,
+        engine_name=collection.engine_name,
         generation_keys=[row[0] for row in connection.execute(leaving)],
         numbers=numbers_of(connection, leaving),
         indexed=count_indexed(connection, leaving),
-        identity_digest=identity_digest,
-        embedding_hashes=unneeded_embeddings(connection, identity_digest, leaving) if permanent else (),
+        identity_digest=digest,
+        embedding_hashes=unneeded_embeddings(connection, digest, leaving) if permanent else (),
         permanent=permanent,
+        **named,
     )
 
 
@@ -384,93 +392,68 @@ def _to_deletion(row: Row[Any]) -> Deletion:
     )
 
 
-def delete_document(
-    connection: Connection, tenant: str, collection: str, document_id: str, etag: str, now: int
-) -> Deleted:
-    """Remove text, chunks, full-text rows and unused vectors; leave a tombstone and queue the points.
+def delete_documents(connection: Connection, collection: Collection, rows: Sequence[RowMapping], now: int) -> Deleted:
+    """Remove texts, chunks, full-text rows and unused vectors of documents; leave tombstones and queue the points.
 
-    A document that was deleted softly goes as well.
-    Pending generations stay until who writes them finds the document changed and takes them back.
+    Pending generations stay until who writes them finds the document changed and takes them back. The number of
+    statements does not depend on how many documents there are.
+
+    Args:
+        connection: of the transaction.
+        collection: as it is now.
+        rows: of the documents, what `visible_rows` or `hidden_rows` returned; may be empty.
+        now: in milliseconds.
     """
-    row = hidden_row(connection, tenant, collection, document_id) or visible_row(
-        connection, tenant, collection, document_id
-    )
-    refuse_other_etag(connection, row, etag)
-    key = row["document_key"]
+    tenant, keys = collection.tenant, [row["document_key"] for row in rows]
+    of_documents = among(generations.c.document_key, keys)
     leaving = select(generations.c.generation_key).where(
-        generations.c.document_key == key, generations.c.state != GenerationState.PENDING.value
+        of_documents, generations.c.state != GenerationState.PENDING.value
     )
-    traces = trace_document(connection, row, leaving, permanent=True)  # while the rows are there to be counted
+    # While the rows are there to be counted.
+    traces = trace_documents(connection, collection, rows, leaving, permanent=True)
+    if not rows:
+        return Deleted.now(traces, [], now, texts=0, embeddings=0, messages=0)
     # The engine is told through the outbox: it may be away, and a deletion does not wait for it to be acknowledged.
-    tasks = queue_deleted_points(connection, tenant, row["engine_name"], traces.numbers)
-    last = select(func.max(generations.c.generation)).where(generations.c.document_key == key)
-    buried = {
-        "last_generation": connection.execute(last).scalar_one(),
-        "position": advance_position(connection, row["collection_key"]),
-        "deleted_time": now,
-    }
-    tombstone = upsert(connection, tombstones).values(tenant=row["tenant"], document_id=row["document_id"], **buried)
-    connection.execute(tombstone.on_conflict_do_update(index_elements=["tenant", "document_id"], set_=buried))
+    tasks = queue_deleted_points(connection, tenant, collection.engine_name, traces.numbers)
+    last = select(generations.c.document_key, func.max(generations.c.generation)).where(of_documents)
+    last_of = dict(connection.execute(last.group_by(generations.c.document_key)).all())
+    position = advance_position(connection, traces.collection_key)
+    buried = [
+        {
+            "tenant": tenant,
+            "document_id": row["document_id"],
+            "last_generation": last_of[row["document_key"]],
+            "position": position,
+            "deleted_time": now,
+        }
+        for row in rows
+    ]
+    changed = ("last_generation", "position", "deleted_time")
+    connection.execute(replacing(connection, tombstones, ("tenant", "document_id"), changed), buried)
     # Before the rows go: the index is told by the words of the chunks which rows of its own to rewrite.
-    remove_chunks(connection, generations.c.document_key == key)
+    remove_chunks(connection, of_documents)
     connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving)))
-    # The row outlives this transaction only while a generation is pending: it keeps nothing of what it said.
-    connection.execute(delete(document_aliases).where(document_aliases.c.document_key == key))
-    set_tags(connection, key, ())
-    set_record(connection, row["collection_key"], key, row["source_path"], DocumentFields())
+    # A row outlives this transaction only while a generation is pending: it keeps nothing of what it said.
+    connection.execute(delete(document_aliases).where(among(document_aliases.c.document_key, keys)))
+    set_tags(connection, dict.fromkeys(keys, ()))
+    nothing = DocumentFields()
+    set_records(connection, traces.collection_key, [(row["document_key"], row["source_path"], nothing) for row in rows])
     emptied = {
-        **field_values(DocumentFields()),
+        **field_values(nothing),
         **dict.fromkeys(("live_generation", "deleted_generation", "alias_count"), 0),
         **dict.fromkeys(("chunk_count", "total_chars", "total_bytes"), 0),
         **dict.fromkeys(("delete_time", "source_version"), None),
     }
-    connection.execute(update(documents).where(documents.c.document_key == key).values(emptied))
-    drop_empty_document(connection, key)
-    redact_answers(connection, tenant, [document_id])
+    connection.execute(update(documents).where(among(documents.c.document_key, keys)).values(emptied))
+    drop_empty_documents(connection, keys)
+    redact_answers(connection, tenant, traces.document_ids)
     return Deleted.now(
         traces,
         tasks,
         now,
         texts=len(traces.generation_keys),
-        embeddings=forget_embeddings(connection, row["identity_digest"], traces.embedding_hashes),
-        messages=redact_messages(connection, tenant, [document_id]),
-    )
-
-
-def together(
-    connection: Connection, collection: Collection, parts: Sequence[Deleted], now: int, *, permanent: bool
-) -> Deleted:
-    """Make one deletion of those of several documents of a collection, or of none, in the transaction that deletes."""
-
-    def of_all(name: str) -> list[Any]:
-        return [value for part in parts for value in getattr(part.traces, name)]
-
-    traces = DeletionTraces(
-        tenant=collection.tenant,
-        collection=collection.name,
-        collection_uid=collection.uid,
-        engine_name=collection.engine_name,
-        document_ids=of_all("document_ids"),
-        collection_key=collection_key(connection, collection.tenant, collection.name),
-        document_keys=of_all("document_keys"),
-        generation_keys=of_all("generation_keys"),
-        numbers=of_all("numbers"),
-        indexed=sum(part.traces.indexed for part in parts),
-        identity_digest=collection.identity.digest,
-        embedding_hashes=of_all("embedding_hashes"),
-        permanent=permanent,
-    )
-    removed = {
-        store: sum(each.total for part in parts for each in part.deletion.stores if each.store == store)
-        for store in ("texts", "embedding_cache", "sessions")
-    }
-    return Deleted.now(
-        traces,
-        [task for part in parts for task in part.tasks],
-        now,
-        texts=removed["texts"],
-        embeddings=removed["embedding_cache"],
-        messages=removed["sessions"],
+        embeddings=forget_embeddings(connection, traces.identity_digest, traces.embedding_hashes),
+        messages=redact_messages(connection, tenant, traces.document_ids),
     )
 
 
@@ -481,13 +464,9 @@ def delete_collection(connection: Connection, collection: Collection, now: int) 
     found = connection.execute(rows).all()
     traces = _trace(
         connection,
+        collection,
         select(generations.c.generation_key).where(generations.c.collection_key == key),
-        collection.identity.digest,
         permanent=True,
-        tenant=collection.tenant,
-        collection=collection.name,
-        collection_uid=collection.uid,
-        engine_name=collection.engine_name,
         collection_key=key,
         document_ids=[row.document_id for row in found],
         document_keys=[row.document_key for row in found],

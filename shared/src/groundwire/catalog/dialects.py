@@ -6,6 +6,7 @@ Outside this module, `sqlite` and `postgresql` only `database` knows which of th
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -300,6 +301,17 @@ def driver_rows(connection: Connection, statement: str, parameters: Sequence[Any
 def upsert(connection: Connection, table: Table) -> Any:
     """Return an INSERT that can say what happens ON CONFLICT."""
     return _module(connection).upsert(table)
+
+
+def replacing(connection: Connection, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Any:
+    """Return an INSERT that gives a row with the same keys the new values of some columns; made once for each table."""
+    return _replacing(_module(connection), table, keys, changed)
+
+
+@cache
+def _replacing(module: Any, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Any:
+    new = module.upsert(table)
+    return new.on_conflict_do_update(index_elements=list(keys), set_={name: new.excluded[name] for name in changed})
 
 
 def update_json(

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -13,7 +12,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, delete, exists, func
 from groundwire.catalog.audit import Audit
 from groundwire.catalog.changes import change_fields
 from groundwire.catalog.database import Database, advance_position
-from groundwire.catalog.deletions import Deleted, delete_document, insert_deletion, together
+from groundwire.catalog.deletions import Deleted, delete_documents, insert_deletion
 from groundwire.catalog.dialects import among, upsert
 from groundwire.catalog.filters import chunks_matching, has_chunk_matching
 from groundwire.catalog.generations import (
@@ -23,8 +22,9 @@ from groundwire.catalog.generations import (
     Prepared,
     changed,
     insert_chunks,
-    insert_generation,
-    publish_generation,
+    insert_generations,
+    owners_of_sources,
+    publish_generations,
     refuse_stale_version,
     refuse_taken_source,
     take_back_generation,
@@ -34,7 +34,6 @@ from groundwire.catalog.records import last_turn
 from groundwire.catalog.rows import (
     IS_HIDDEN,
     IS_VISIBLE,
-    SELECT_DOCUMENTS,
     SELECT_DOCUMENTS_AND_HIDDEN,
     SELECT_DOCUMENTS_OF_COLLECTION,
     SELECT_VISIBLE_DOCUMENT,
@@ -42,6 +41,8 @@ from groundwire.catalog.rows import (
     count_aliases,
     key_of,
     refuse_other_etag,
+    require_collection,
+    stored_rows,
     to_document,
     visible_document,
     visible_row,
@@ -60,7 +61,6 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
 from groundwire.kernel.records import record_id_of
 
-_BY_ID_ALONE = SELECT_DOCUMENTS.where(documents.c.document_id == bindparam("value"))
 _BY_SOURCE = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_path == bindparam("value"))
 _BY_ALIAS = SELECT_DOCUMENTS_OF_COLLECTION.join(
     document_aliases, document_aliases.c.document_key == documents.c.document_key
@@ -270,7 +270,7 @@ class Documents:
         def work(connection: Connection) -> None:
             key = collection_key(connection, tenant, collection)
             row = visible_row(connection, tenant, collection, document_id)
-            refuse_taken_source(connection, key, source_uri, document_id)
+            refuse_taken_source(owners_of_sources(connection, key, [source_uri]), source_uri, document_id)
             alias = document_aliases.c
             this_alias = and_(alias.collection_key == key, alias.source_path == source_uri)
             # A document that nobody sees, because it was deleted softly or is being written, has to give it up too.
@@ -365,7 +365,7 @@ class Documents:
             for each, pending in zip(prepared, written, strict=True):
                 for start in range(CHUNKS_PER_TRANSACTION, len(each.draft.chunks), CHUNKS_PER_TRANSACTION):
                     part = replace(each, pending=pending).indexed_from(start)
-                    self._database.write(partial(insert_chunks, prepared=part, start=start))
+                    self._database.write(partial(insert_chunks, prepared=[part], start=start))
         except BaseException:
             for pending in written:
                 self.abandon(pending)
@@ -377,7 +377,7 @@ class Documents:
         keys: list[int] = []
 
         def work(connection: Connection) -> list[PendingGeneration]:
-            written = [insert_generation(connection, each) for each in prepared]
+            written = insert_generations(connection, prepared)
             # Inside the transaction: once it is committed the sweeper may see the rows, and must see this, too.
             keys.extend(each.key for each in written)
             self._under_way.update(keys)
@@ -457,8 +457,8 @@ class Documents:
                 refuse_other_etag(connection, row, change.etag)
                 tasks += change_fields(connection, row, change.apply, self._now())
                 written.append(visible_document(connection, tenant, name, change.document_id))
-            for document in written:
-                self._audit.record(connection, tenant, "put_record", record_id_of(document.source_uri))
+            ids = [record_id_of(document.source_uri) for document in written]
+            self._audit.record_all(connection, tenant, "put_record", ids)
             published = PublishedRecords({document.source_uri: document for document in written}, tuple(tasks))
             self._audit.settle(connection, tenant, receipt, published)
             return published
@@ -474,12 +474,7 @@ class Documents:
         now, steady_ms = self._now(), self._database.steady.now_ms()
         if vectors is not None:
             insert_vectors(connection, vectors, now, steady_ms)
-        published = []
-        for each in pending:
-            publish_generation(connection, each, now, steady_ms)
-            given = {"tenant": each.collection.tenant, "value": each.document_id}
-            published.append(to_document(connection.execute(_BY_ID_ALONE, given).one()))
-        return published
+        return publish_generations(connection, pending, now, steady_ms) if pending else []
 
     def abandon(self, pending: PendingGeneration) -> None:
         """Remove a generation that was not published and queue its points; repeatable; leaves a published one alone."""
@@ -524,7 +519,12 @@ class Documents:
                 )
                 if not connection.execute(select(exists().where(chunks_matching(keys, where)))).scalar_one():
                     raise changed(document_id)
-            deleted = delete_document(connection, tenant, collection, document_id, etag, self._now())
+            rows = stored_rows(connection, tenant, collection, [document_id])
+            if not rows:
+                raise DocumentNotFoundError(document_id)
+            refuse_other_etag(connection, rows[0], etag)
+            serving = require_collection(connection, tenant, collection)
+            deleted = delete_documents(connection, serving, rows, self._now())
             insert_deletion(connection, deleted, self._database.steady.now_ms())
             self._audit.record(connection, tenant, "delete_document", document_id, receipt, deleted)
             if operation_id:
@@ -546,13 +546,10 @@ class Documents:
         tenant, name = collection.tenant, collection.name
 
         def work(connection: Connection) -> Deleted:
-            gone, now = list[Deleted](), self._now()
-            for document_id in document_ids:
-                with suppress(DocumentNotFoundError):
-                    gone.append(delete_document(connection, tenant, name, document_id, "", now))
-                    self._audit.record(connection, tenant, "delete_document", document_id)
-            deleted = together(connection, collection, gone, now, permanent=True)
+            rows = stored_rows(connection, tenant, name, document_ids)
+            deleted = delete_documents(connection, require_collection(connection, tenant, name), rows, self._now())
             insert_deletion(connection, deleted, self._database.steady.now_ms())
+            self._audit.record_all(connection, tenant, "delete_document", deleted.traces.document_ids)
             self._audit.settle(connection, tenant, receipt, deleted)
             return deleted
 

@@ -6,7 +6,19 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, RowMapping, delete, exists, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    RowMapping,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
 from groundwire.catalog.database import Database, advance_position, owner_of
 from groundwire.catalog.dialects import among, insert_rows
@@ -23,17 +35,20 @@ from groundwire.catalog.lexical_index import (
     supersede_chunks,
 )
 from groundwire.catalog.outbox import queue_deleted_points, queue_dropped_engine
-from groundwire.catalog.records import set_record
+from groundwire.catalog.records import set_records
 from groundwire.catalog.rows import (
+    IS_PENDING,
+    KEY_OF_UID,
+    SELECT_ANY_DOCUMENT,
     GenerationState,
     chunk_values,
     count_aliases,
     field_values,
-    find_collection,
-    key_of,
     numbers_of,
+    require_collection,
     set_tags,
     to_collection,
+    to_document,
     to_fields,
 )
 from groundwire.catalog.schema import (
@@ -51,7 +66,7 @@ from groundwire.catalog.texts import TextFigures, cut
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.document import DocumentFields, DocumentFormat
+from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     CollectionNotFoundError,
@@ -165,94 +180,128 @@ class Prepared:
         return replace(self, segments=make_segments(entries))
 
 
-def insert_generation(connection: Connection, prepared: Prepared) -> PendingGeneration:
-    """Write document (hidden when new), generation, text and the first chunks; return the pending generation.
+_STORED = select(
+    *(documents.c[name] for name in ("document_id", "document_key", "collection_key", "source_path")),
+    *(documents.c[name] for name in ("live_generation", "deleted_generation", "source_version")),
+).where(documents.c.tenant == bindparam("tenant"), among(documents.c.document_id, bindparam("ids")))
+_INSERT_DOCUMENTS = insert(documents).returning(documents.c.document_id, documents.c.document_key)
+_LAST_WRITTEN = (
+    select(generations.c.document_key, func.max(generations.c.generation))
+    .where(among(generations.c.document_key, bindparam("keys")))
+    .group_by(generations.c.document_key)
+)
+_LAST_BURIED = select(tombstones.c.document_id, tombstones.c.last_generation).where(
+    tombstones.c.tenant == bindparam("tenant"), among(tombstones.c.document_id, bindparam("ids"))
+)
+_INSERT_GENERATIONS = insert(generations).returning(generations.c.document_key, generations.c.generation_key)
+
+
+def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> list[PendingGeneration]:
+    """Write generations of different documents of one collection: documents (hidden when new), texts, first chunks.
+
+    Return the pending generations in order. The number of statements does not depend on how many there are.
 
     Raises:
         CollectionNotFoundError: the collection was deleted meanwhile.
         GroundwireError: whatever `refuse_conflicts` raises.
     """
-    draft, pending, figures = prepared.draft, prepared.pending, prepared.figures
+    collection = prepared[0].pending.collection
     # By its uid and not by its name: a collection that was deleted and made again is another one.
-    collection_key = connection.execute(select(key_of(pending.collection))).scalar()
+    collection_key = connection.execute(KEY_OF_UID, {"tenant": collection.tenant, "uid": collection.uid}).scalar()
     if collection_key is None:
-        raise CollectionNotFoundError(pending.collection.name)
-    tenant, document_id = pending.collection.tenant, pending.document_id
-    of_id = documents.c.tenant == tenant, documents.c.document_id == document_id
-    row = connection.execute(select(documents).where(*of_id)).first()
-    refuse_conflicts(connection, draft, pending, collection_key, row)
-    of_source = {
-        "tenant": tenant,
-        "collection_key": collection_key,
-        "source_path": draft.source_uri,
-        "source_hash": draft.source_hash,
-        "doc_type": draft.format.value,
-    }
-    if row is None:
-        new_document = {
-            **of_source,
-            **field_values(draft.fields),
-            "document_id": document_id,
+        raise CollectionNotFoundError(collection.name)
+    of_ids = {"tenant": collection.tenant, "ids": encode_json([each.pending.document_id for each in prepared])}
+    stored = {row.document_id: row for row in connection.execute(_STORED, of_ids)}
+    owners = owners_of_sources(connection, collection_key, [each.draft.source_uri for each in prepared])
+    for each in prepared:
+        refuse_conflicts(connection, each, collection_key, stored.get(each.pending.document_id), owners)
+    keys = {document_id: row.document_key for document_id, row in stored.items()}
+    of_documents = [
+        {
+            "tenant": collection.tenant,
+            "collection_key": collection_key,
+            "source_path": each.draft.source_uri,
+            "source_hash": each.draft.source_hash,
+            "doc_type": each.draft.format.value,
+        }
+        for each in prepared
+    ]
+    new = [
+        {
+            **of_document,
+            **field_values(each.draft.fields),
+            "document_id": each.pending.document_id,
             # Nobody sees it before it is published, which fills in the figures of what is live.
             **dict.fromkeys(("chunk_count", "total_chars", "total_bytes"), 0),
-            "embedding_model": pending.collection.identity.model_name,
-            "ingestion_date": prepared.now,
-            "last_modified": prepared.now,
+            "embedding_model": collection.identity.model_name,
+            "ingestion_date": each.now,
+            "last_modified": each.now,
         }
-        inserted = insert(documents).values(new_document).returning(documents.c.document_key)
-        document_key = int(connection.execute(inserted).scalar_one())
-    else:
-        document_key = int(row.document_key)
+        for each, of_document in zip(prepared, of_documents, strict=True)
+        if each.pending.document_id not in keys
+    ]
     # A document that was deleted for good and comes again goes on counting: old citations name the old numbers.
-    written = select(func.max(generations.c.generation)).where(generations.c.document_key == document_key)
-    buried = select(tombstones.c.last_generation).where(
-        tombstones.c.tenant == tenant, tombstones.c.document_id == document_id
-    )
-    generation = 1 + max(connection.execute(statement).scalar() or 0 for statement in (written, buried))
-    new_generation = {
-        **of_source,
-        "document_key": document_key,
-        "generation": generation,
-        "state": GenerationState.PENDING.value,
-        "fields": field_values(draft.fields),
-        "properties": field_values(draft.properties),
-        "text_hash": figures.digest,
-        "rules_digest": draft.rules_digest,
-        "tokenizer": draft.tokenizer,
-        "encoding": draft.encoding,
-        "chunk_count": sum(not chunk.upper for chunk in draft.chunks),
-        "total_chars": figures.total_chars,
-        "total_bytes": figures.total_bytes,
-        "create_time": prepared.now,
-        "owner": owner_of(connection),
-    }
-    inserted = insert(generations).values(new_generation).returning(generations.c.generation_key)
-    key = int(connection.execute(inserted).scalar_one())
-    insert_rows(connection, text_segments, ({"generation_key": key, **asdict(each)} for each in cut(draft.text)))
+    last = dict(connection.execute(_LAST_BURIED, of_ids).all())
+    if stored:
+        written = dict(connection.execute(_LAST_WRITTEN, {"keys": encode_json(list(keys.values()))}).all())
+        last |= {each: max(last.get(each, 0), written.get(key, 0)) for each, key in keys.items()}
+    if new:
+        keys |= dict(connection.execute(_INSERT_DOCUMENTS, new).all())
+    rows = [
+        {
+            **of_document,
+            "document_key": keys[each.pending.document_id],
+            "generation": 1 + last.get(each.pending.document_id, 0),
+            "state": GenerationState.PENDING.value,
+            "fields": field_values(each.draft.fields),
+            "properties": field_values(each.draft.properties),
+            "text_hash": each.figures.digest,
+            "rules_digest": each.draft.rules_digest,
+            "tokenizer": each.draft.tokenizer,
+            "encoding": each.draft.encoding,
+            "chunk_count": sum(not chunk.upper for chunk in each.draft.chunks),
+            "total_chars": each.figures.total_chars,
+            "total_bytes": each.figures.total_bytes,
+            "create_time": each.now,
+            "owner": owner_of(connection),
+        }
+        for each, of_document in zip(prepared, of_documents, strict=True)
+    ]
+    of_document_key: dict[int, int] = dict(connection.execute(_INSERT_GENERATIONS, rows).all())
+    pending = [
+        replace(each.pending, key=of_document_key[row["document_key"]], generation=row["generation"])
+        for each, row in zip(prepared, rows, strict=True)
+    ]
+    written_now = [replace(each, pending=it) for each, it in zip(prepared, pending, strict=True)]
+    texts = ((each.pending.key, segment) for each in written_now for segment in cut(each.draft.text))
+    insert_rows(connection, text_segments, ({"generation_key": key, **asdict(segment)} for key, segment in texts))
     pages = (
-        {"generation_key": key, "page": page.number, "char_start": page.start, "char_end": page.end}
-        for page in draft.pages
+        {"generation_key": each.pending.key, "page": page.number, "char_start": page.start, "char_end": page.end}
+        for each in written_now
+        for page in each.draft.pages
     )
     insert_rows(connection, text_pages, pages)
-    pending = replace(pending, key=key, generation=generation)
-    insert_chunks(connection, replace(prepared, pending=pending), 0)
+    insert_chunks(connection, written_now, 0)
     return pending
 
 
 def refuse_conflicts(
     connection: Connection,
-    draft: GenerationDraft,
-    pending: PendingGeneration,
+    prepared: Prepared,
     collection_key: int,
     row: Row[Any] | None,
+    owners: Mapping[str, str],
 ) -> None:
-    """Return if the generation may be written beside what is there; `row` is that of the document's id, if any.
+    """Return if a generation may be written beside what is there.
+
+    `row` is that of the document's id, if any; `owners` is what `owners_of_sources` returned.
 
     Raises:
         AlreadyExistsError: the id of the document or of a chunk is taken; no repetition can end otherwise.
         StaleSourceVersionError: the document, perhaps softly deleted, is of a later version.
         DocumentChangedError: another writer was faster; who looks again and repeats may succeed.
     """
+    draft, pending = prepared.draft, prepared.pending
     tenant, document_id = pending.collection.tenant, pending.document_id
     if row is not None and row.collection_key != collection_key:
         raise AlreadyExistsError(f"the id {document_id!r} is taken", resource=document_id)
@@ -268,7 +317,7 @@ def refuse_conflicts(
     if draft.expected_generation != (0 if row is None else row.live_generation):
         raise changed(document_id)
     if draft.expected_generation == 0:
-        refuse_taken_source(connection, collection_key, draft.source_uri, document_id)
+        refuse_taken_source(owners, draft.source_uri, document_id)
     if draft.chunk_ids is not None:
         taken = select(chunks.c.chunk_id).where(
             chunks.c.tenant == tenant,
@@ -280,39 +329,53 @@ def refuse_conflicts(
             raise AlreadyExistsError(f"the chunk id {other!r} is taken", resource=other)
 
 
-def insert_chunks(connection: Connection, prepared: Prepared, start: int) -> None:
+_OWNING = select(
+    *(generations.c[name] for name in ("generation_key", "document_key", "collection_key")),
+).where(among(generations.c.generation_key, bindparam("keys")))
+
+
+def insert_chunks(connection: Connection, prepared: Sequence[Prepared], start: int) -> None:
     """Write chunks and pages from index `start` on, as many as belong into one transaction, and their words.
 
     Raises:
-        DocumentChangedError: the generation went with its collection.
+        DocumentChangedError: a generation went with its collection.
     """
-    pending, part = prepared.pending, slice(start, start + CHUNKS_PER_TRANSACTION)
-    of_this = select(generations.c.document_key, generations.c.collection_key)
-    owner = connection.execute(of_this.where(generations.c.generation_key == pending.key)).one_or_none()
-    if owner is None:
-        raise changed(pending.document_id)
-    model, chunks_of_part = pending.collection.identity.model_name, prepared.draft.chunks[part]
-    columns = (pending.numbers[part], pending.chunk_ids[part], pending.payloads[part], chunks_of_part)
+    part = slice(start, start + CHUNKS_PER_TRANSACTION)
+    keys = encode_json([each.pending.key for each in prepared])
+    owning = {row.generation_key: row for row in connection.execute(_OWNING, {"keys": keys})}
+    for each in prepared:
+        if each.pending.key not in owning:
+            raise changed(each.pending.document_id)
     rows = (
         {
             "chunk_number": number,
-            "tenant": pending.collection.tenant,
-            "document_key": owner.document_key,
-            "generation_key": pending.key,
+            "tenant": each.pending.collection.tenant,
+            "document_key": owning[each.pending.key].document_key,
+            "generation_key": each.pending.key,
             "chunk_id": chunk_id,
             **chunk_values(chunk),
-            "embedding_model": model,
-            "embedding_timestamp": prepared.embedded.get(chunk.embedding_hash, prepared.now),
+            "embedding_model": each.pending.collection.identity.model_name,
+            "embedding_timestamp": each.embedded.get(chunk.embedding_hash, each.now),
             "payload": encode_json(payload),
             "content": chunk.content,
         }
-        for number, chunk_id, payload, chunk in zip(*columns, strict=True)
+        for each in prepared
+        for number, chunk_id, payload, chunk in zip(
+            *(each.pending.numbers[part], each.pending.chunk_ids[part]),
+            *(each.pending.payloads[part], each.draft.chunks[part]),
+            strict=True,
+        )
     )
     insert_rows(connection, chunks, rows)
-    numbered = zip(pending.numbers[part], chunks_of_part, strict=True)
-    pages = ({"chunk_number": number, "page": page} for number, chunk in numbered for page in chunk.page_numbers)
+    pages = (
+        {"chunk_number": number, "page": page}
+        for each in prepared
+        for number, chunk in zip(each.pending.numbers[part], each.draft.chunks[part], strict=True)
+        for page in chunk.page_numbers
+    )
     insert_rows(connection, chunk_pages, pages)
-    insert_pending(connection, owner.collection_key, pending.key, prepared.segments)
+    segments = [(each.pending.key, segment) for each in prepared for segment in each.segments]
+    insert_pending(connection, owning[prepared[0].pending.key].collection_key, segments)
 
 
 def changed(document_id: str) -> DocumentChangedError:
@@ -331,15 +394,22 @@ def refuse_stale_version(document_id: str, source_version: int | None, stored: i
         )
 
 
-def refuse_taken_source(connection: Connection, collection_key: int, source_uri: str, document_id: str) -> None:
-    """Raise DocumentChangedError when another visible document has the source."""
-    statement = select(documents.c.document_id).where(
-        documents.c.collection_key == collection_key,
-        documents.c.source_path == source_uri,
-        documents.c.live_generation > 0,
-        documents.c.document_id != document_id,
-    )
-    if connection.execute(statement).first() is not None:
+_OWNERS = select(documents.c.source_path, documents.c.document_id).where(
+    documents.c.collection_key == bindparam("key"),
+    among(documents.c.source_path, bindparam("sources")),
+    documents.c.live_generation > literal_column("0"),
+)
+
+
+def owners_of_sources(connection: Connection, collection_key: int, sources: Sequence[str]) -> dict[str, str]:
+    """Return the ids of the visible documents of some sources, by source."""
+    given = {"key": collection_key, "sources": encode_json(list(sources))}
+    return dict(connection.execute(_OWNERS, given).all())
+
+
+def refuse_taken_source(owners: Mapping[str, str], source_uri: str, document_id: str) -> None:
+    """Raise DocumentChangedError when another visible document has the source, as `owners_of_sources` tells."""
+    if owners.get(source_uri, document_id) != document_id:
         raise changed(document_id)
 
 
@@ -351,70 +421,106 @@ class IndexMovedError(ConflictError):
         self.collection = collection
 
 
-def publish_generation(connection: Connection, pending: PendingGeneration, now: int, steady_ms: int) -> None:
-    """Move the live generation of a document to the pending one; `now` is for people, `steady_ms` for ages.
+_SERVING = select(collections.c.uid, collections.c.engine_name).where(
+    collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("name")
+)
+_OF_DOCUMENT = ("live_generation", "deleted_generation", "source_version", "ingestion_date")
+_PENDING = (
+    select(generations, documents.c.source_path.label("stored_source"), *(documents.c[name] for name in _OF_DOCUMENT))
+    .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+    .where(among(generations.c.generation_key, bindparam("keys")), IS_PENDING)
+)
+_PUBLISH = (
+    update(generations)
+    .where(among(generations.c.generation_key, bindparam("keys")))
+    .values(state=GenerationState.LIVE.value, live_from=bindparam("at_position"))
+)
+_ALIASES = (
+    delete(document_aliases)
+    .where(
+        document_aliases.c.collection_key == bindparam("key"),
+        among(document_aliases.c.source_path, bindparam("sources")),
+    )
+    .returning(document_aliases.c.document_key)
+)
+_UPDATE_DOCUMENTS = update(documents).where(documents.c.document_key == bindparam("of_key"))
+_PUBLISHED = SELECT_ANY_DOCUMENT.where(among(documents.c.document_key, bindparam("keys")))
+
+
+def publish_generations(
+    connection: Connection, pending: Sequence[PendingGeneration], now: int, steady_ms: int
+) -> list[Document]:
+    """Move the live generations of documents of one collection to the pending ones, and return the documents in order.
+
+    `now` is for people, `steady_ms` for ages. The number of statements does not depend on how many there are.
 
     Raises:
-        DocumentChangedError: the live generation moved, the document is gone, or its source is taken.
+        DocumentChangedError: a live generation moved, a document is gone, or its source is taken.
         IndexMovedError: the points are in an engine collection that does not serve any more.
     """
-    collection = find_collection(connection, pending.collection.tenant, pending.collection.name)
-    is_same = collection is not None and collection.uid == pending.collection.uid
+    collection = pending[0].collection
+    serving = connection.execute(_SERVING, {"tenant": collection.tenant, "name": collection.name}).one_or_none()
     # The first of all refusals, as it is the only one that the caller gets over: by writing the points once more.
-    if collection is not None and is_same and collection.engine_name != pending.collection.engine_name:
-        raise IndexMovedError(collection)
-    row = _pending_row(connection, pending.key)
-    if row is None or row["tenant"] != pending.collection.tenant:
-        raise changed(pending.document_id)
-    of_document = documents.c.document_key == row["document_key"]
-    document = connection.execute(select(documents).where(of_document)).mappings().one()
-    if document["live_generation"] != pending.expected_generation:
-        raise changed(pending.document_id)
-    if document["live_generation"] and document["source_path"] != row["source_path"]:
-        raise changed(pending.document_id)  # the source was deleted meanwhile, and the document stays with another
-    refuse_stale_version(pending.document_id, pending.source_version, document["source_version"])
-    refuse_taken_source(connection, row["collection_key"], row["source_path"], pending.document_id)
+    if serving is not None and serving.uid == collection.uid and serving.engine_name != collection.engine_name:
+        raise IndexMovedError(require_collection(connection, collection.tenant, collection.name))
+    generation_keys = encode_json([each.key for each in pending])
+    found = {row["generation_key"]: row for row in connection.execute(_PENDING, {"keys": generation_keys}).mappings()}
+    for each in pending:
+        if each.key not in found:
+            raise changed(each.document_id)
+    rows = [found[each.key] for each in pending]
+    key = rows[0]["collection_key"]
+    sources = [row["source_path"] for row in rows]
+    owners = owners_of_sources(connection, key, sources)
+    for each, row in zip(pending, rows, strict=True):
+        if row["tenant"] != collection.tenant or row["live_generation"] != each.expected_generation:
+            raise changed(each.document_id)
+        if row["live_generation"] and row["stored_source"] != row["source_path"]:
+            raise changed(each.document_id)  # the source was deleted meanwhile, and the document stays with another
+        refuse_stale_version(each.document_id, each.source_version, row["source_version"])
+        refuse_taken_source(owners, row["source_path"], each.document_id)
     # Without retention nobody can read the past once the chunks before are gone; of a new document there is no past.
-    is_kept = pending.collection.settings.generation_retention > timedelta(0)
-    keeps_history = is_kept or pending.expected_generation == 0
-    position = advance_position(connection, row["collection_key"], keeps_history=keeps_history)
+    is_kept = collection.settings.generation_retention > timedelta(0)
+    keeps_history = is_kept or all(each.expected_generation == 0 for each in pending)
+    position = advance_position(connection, key, keeps_history=keeps_history)
     # The generation before goes first: an index of the database lets a document have only one that is live.
-    _supersede(connection, pending, row["document_key"], position, kept_since=steady_ms if is_kept else None)
-    connection.execute(
-        update(generations)
-        .where(generations.c.generation_key == pending.key)
-        .values(state=GenerationState.LIVE.value, live_from=position)
-    )
+    known = [row["document_key"] for row in rows if row["live_generation"] or row["deleted_generation"]]
+    if known:
+        _supersede(connection, collection, known, position, kept_since=steady_ms if is_kept else None)
+    connection.execute(_PUBLISH, {"keys": generation_keys, "at_position": position})
     # Its words were written with its chunks: here they only change their state, whatever the size of the document.
-    release_pending(connection, row["collection_key"], pending.key)
-    of_source = (
-        document_aliases.c.collection_key == row["collection_key"],
-        document_aliases.c.source_path == row["source_path"],
-    )
+    release_pending(connection, key, [each.key for each in pending])
     # What was an alias of another document is the source of this one now.
-    count_aliases(connection, select(document_aliases.c.document_key).where(*of_source), -1)
-    connection.execute(delete(document_aliases).where(*of_source))
-    is_new = not document["live_generation"] and not document["deleted_generation"]
-    values = {
-        **row["fields"],
-        **{name: row[name] for name in _PUBLISHED_COLUMNS},
-        "live_generation": row["generation"],
-        "deleted_generation": 0,
-        "delete_time": None,
-        "last_modified": now,
-        "ingestion_date": now if is_new else document["ingestion_date"],
-        "source_version": document["source_version"] if pending.source_version is None else pending.source_version,
-    }
-    connection.execute(update(documents).where(of_document).values(values))
-    set_tags(connection, row["document_key"], row["fields"]["tags"])
-    set_record(connection, row["collection_key"], row["document_key"], row["source_path"], to_fields(row["fields"]))
+    for alias_of in connection.execute(_ALIASES, {"key": key, "sources": encode_json(sources)}).scalars().all():
+        count_aliases(connection, [alias_of], -1)
+    values = [
+        {
+            "of_key": row["document_key"],
+            **row["fields"],
+            **{name: row[name] for name in _PUBLISHED_COLUMNS},
+            "live_generation": row["generation"],
+            "deleted_generation": 0,
+            "delete_time": None,
+            "last_modified": now,
+            "ingestion_date": row["ingestion_date"] if row["live_generation"] or row["deleted_generation"] else now,
+            "source_version": row["source_version"] if each.source_version is None else each.source_version,
+        }
+        for each, row in zip(pending, rows, strict=True)
+    ]
+    connection.execute(_UPDATE_DOCUMENTS, values)
+    set_tags(connection, {row["document_key"]: row["fields"]["tags"] for row in rows})
+    set_records(connection, key, [(row["document_key"], row["source_path"], to_fields(row["fields"])) for row in rows])
+    document_keys = encode_json([row["document_key"] for row in rows])
+    published = {row.document_key: to_document(row) for row in connection.execute(_PUBLISHED, {"keys": document_keys})}
+    return [published[row["document_key"]] for row in rows]
 
 
 def take_back_generation(connection: Connection, pending: PendingGeneration) -> None:
     """Remove a pending generation and queue its points; a published one stays as it is."""
+    of_this = generations.c.generation_key == pending.key
+    found = connection.execute(select(generations.c.state, generations.c.document_key).where(of_this)).first()
     # One that was published is not touched, however often a call that did not hear of it tidies up.
-    row = _pending_row(connection, pending.key)
-    if row is None and connection.execute(select(1).where(generations.c.generation_key == pending.key)).first():
+    if found is not None and found.state != GenerationState.PENDING.value:
         return
     engine_name = pending.collection.engine_name
     if connection.execute(select(1).where(collections.c.engine_name == engine_name)).first() is None:
@@ -422,56 +528,47 @@ def take_back_generation(connection: Connection, pending: PendingGeneration) -> 
         queue_dropped_engine(connection, pending.collection.tenant, engine_name)
     else:
         queue_deleted_points(connection, pending.collection.tenant, engine_name, pending.numbers)
-    if row is not None:
-        connection.execute(delete(generations).where(generations.c.generation_key == pending.key))
-        drop_empty_document(connection, row["document_key"])
+    if found is not None:
+        connection.execute(delete(generations).where(of_this))
+        drop_empty_documents(connection, [found.document_key])
 
 
-def drop_empty_document(connection: Connection, document_key: int) -> None:
-    """Remove the row of a document that is not visible and has no generation left."""
+def drop_empty_documents(connection: Connection, document_keys: Sequence[int]) -> None:
+    """Remove the rows of those of the documents that are not visible and have no generation left."""
     left = exists(select(1).where(generations.c.document_key == documents.c.document_key))
-    connection.execute(
-        delete(documents).where(documents.c.document_key == document_key, documents.c.live_generation == 0, ~left)
-    )
-
-
-def _pending_row(connection: Connection, key: int) -> RowMapping | None:
-    is_pending = generations.c.state == GenerationState.PENDING.value
-    return (
-        connection.execute(select(generations).where(generations.c.generation_key == key, is_pending))
-        .mappings()
-        .first()
-    )
+    of_these = among(documents.c.document_key, document_keys)
+    connection.execute(delete(documents).where(of_these, documents.c.live_generation == 0, ~left))
 
 
 def _supersede(
-    connection: Connection, pending: PendingGeneration, document_key: int, position: int, kept_since: int | None
+    connection: Connection, collection: Collection, document_keys: Sequence[int], position: int, kept_since: int | None
 ) -> None:
-    """Retire the live or softly deleted generation; its text stays, so that old citations can be verified.
+    """Retire the live or softly deleted generations of documents; their texts stay, so that citations can be verified.
 
-    Its points go, also when its chunks are kept for readers of the past: those compare with the vectors of the
+    Their points go, also when their chunks are kept for readers of the past: those compare with the vectors of the
     catalog, so that readers of now never meet what is retired (decision 0009).
     """
-    is_current = generations.c.state.in_((GenerationState.LIVE.value, GenerationState.DELETED.value))
-    current = select(generations.c.generation_key, generations.c.state)
-    found = connection.execute(current.where(generations.c.document_key == document_key, is_current)).first()
-    if found is None:
-        return
-    # What was deleted softly is not read as of the past either: its chunks go at once.
-    key, kept_since = found.generation_key, None if found.state == GenerationState.DELETED.value else kept_since
-    old = numbers_of(connection, select(generations.c.generation_key).where(generations.c.generation_key == key))
-    queue_deleted_points(connection, pending.collection.tenant, pending.collection.engine_name, old)
-    taken_out: list[int] = []
-    if kept_since is None:
-        remove_chunks(connection, chunks.c.generation_key == key)
-        connection.execute(delete(chunks).where(chunks.c.generation_key == key))
-    else:
-        taken_out = supersede_chunks(connection, chunks.c.generation_key == key)
-    connection.execute(
-        update(generations)
-        .where(generations.c.generation_key == key)
-        .values(state=GenerationState.SUPERSEDED.value, live_to=position, superseded_time=kept_since)
+    current = select(generations.c.generation_key, generations.c.state).where(
+        among(generations.c.document_key, document_keys),
+        generations.c.state.in_((GenerationState.LIVE.value, GenerationState.DELETED.value)),
     )
+    state_of = dict(connection.execute(current).all())
+    # What was deleted softly is not read as of the past either: its chunks go at once.
+    kept = [key for key, state in state_of.items() if kept_since is not None and state == GenerationState.LIVE.value]
+    gone = [key for key in state_of if key not in {*kept}]
+    retired = select(generations.c.generation_key).where(among(generations.c.generation_key, state_of))
+    queue_deleted_points(connection, collection.tenant, collection.engine_name, numbers_of(connection, retired))
+    taken_out: list[int] = []
+    if gone:
+        of_gone = among(chunks.c.generation_key, gone)
+        remove_chunks(connection, of_gone)
+        connection.execute(delete(chunks).where(of_gone))
+    if kept:
+        taken_out = supersede_chunks(connection, among(chunks.c.generation_key, kept))
+    past = {"state": GenerationState.SUPERSEDED.value, "live_to": position}
+    for keys, since in ((gone, None), (kept, kept_since)):
+        of_keys = among(generations.c.generation_key, keys)
+        connection.execute(update(generations).where(of_keys).values(**past, superseded_time=since))
     add_chunks(connection, numbered(taken_out))
 
 

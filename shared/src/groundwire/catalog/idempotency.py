@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TypeVar
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from groundwire.catalog.database import Database, SteadyTime
-from groundwire.catalog.dialects import among, upsert
+from groundwire.catalog.dialects import among, replacing
 from groundwire.catalog.schema import operations, requests
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import (
@@ -116,13 +116,16 @@ def oldest_kept(steady: SteadyTime) -> int:
     return steady.now_ms() - ANSWER_RETENTION // timedelta(milliseconds=1)
 
 
+_REMEMBERED = select(requests).where(
+    requests.c.tenant == bindparam("tenant"),
+    requests.c.request_id == bindparam("id"),
+    requests.c.create_time >= bindparam("oldest"),
+)
+
+
 def _find(connection: Connection, steady: SteadyTime, tenant: str, key: RequestKey) -> bytes | None:
-    statement = select(requests).where(
-        requests.c.tenant == tenant,
-        requests.c.request_id == key.request_id,
-        requests.c.create_time >= oldest_kept(steady),
-    )
-    row = connection.execute(statement).first()
+    given = {"tenant": tenant, "id": key.request_id, "oldest": oldest_kept(steady)}
+    row = connection.execute(_REMEMBERED, given).first()
     if row is None:
         return None
     if (row.method, row.body_digest) != (key.method, key.body_digest):
@@ -137,12 +140,14 @@ def _store(
     connection: Connection, steady: SteadyTime, tenant: str, key: RequestKey, response: bytes, resource_id: str
 ) -> None:
     values = {
+        "tenant": tenant,
+        "request_id": key.request_id,
         "method": key.method,
         "body_digest": key.body_digest,
         "response": response,
         "resource_id": resource_id,
         "create_time": steady.now_ms(),
     }
-    statement = upsert(connection, requests).values(tenant=tenant, request_id=key.request_id, **values)
     # An answer older than a day is still there until the sweeper comes by: its id may be used again.
-    connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "request_id"], set_=values))
+    changed = ("method", "body_digest", "response", "resource_id", "create_time")
+    connection.execute(replacing(connection, requests, ("tenant", "request_id"), changed), values)

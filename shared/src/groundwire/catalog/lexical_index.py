@@ -14,9 +14,10 @@ from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select, update
 
 from groundwire.catalog.dialects import among, insert_rows, merge_postings
+from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.index_words import RULES_COUNTER, WORD_RULES, index_words
 from groundwire.catalog.rows import IS_INDEXED, GenerationState
 from groundwire.catalog.schema import chunks, counters, generations, lexical_postings, lexical_segments
@@ -111,19 +112,22 @@ def _starts(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.flatnonzero(np.diff(values, prepend=-1))
 
 
-def insert_pending(
-    connection: Connection, collection_key: int, generation_key: int, segments: Iterable[Segment]
-) -> None:
-    """Write what will be searched once the generation is published; it goes with the generation until then."""
+def insert_pending(connection: Connection, collection_key: int, segments: Sequence[tuple[int, Segment]]) -> None:
+    """Write what will be searched once a generation, given by its key, is published; it goes with it until then."""
     # Not merged: what may be taken back again is not mixed with what searches find.
-    for segment in segments:
-        _insert(connection, collection_key, GenerationState.PENDING.value, segment, generation_key)
+    _insert(connection, collection_key, GenerationState.PENDING.value, segments)
 
 
-def release_pending(connection: Connection, collection_key: int, generation_key: int) -> None:
-    """Let searches find the chunks of a pending generation."""
-    values = {"state": GenerationState.LIVE.value, "generation_key": None}
-    connection.execute(update(lexical_segments).where(_s.generation_key == generation_key).values(values))
+_RELEASE = (
+    update(lexical_segments)
+    .where(among(_s.generation_key, bindparam("keys")))
+    .values(state=GenerationState.LIVE.value, generation_key=None)
+)
+
+
+def release_pending(connection: Connection, collection_key: int, generation_keys: Sequence[int]) -> None:
+    """Let searches find the chunks of pending generations."""
+    connection.execute(_RELEASE, {"keys": encode_json(list(generation_keys))})
     _merge(connection, collection_key, GenerationState.LIVE.value)
 
 
@@ -141,7 +145,7 @@ def add_chunks(connection: Connection, which: ColumnElement[bool]) -> None:
 
 def insert_segments(connection: Connection, collection_key: int, state: str, segments: Iterable[Segment]) -> list[int]:
     """Write segments of chunks that are searchable, without merging them; return their keys."""
-    return [_insert(connection, collection_key, state, segment) for segment in segments]
+    return _insert(connection, collection_key, state, [(None, segment) for segment in segments])
 
 
 def remove_chunks(connection: Connection, which: ColumnElement[bool]) -> None:
@@ -245,20 +249,32 @@ def _entries(connection: Connection, which: ColumnElement[bool]) -> Iterator[tup
         yield collection_key, state, [entry for _, _, entry in rows]
 
 
+_INSERT = insert(lexical_segments).returning(_s.segment_key, sort_by_parameter_order=True)
+
+
 def _insert(
-    connection: Connection, collection_key: int, state: str, segment: Segment, generation_key: int | None = None
-) -> int:
-    values = {"collection_key": collection_key, "state": state, "generation_key": generation_key, "high": segment.high}
-    statement = insert(lexical_segments).returning(_s.segment_key)
-    key = int(connection.execute(statement, values | _figures(segment.members)).scalar_one())
-    _insert_postings(connection, key, segment.rows)
-    return key
+    connection: Connection, collection_key: int, state: str, segments: Sequence[tuple[int | None, Segment]]
+) -> list[int]:
+    """Write segments, each with the key of its generation while that is pending; return their keys in order."""
+    if not segments:
+        return []
+    of_all = {"collection_key": collection_key, "state": state}
+    rows = [
+        {**of_all, "generation_key": of_generation, "high": segment.high, **_figures(segment.members)}
+        for of_generation, segment in segments
+    ]
+    keys = list(connection.execute(_INSERT, rows).scalars())
+    _insert_postings(
+        connection, ((key, *row) for key, (_, segment) in zip(keys, segments, strict=True) for row in segment.rows)
+    )
+    return keys
 
 
-def _insert_postings(connection: Connection, segment_key: int, rows: Iterable[tuple[str, bytes, bytes]]) -> None:
+def _insert_postings(connection: Connection, rows: Iterable[tuple[int, str, bytes, bytes]]) -> None:
+    """Write rows of the segment, the word, its postings and its positions."""
     named = (
         {"segment_key": segment_key, "word": word, "postings": postings, "positions": positions}
-        for word, postings, positions in rows
+        for segment_key, word, postings, positions in rows
     )
     insert_rows(connection, lexical_postings, named)
 
@@ -290,7 +306,8 @@ def _rewrite(connection: Connection, segment_key: int, leaving: Sequence[Entry])
         of_words = (_p.segment_key == segment_key, _p.word.in_(part))
         found = connection.execute(select(_p.word, _p.postings, _p.positions).where(*of_words)).all()
         connection.execute(delete(lexical_postings).where(*of_words))
-        _insert_postings(connection, segment_key, filter(None, (_without(*row, lows) for row in found)))
+        left = filter(None, (_without(*row, lows) for row in found))
+        _insert_postings(connection, ((segment_key, *row) for row in left))
 
 
 def _without(word: str, stored: bytes, placed: bytes, lows: NDArray[np.int64]) -> tuple[str, bytes, bytes] | None:
@@ -302,22 +319,24 @@ def _without(word: str, stored: bytes, placed: bytes, lows: NDArray[np.int64]) -
     return word, postings[stays].tobytes(), positions[np.repeat(stays, counts)].tobytes()
 
 
+_MERGEABLE = (
+    select(_s.segment_key, _s.high, _s.chunk_count, _s.word_count)
+    .where(
+        _s.collection_key == bindparam("key"),
+        _s.state == bindparam("of_state"),
+        _s.chunk_count < _FULL,
+        # Not more than half, so that any two can be merged, and merging comes to an end.
+        _s.word_count <= _FULL_WORDS // 2,
+    )
+    .order_by(_s.segment_key)
+)
+
+
 def _merge(connection: Connection, collection_key: int, state: str) -> None:
     """Merge segments of a similar size until there are few of each."""
-    statement = (
-        select(_s.segment_key, _s.high, _s.chunk_count, _s.word_count)
-        .where(
-            _s.collection_key == collection_key,
-            _s.state == state,
-            _s.chunk_count < _FULL,
-            # Not more than half, so that any two can be merged, and merging comes to an end.
-            _s.word_count <= _FULL_WORDS // 2,
-        )
-        .order_by(_s.segment_key)
-    )
     while True:
         alike: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
-        for key, high, count, words in connection.execute(statement):
+        for key, high, count, words in connection.execute(_MERGEABLE, {"key": collection_key, "of_state": state}):
             alike[high, (count.bit_length() - 1) // _MERGED_AT_ONCE_BITS].append((key, count, words))
         many = 1 << _MERGED_AT_ONCE_BITS
         ready = [each for each in alike.values() if len(each) >= many or sum(count for _, count, _ in each) >= _FULL]

@@ -23,7 +23,8 @@ from sqlalchemy import (
 
 from groundwire.catalog.audit import Audit
 from groundwire.catalog.database import Database
-from groundwire.catalog.dialects import among, upsert
+from groundwire.catalog.dialects import among, replacing, upsert
+from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import to_sql
 from groundwire.catalog.rows import DOCUMENT_COLUMNS, IS_HIDDEN, IS_VISIBLE, collection_key, to_document
 from groundwire.catalog.schema import chunks, collections, document_tags, documents, generations, record_links, records
@@ -57,27 +58,32 @@ _VALUES: Mapping[RecordOrder, ColumnElement[int]] = {
 _FALLING = frozenset({RecordOrder.TIMESTAMP_DESC, RecordOrder.IMPORTANCE_DESC})
 
 
-def set_record(connection: Connection, collection: int, document: int, source_uri: str, fields: DocumentFields) -> None:
-    """Write once more what a record is sorted and linked by; nothing of a document that is none.
+_RECORD_COLUMNS = (
+    *("collection_key", "record_id", "record_type", "scope", "entity"),
+    *("conversation_id", "role", "turn_index", "importance", "time"),
+)
+_DELETE = delete(records).where(among(_r.document_key, bindparam("keys")))
 
-    Call it in the transaction that changes the fields; `collection` and `document` are keys of the catalog.
+
+def set_records(connection: Connection, collection: int, fields: Sequence[tuple[int, str, DocumentFields]]) -> None:
+    """Write once more what records are sorted and linked by; nothing of documents that are none.
+
+    Call it in the transaction that changes the fields; `collection` is the key of the collection, and `fields` are
+    those of documents, given by key and source.
     """
-    record = fields.record
-    if record is None:
-        connection.execute(delete(records).where(_r.document_key == document))
-        return
-    values = {
-        "document_key": document,
-        "collection_key": collection,
-        "record_id": record_id_of(source_uri),
-        "record_type": record["type"],
-        "scope": record["scope"],
-        "entity": entity_of(record),
-        **{name: record.get(name) for name in ("conversation_id", "role", "turn_index", "importance")},
-        "time": epoch_ms(record_time(record)),
-    }
-    statement = upsert(connection, records).values(values)
-    connection.execute(statement.on_conflict_do_update(index_elements=["document_key"], set_=values))
+    no_records = [key for key, _, each in fields if each.record is None]
+    if no_records:
+        connection.execute(_DELETE, {"keys": encode_json(no_records)})
+    rows = []
+    for key, source, each in fields:
+        record = each.record
+        if record is not None:
+            stated = (record.get(name) for name in ("conversation_id", "role", "turn_index", "importance"))
+            named = (record_id_of(source), record["type"], record["scope"], entity_of(record))
+            values = (collection, *named, *stated, epoch_ms(record_time(record)))
+            rows.append({"document_key": key, **dict(zip(_RECORD_COLUMNS, values, strict=True))})
+    if rows:
+        connection.execute(replacing(connection, records, ("document_key",), _RECORD_COLUMNS), rows)
 
 
 _SELECT: Select[Any] = (
@@ -100,6 +106,7 @@ _SELECT: Select[Any] = (
     )
 )
 """The records of a collection, deleted ones too, in rows as `_to_record` reads them; each has one chunk."""
+_STORED = _SELECT.where(among(_r.record_id, bindparam("ids")), or_(IS_VISIBLE, IS_HIDDEN))
 _FIGURES_AT = len(DOCUMENT_COLUMNS)
 
 
@@ -118,10 +125,11 @@ class Records:
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
         """
-        statement = _SELECT.where(among(_r.record_id, record_ids), _allowed(scopes), or_(IS_VISIBLE, IS_HIDDEN))
+        statement = _STORED if scopes is None else _STORED.where(_allowed(scopes))
+        given = {"tenant": tenant, "collection": collection, "ids": encode_json(list(record_ids))}
         with self._database.read() as connection:
             collection_key(connection, tenant, collection)
-            rows = connection.execute(statement, {"tenant": tenant, "collection": collection})
+            rows = connection.execute(statement, given)
             return {record.record_id: record for record in (_to_record(row) for row in rows)}
 
     def at_numbers(self, tenant: str, collection: str, numbers: Sequence[int]) -> list[StoredRecord]:
@@ -301,14 +309,16 @@ class Records:
         return self._database.write(work)
 
 
+_LAST_TURN = select(func.max(_r.turn_index)).where(
+    _r.collection_key == bindparam("key"),
+    _r.conversation_id == bindparam("conversation"),
+    _r.record_type == literal_column("'turn'"),
+)
+
+
 def last_turn(connection: Connection, collection: int, conversation_id: str) -> int:
     """Return the highest number of an exchange in a conversation of a collection, given by its key."""
-    of_conversation = (
-        _r.collection_key == collection,
-        _r.conversation_id == conversation_id,
-        _r.record_type == "turn",
-    )
-    return connection.execute(select(func.max(_r.turn_index)).where(*of_conversation)).scalar() or 0
+    return connection.execute(_LAST_TURN, {"key": collection, "conversation": conversation_id}).scalar() or 0
 
 
 def _live_key(connection: Connection, collection: int, record_id: str, scopes: Sequence[str] | None) -> int:
@@ -415,6 +425,14 @@ def _added(key: int, scope: str) -> Select[Any]:
     )
 
 
+_READ_KEY = select(_d.document_key).where(_d.tenant == bindparam("tenant"), _d.document_id == bindparam("id"))
+_COUNT_ACCESSES = (
+    update(records)
+    .where(_r.document_key == _READ_KEY.scalar_subquery())
+    .values(access_count=_r.access_count + bindparam("more"), last_accessed=bindparam("last"))
+)
+
+
 class RecordAccesses:
     """Counts in memory how often records are read, so that no reader waits for a write; `flush` writes the counts.
 
@@ -449,10 +467,11 @@ class RecordAccesses:
             return 0
 
         def work(connection: Connection) -> None:
-            for (tenant, document_id), (count, last) in counts.items():
-                key = select(_d.document_key).where(_d.tenant == tenant, _d.document_id == document_id)
-                values = {"access_count": _r.access_count + count, "last_accessed": last}
-                connection.execute(update(records).where(_r.document_key == key.scalar_subquery()).values(values))
+            rows = [
+                {"tenant": tenant, "id": document_id, "more": count, "last": last}
+                for (tenant, document_id), (count, last) in counts.items()
+            ]
+            connection.execute(_COUNT_ACCESSES, rows)
 
         try:
             self._database.write(work)

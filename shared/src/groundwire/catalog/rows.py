@@ -17,7 +17,6 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
-    insert,
     literal_column,
     or_,
     select,
@@ -25,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.dialects import array_in, array_of, field_of, read_array
+from groundwire.catalog.dialects import among, array_in, array_of, field_of, insert_rows, read_array
 from groundwire.catalog.encoding import decode_json, encode_json
 from groundwire.catalog.schema import chunks, collections, document_aliases, document_tags, documents, generations
 from groundwire.kernel.chunk import Chunk
@@ -66,6 +65,7 @@ class GenerationState(StrEnum):
 
 
 IS_LIVE: ColumnElement[bool] = generations.c.state == literal_column("'LIVE'")
+IS_PENDING: ColumnElement[bool] = generations.c.state == literal_column("'PENDING'")
 IS_INDEXED: ColumnElement[bool] = chunks.c.indexed == literal_column("1")
 """A search may find the chunk: it stands for no other chunks and repeats none."""
 
@@ -113,10 +113,17 @@ def count_indexed(connection: Connection, generation_keys: Select[tuple[int]]) -
     return int(connection.execute(statement).scalar_one())
 
 
+_OF_COLLECTION = (collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("collection"))
+KEY_OF_UID = select(collections.c.collection_key).where(
+    collections.c.tenant == bindparam("tenant"), collections.c.uid == bindparam("uid")
+)
+_FIND = select(collections).where(*_OF_COLLECTION)
+_KEY = select(collections.c.collection_key).where(*_OF_COLLECTION)
+
+
 def find_collection(connection: Connection, tenant: str, name: str) -> Collection | None:
     """Return the collection of this name, if the tenant has it."""
-    statement = select(collections).where(collections.c.tenant == tenant, collections.c.name == name)
-    row = connection.execute(statement).mappings().first()
+    row = connection.execute(_FIND, {"tenant": tenant, "collection": name}).mappings().first()
     return None if row is None else to_collection(row)
 
 
@@ -130,8 +137,7 @@ def require_collection(connection: Connection, tenant: str, name: str) -> Collec
 
 def collection_key(connection: Connection, tenant: str, name: str) -> int:
     """Return the key of the collection of this name, or raise CollectionNotFoundError."""
-    statement = select(collections.c.collection_key).where(collections.c.tenant == tenant, collections.c.name == name)
-    key = connection.execute(statement).scalar()
+    key = connection.execute(_KEY, {"tenant": tenant, "collection": name}).scalar()
     if key is None:
         raise CollectionNotFoundError(name)
     return int(key)
@@ -226,7 +232,6 @@ SELECT_ANY_DOCUMENT: Select[Any] = select(*DOCUMENT_COLUMNS).join_from(
 """Documents of all tenants, those that were deleted softly and empty rows too; to be narrowed to one."""
 
 _SELECT = SELECT_ANY_DOCUMENT.where(_d.tenant == bindparam("tenant"))
-_OF_COLLECTION = (collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("collection"))
 
 SELECT_DOCUMENTS = _SELECT.where(_d.live_generation > 0)
 """The visible documents of the tenant `:tenant`, to be narrowed."""
@@ -278,11 +283,14 @@ def count_aliases(connection: Connection, document_keys: Any, more: int) -> None
     connection.execute(update(documents).where(_d.document_key.in_(document_keys)).values(values))
 
 
-def set_tags(connection: Connection, document_key: int, tags: Sequence[str]) -> None:
-    """Write the tags of a document once more, one row each, as operators look for them."""
-    connection.execute(delete(document_tags).where(document_tags.c.document_key == document_key))
-    if tags:
-        connection.execute(insert(document_tags), [{"document_key": document_key, "tag": tag} for tag in tags])
+_DELETE_TAGS = delete(document_tags).where(among(document_tags.c.document_key, bindparam("keys")))
+
+
+def set_tags(connection: Connection, tags: Mapping[int, Sequence[str]]) -> None:
+    """Write the tags of documents, by their keys, once more, one row each, as operators look for them."""
+    connection.execute(_DELETE_TAGS, {"keys": encode_json(list(tags))})
+    rows = ({"document_key": key, "tag": tag} for key, of_document in tags.items() for tag in of_document)
+    insert_rows(connection, document_tags, rows)
 
 
 def field_values(fields: DocumentFields) -> dict[str, Any]:
@@ -491,21 +499,49 @@ IS_HIDDEN: ColumnElement[bool] = documents.c.deleted_generation > 0
 """Deleted softly."""
 
 
+_ROWS = (
+    select(
+        documents,
+        collections.c.name.label("collection"),
+        collections.c.uid.label("collection_uid"),
+        collections.c.engine_name,
+        collections.c.identity_digest,
+    )
+    .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
+    .where(documents.c.tenant == bindparam("tenant"), among(documents.c.document_id, bindparam("ids")), *_OF_COLLECTION)
+    .order_by(documents.c.document_key)
+)
+
+
 def visible_row(connection: Connection, tenant: str, collection: str, document_id: str) -> RowMapping:
     """Return the columns of a visible document, and of its collection name, uid, engine and model.
 
     Raises:
         DocumentNotFoundError: the collection has no such document, or it was deleted.
     """
-    row = connection.execute(_row_of(tenant, collection, document_id).where(IS_VISIBLE)).mappings().first()
-    if row is None:
+    rows = visible_rows(connection, tenant, collection, [document_id])
+    if not rows:
         raise DocumentNotFoundError(document_id)
-    return row
+    return rows[0]
+
+
+def visible_rows(
+    connection: Connection, tenant: str, collection: str, document_ids: Sequence[str]
+) -> Sequence[RowMapping]:
+    """Return the same of those of the documents that are visible, oldest first."""
+    return _rows(connection, _ROWS.where(IS_VISIBLE), tenant, collection, document_ids)
 
 
 def hidden_row(connection: Connection, tenant: str, collection: str, document_id: str) -> RowMapping | None:
     """Return the same of a document that was deleted softly, if there is such a one."""
-    return connection.execute(_row_of(tenant, collection, document_id).where(IS_HIDDEN)).mappings().first()
+    return next(iter(_rows(connection, _ROWS.where(IS_HIDDEN), tenant, collection, [document_id])), None)
+
+
+def stored_rows(
+    connection: Connection, tenant: str, collection: str, document_ids: Sequence[str]
+) -> Sequence[RowMapping]:
+    """Return the same of those of the documents that are visible or were deleted softly, oldest first."""
+    return _rows(connection, _ROWS.where(or_(IS_VISIBLE, IS_HIDDEN)), tenant, collection, document_ids)
 
 
 def visible_document(connection: Connection, tenant: str, collection: str, document_id: str) -> Document:
@@ -522,20 +558,8 @@ def refuse_other_etag(connection: Connection, row: RowMapping, etag: str) -> Non
         raise DocumentChangedError(message, document_id=row["document_id"])
 
 
-def _row_of(tenant: str, collection: str, document_id: str) -> Select[Any]:
-    return (
-        select(
-            documents,
-            collections.c.name.label("collection"),
-            collections.c.uid.label("collection_uid"),
-            collections.c.engine_name,
-            collections.c.identity_digest,
-        )
-        .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
-        .where(
-            documents.c.tenant == tenant,
-            documents.c.document_id == document_id,
-            collections.c.tenant == tenant,
-            collections.c.name == collection,
-        )
-    )
+def _rows(
+    connection: Connection, statement: Select[Any], tenant: str, collection: str, document_ids: Sequence[str]
+) -> Sequence[RowMapping]:
+    given = {"tenant": tenant, "collection": collection, "ids": encode_json(list(document_ids))}
+    return connection.execute(statement, given).mappings().all()

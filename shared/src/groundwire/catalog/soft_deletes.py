@@ -1,15 +1,15 @@
 """Documents that are deleted so that they can be restored, and sources that a document loses."""
 
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, false, or_, select, update
 
 from groundwire.catalog.audit import Audit
 from groundwire.catalog.changes import rename_chapter, rewrite_payloads
 from groundwire.catalog.database import Database, advance_position
-from groundwire.catalog.deletions import Deleted, insert_deletion, together, trace_document
+from groundwire.catalog.deletions import Deleted, insert_deletion, trace_documents
+from groundwire.catalog.dialects import among
 from groundwire.catalog.generations import IndexMovedError
 from groundwire.catalog.lexical_index import add_chunks, remove_chunks
 from groundwire.catalog.outbox import queue_matched_points
@@ -29,6 +29,7 @@ from groundwire.catalog.rows import (
     to_stored_chunks,
     visible_document,
     visible_row,
+    visible_rows,
 )
 from groundwire.catalog.schema import chunks, document_aliases, documents, generations, outbox
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
@@ -75,7 +76,8 @@ class SoftDeletes:
         def work(connection: Connection) -> Deleted:
             row = visible_row(connection, tenant, collection, document_id)
             refuse_other_etag(connection, row, etag)
-            deleted = _hide(connection, row, epoch_ms(self._clock.now()))
+            now, of_document = epoch_ms(self._clock.now()), require_collection(connection, tenant, collection)
+            deleted = _hide(connection, of_document, [row], now)
             insert_deletion(connection, deleted, self._database.steady.now_ms())
             self._audit.record(connection, tenant, "hide_document", document_id, receipt, deleted)
             return deleted
@@ -95,13 +97,11 @@ class SoftDeletes:
         tenant, name = collection.tenant, collection.name
 
         def work(connection: Connection) -> Deleted:
-            now, hidden = epoch_ms(self._clock.now()), list[Deleted]()
-            for document_id in document_ids:
-                with suppress(DocumentNotFoundError):
-                    hidden.append(_hide(connection, visible_row(connection, tenant, name, document_id), now))
-                    self._audit.record(connection, tenant, "hide_document", document_id)
-            deleted = together(connection, collection, hidden, now, permanent=False)
+            rows = visible_rows(connection, tenant, name, document_ids)
+            serving = require_collection(connection, tenant, name)
+            deleted = _hide(connection, serving, rows, epoch_ms(self._clock.now()))
             insert_deletion(connection, deleted, self._database.steady.now_ms())
+            self._audit.record_all(connection, tenant, "hide_document", deleted.traces.document_ids)
             self._audit.settle(connection, tenant, receipt, deleted)
             return deleted
 
@@ -160,8 +160,8 @@ class SoftDeletes:
                 advance_position(connection, row["collection_key"], keeps_history=True)
             # The document stays: a final search has nothing to look for.
             nothing = select(generations.c.generation_key).where(false())
-            traces = trace_document(connection, row, nothing, permanent=permanent)
-            traces = replace(traces, document_ids=[], document_keys=[])
+            of_source = require_collection(connection, tenant, collection)
+            traces = trace_documents(connection, of_source, [], nothing, permanent=permanent)
             deleted = Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
             insert_deletion(connection, deleted, self._database.steady.now_ms())
             self._audit.record(connection, tenant, "drop_source", row["document_id"], receipt, deleted)
@@ -242,23 +242,26 @@ class SoftDeletes:
         return self._database.write(work)
 
 
-def _hide(connection: Connection, row: RowMapping, now: int) -> Deleted:
-    """Take the document of a visible row from readers, the full-text index and, through the outbox, the engine."""
-    of_document = generations.c.document_key == row["document_key"]
-    position = advance_position(connection, row["collection_key"])
+def _hide(connection: Connection, collection: Collection, rows: Sequence[RowMapping], now: int) -> Deleted:
+    """Take the documents of visible rows from readers, the full-text index and, through the outbox, the engine."""
+    keys = [row["document_key"] for row in rows]
+    of_documents = among(generations.c.document_key, keys)
+    leaving = select(generations.c.generation_key).where(of_documents, IS_LIVE)
+    traces = trace_documents(connection, collection, rows, leaving, permanent=False)
+    if not rows:
+        return Deleted.now(traces, [], now, texts=0, embeddings=0, messages=0)
+    position = advance_position(connection, traces.collection_key)
     # While the generations are still live and superseded: the index looks for chunks by these states.
-    remove_chunks(connection, of_document)
+    remove_chunks(connection, of_documents)
     past = select(generations.c.generation_key).where(
-        of_document, generations.c.state == GenerationState.SUPERSEDED.value
+        of_documents, generations.c.state == GenerationState.SUPERSEDED.value
     )
     connection.execute(delete(chunks).where(chunks.c.generation_key.in_(past)))
-    leaving = select(generations.c.generation_key).where(of_document, IS_LIVE)
-    traces = trace_document(connection, row, leaving, permanent=False)
     hidden = {"state": GenerationState.DELETED.value, "live_to": position}
-    connection.execute(update(generations).where(of_document, IS_LIVE).values(hidden))
-    values = {"live_generation": 0, "deleted_generation": row["live_generation"], "delete_time": now}
-    connection.execute(update(documents).where(documents.c.document_key == row["document_key"]).values(values))
-    tasks = queue_matched_points(connection, row["tenant"], row["engine_name"], traces.numbers)
+    connection.execute(update(generations).where(of_documents, IS_LIVE).values(hidden))
+    values = {"live_generation": 0, "deleted_generation": documents.c.live_generation, "delete_time": now}
+    connection.execute(update(documents).where(among(documents.c.document_key, keys)).values(values))
+    tasks = queue_matched_points(connection, collection.tenant, collection.engine_name, traces.numbers)
     return Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
 
 

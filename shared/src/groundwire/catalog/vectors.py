@@ -26,9 +26,11 @@ from sqlalchemy import (
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among, array_of, insert_rows, read_array, read_vectors
+from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.rows import (
     IS_INDEXED,
     IS_LIVE,
+    KEY_OF_UID,
     OWN_COLUMNS,
     GenerationState,
     key_of,
@@ -44,6 +46,22 @@ from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import DataLossError
 from groundwire.kernel.vector_store import PointBatch
 
+_IS_USED = (
+    exists()
+    .where(chunks.c.embedding_hash == embeddings.c.embedding_hash)
+    .where(chunks.c.generation_key == generations.c.generation_key)
+    .where(
+        generations.c.collection_key == KEY_OF_UID.scalar_subquery(),
+        generations.c.state != literal_column("'PENDING'"),
+    )
+)
+_AMONG = (
+    embeddings.c.identity_digest == bindparam("digest"),
+    among(embeddings.c.embedding_hash, bindparam("hashes")),
+)
+_TIMES = select(embeddings.c.embedding_hash, embeddings.c.create_time).where(*_AMONG, _IS_USED)
+_VECTORS = select(embeddings.c.embedding_hash, embeddings.c.vector).where(*_AMONG)
+
 
 def embedding_times(connection: Connection, collection: Collection, embedding_hashes: Sequence[str]) -> dict[str, int]:
     """Return when those of some vectors that a collection uses were made, in milliseconds since 1970, by hash.
@@ -51,18 +69,13 @@ def embedding_times(connection: Connection, collection: Collection, embedding_ha
     Vectors are stored once for all collections. What callers are told leaves out those that only others use, because
     it would tell what texts these hold.
     """
-    of_collection = (
-        exists()
-        .where(chunks.c.embedding_hash == embeddings.c.embedding_hash)
-        .where(chunks.c.generation_key == generations.c.generation_key)
-        .where(generations.c.collection_key == key_of(collection), generations.c.state != literal_column("'PENDING'"))
-    )
-    statement = select(embeddings.c.embedding_hash, embeddings.c.create_time).where(
-        embeddings.c.identity_digest == collection.identity.digest,
-        among(embeddings.c.embedding_hash, embedding_hashes),
-        of_collection,
-    )
-    return {row.embedding_hash: row.create_time for row in connection.execute(statement)}
+    given = {
+        "tenant": collection.tenant,
+        "uid": collection.uid,
+        "digest": collection.identity.digest,
+        "hashes": encode_json(list(embedding_hashes)),
+    }
+    return dict(connection.execute(_TIMES, given).all())
 
 
 def unneeded_embeddings(connection: Connection, identity_digest: str, leaving: Select[tuple[int]]) -> list[str]:
@@ -239,10 +252,8 @@ def vectors_by_hash(
     connection: Connection, identity_digest: str, embedding_hashes: Sequence[str]
 ) -> dict[str, Vectors]:
     """Return the known ones of some vectors of a model by embedding hash: float32, shape (dimensions,), read-only."""
-    statement = select(embeddings.c.embedding_hash, embeddings.c.vector).where(
-        embeddings.c.identity_digest == identity_digest, among(embeddings.c.embedding_hash, embedding_hashes)
-    )
-    return {row.embedding_hash: to_vector(row.vector) for row in connection.execute(statement)}
+    given = {"digest": identity_digest, "hashes": encode_json(list(embedding_hashes))}
+    return {row.embedding_hash: to_vector(row.vector) for row in connection.execute(_VECTORS, given)}
 
 
 def has_vector(collection: Collection) -> ColumnElement[bool]:
