@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, select, text, true
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, literal_column, or_, select, text, true
 
 from groundwire.catalog.chunks import ChunkFacts, documents_by_key, facts_now, facts_then, live_rows
 from groundwire.catalog.database import Database
@@ -20,6 +20,7 @@ from groundwire.catalog.lexical_search import LexicalMatches, LexicalSearch, Rea
 from groundwire.catalog.rows import (
     DOCUMENT_KEY_AT,
     IS_INDEXED,
+    IS_LIVE,
     GenerationState,
     loaded_values,
     select_chunks_then,
@@ -40,6 +41,7 @@ from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.filters import FieldKind, Filter, Payload
+from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.stored_chunk import StoredChunk
 
 RememberedT = TypeVar("RememberedT")
@@ -62,6 +64,10 @@ _FIND = text(
     FROM collections WHERE tenant = :tenant AND name = :name
     """
 )
+_IS_VISIBLE = documents.c.live_generation > literal_column("0")
+"""Written out, as the condition of the partial index has it."""
+_BEHIND_RECORDS = SOURCE_PREFIX[:-1] + chr(ord(SOURCE_PREFIX[-1]) + 1)
+"""The first text behind all sources of records."""
 _STATE = "SELECT changed_position, readable_from, rewritten_position FROM collections WHERE collection_key = ?"
 
 
@@ -398,6 +404,43 @@ class SearchView:
         condition = in_generations if where is None else chunks_matching(generation_keys, where)
         statement = select(array_of(chunks.c.chunk_number)).where(IS_INDEXED, condition, self._seen(read))
         return np.sort(np.array(read_array(read.connection, statement), dtype=np.int64))
+
+    def types_of_records(self, numbers: Sequence[int]) -> Mapping[int, str]:
+        """Return the types of those of the chunks that are records, by number; a record never changes its type."""
+        statement = select(chunks.c.chunk_number, records.c.record_type).join_from(
+            chunks, records, chunks.c.document_key == records.c.document_key
+        )
+        with self._read() as read:
+            rows = read.connection.execute(statement.where(among(chunks.c.chunk_number, map(int, numbers)))).all()
+        return dict(rows)
+
+    def of_type(self, record_type: str, where: Filter, limit: int) -> Numbers | None:
+        """Return the numbers of the matching chunks of records of a type, ascending, or of all else where it is empty.
+
+        Returns None where there are more than `limit` records of the type, and where the past is read: that is not
+        told by an index.
+        """
+        with self._read() as read:
+            if read.as_of is not None:
+                return None
+            if record_type:
+                of_type = (records.c.collection_key == self._key, records.c.record_type == record_type)
+                keys = select(records.c.document_key).where(*of_type)
+            else:
+                source = documents.c.source_path
+                no_record = or_(source < SOURCE_PREFIX, source >= _BEHIND_RECORDS)
+                of_collection = documents.c.collection_key == self._key
+                keys = select(documents.c.document_key).where(of_collection, _IS_VISIBLE, no_record)
+            few = list(read.connection.execute(keys.limit(limit + 1)).scalars())
+            if len(few) > limit:
+                return None
+            statement = (
+                select(array_of(chunks.c.chunk_number))
+                .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+                .where(among(chunks.c.document_key, few), IS_INDEXED, IS_LIVE, self._seen(read))
+                .where(to_sql(where, chunks.c.payload))
+            )
+            return np.sort(np.array(read_array(read.connection, statement) if few else [], dtype=np.int64))
 
     def among(self, where: Filter | None, numbers: Sequence[int]) -> set[int]:
         """Return those of the chunks that are visible and match."""

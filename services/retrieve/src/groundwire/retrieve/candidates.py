@@ -101,6 +101,35 @@ class Candidates:
         return scores
 
 
+@dataclass(frozen=True, slots=True)
+class SharedCandidates:
+    """What one search brought for several that differ in the type of record that they look for.
+
+    `near` and `matches` are the best of all that their common filter lets pass; `types` says what records are.
+    """
+
+    words: LookedUp | None
+    near: Neighbours
+    matches: WordMatches
+    types: Mapping[int, str]
+
+    def of_type(self, record_type: str, *, at_least: int, uses_words: bool) -> "SharedCandidates | None":
+        """Return those of a type, or that are no records (empty); None where a search of its own might find better."""
+        near = self.near.take(self._is_of(self.near.numbers, record_type), len(self.near), is_all=self.near.is_all)
+        if not uses_words:
+            return replace(self, near=near) if len(near) >= at_least or near.is_all else None
+        is_match = self._is_of(self.matches.numbers, record_type)
+        matches = replace(self.matches, numbers=self.matches.numbers[is_match], scores=self.matches.scores[is_match])
+        is_all = near.is_all and matches.is_all
+        if len(np.union1d(near.numbers, matches.numbers)) < at_least and not is_all:
+            return None
+        return replace(self, near=near, matches=matches)
+
+    def _is_of(self, numbers: Numbers, record_type: str) -> NDArray[np.bool_]:
+        each = (self.types.get(number, "") == record_type for number in numbers.tolist())
+        return np.fromiter(each, dtype=np.bool_, count=len(numbers))
+
+
 class ChangedMeanwhileError(Exception):
     """Candidates were replaced or deleted for good while the search ran: what took their place may be missing."""
 
@@ -145,6 +174,7 @@ class CandidateSearch:
         mode: vectors, words or both. Vectors score what words find in any mode but by vector.
         budget: of the search, of which the search by vector has a part.
         is_last: no further attempt follows, so that a result which may miss something is better than none.
+        shared: what a search for several has brought for this one, which the best candidates are taken from.
     """
 
     def __init__(
@@ -157,6 +187,7 @@ class CandidateSearch:
         budget: Budget,
         *,
         is_last: bool,
+        shared: SharedCandidates | None = None,
     ) -> None:
         self._view = view
         self._matches = matches
@@ -172,14 +203,16 @@ class CandidateSearch:
         self.lacks_dense = False
         """Whether the words alone had to find the results, because the engine does not answer."""
         self.stages: dict[StageKind, StageTrace] = {}
-        self.words: LookedUp | None = None
+        self.words = None if shared is None else shared.words
+        self._shared = shared
 
     def look_up(self, query: str, context: str, depth: int) -> None:
         """Choose the words of a query that tell chunks apart, and find the best `depth` chunks that have them.
 
         With a context its words count as well, each a third of what a word of the query does.
         """
-        if not self._uses_words:
+        is_empty = self._matches.is_given and len(self._matches.numbers()) == 0
+        if not self._uses_words or self._shared is not None or is_empty:
             return
         # One connection for the statements: nothing else is waited for between them.
         with Step("search.words"), self._view.together():
@@ -216,7 +249,19 @@ class CandidateSearch:
         Raises:
             StoreUnavailableError: the engine failed, and there are no words to look for.
         """
-        self._nearest(vector, depth)
+        if self._shared is None:
+            self._nearest(vector, depth)
+
+    def found_for_several(self, vector: Vectors | None, depth: int) -> SharedCandidates | None:
+        """Return what this search found, to be shared by others; None where vectors could bring nothing."""
+        near, matches = self._nearest(vector, depth), self._matching(depth)
+        if vector is None or not self._uses_vectors:
+            return None
+        missing = matches.numbers[~np.isin(matches.numbers, near.numbers)]
+        self._view.vectors(missing)  # remembered, so that none of the others has to read any
+        return SharedCandidates(
+            self.words, near, matches, self._view.types_of_records([*near.numbers.tolist(), *missing.tolist()])
+        )
 
     def best(self, vector: Vectors | None, depth: int) -> Candidates:
         """Return the best `depth` candidates of vectors and words each; some may not be visible any more.
@@ -224,6 +269,9 @@ class CandidateSearch:
         Raises:
             StoreUnavailableError: the engine failed.
         """
+        shared = self._shared
+        if shared is not None:
+            return self._together(vector, shared.near, shared.matches if self._uses_words else _NO_MATCHES)
         return self._together(vector, self._nearest(vector, depth), self._matching(depth))
 
     def visible(

@@ -12,7 +12,7 @@ from groundwire.kernel.records import record_id_of, record_time
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.filters import both
 from groundwire.retrieve.search import Progress, Search, resolved
-from groundwire.retrieve.search_types import PreparedVector, Ranking, SearchHit, SearchRequest
+from groundwire.retrieve.search_types import Ranking, SearchHit, SearchRequest
 
 SECTIONS = ("persona", "faq", "memory", "turn", "summary")
 """Types of records in the order in which sections are returned."""
@@ -113,17 +113,26 @@ class RetrieveContext:
 
     def _gather(self, request: ContextRequest, view: SearchView, budget: Budget, *, is_last: bool) -> Context:
         found: dict[str, list[list[ContextEntry]]] = {}
-        prepared, lacks_dense = request.search.prepared, False
-        for kind in (*request.limits, *([_DOCUMENTS] if request.with_documents else [])):
+        # What a section is searched for is nearly always among the best of all; only rare types need a search more.
+        kinds = (*request.limits, *([_DOCUMENTS] if request.with_documents else []))
+        prepared, shared, lacks_dense = request.search.prepared, None, False
+        if any(kind not in _BY_TIME or not request.conversation_id for kind in kinds):
+            prepared, shared = self.search.search_for_several(view, request.search, budget, is_last=is_last)
+        for kind in kinds:
             budget.check()
             if kind in _BY_TIME and request.conversation_id:
                 found[kind] = self._latest(request, view, kind)
                 continue
             each = replace(self._request_for(kind, request), prepared=prepared)
-            result = self.search.search_in(view, each, budget, Progress(self.search.clock, None), is_last=is_last)
-            if result.plan.vector is not None and each.vector is None:
-                # The model is asked once, beside the first look for the words.
-                prepared = PreparedVector(result.plan.vector, 0.0)
+            result = self.search.search_in(
+                view,
+                each,
+                budget,
+                Progress(self.search.clock, None),
+                is_last=is_last,
+                record_type="" if kind == _DOCUMENTS else kind,
+                shared=shared,
+            )
             lacks_dense = lacks_dense or result.lacks_dense
             entries = [ContextEntry(hit.stored, hit) for hit in result.hits]
             if kind == "memory":

@@ -41,10 +41,13 @@ class FilterMatches:
     """The filter of one search on its view; None lets every chunk pass that the view sees.
 
     Which chunks pass is worked out for all of them when a filter is used for the second time since the collection
-    changed, before that only for those that turn up: while much is written, nothing is worked out in vain.
+    changed, before that only for those that turn up: while much is written, nothing is worked out in vain. `numbers`
+    are those that pass, ascending, where the caller knows them.
     """
 
-    def __init__(self, view: SearchView, where: Filter | None, cache: FilterCache) -> None:
+    def __init__(
+        self, view: SearchView, where: Filter | None, cache: FilterCache, numbers: Numbers | None = None
+    ) -> None:
         self.where = where
         self.is_open = where is None and not view.is_limited
         """Whether every visible chunk of the collection passes."""
@@ -53,7 +56,9 @@ class FilterMatches:
         # Not the filter itself: True == 1 == 1.0 in Python, and not in filters. Not its text: that may be long.
         digest = hashlib.sha256(repr((where, view.scopes if view.is_limited else None)).encode()).digest()
         self._key = (view.collection.uid, view.changed_position, digest)
-        self._numbers: Numbers | None = None
+        self._numbers = numbers
+        self.is_given = numbers is not None
+        """Whether the caller knew which chunks pass."""
 
     def share(self) -> float:
         """Return the share of chunks that pass: exact when they are known, else judged by a sample.
@@ -103,7 +108,7 @@ class FilterMatches:
         Of a small collection all vectors are remembered once, not those of each filter.
         """
         # Many filters over one small collection would otherwise each remember vectors of their own.
-        if self.where is not None and self._view.chunk_count() <= _SMALL_COLLECTION:
+        if self.where is not None and not self.is_given and self._view.chunk_count() <= _SMALL_COLLECTION:
             every, rows = FilterMatches(self._view, None, self._cache).vectors()
             passes = np.isin(every, self.numbers(), assume_unique=True)
             return every[passes], rows[passes]

@@ -37,6 +37,7 @@ from groundwire.retrieve.candidates import (
     CandidateSearch,
     ChangedMeanwhileError,
     SearchTuning,
+    SharedCandidates,
     SpareThreads,
 )
 from groundwire.retrieve.consistency import WaitForPosition
@@ -81,7 +82,7 @@ from groundwire.retrieve.search_types import (
 )
 from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.top_down import ChosenSection, choose_sections, within
-from groundwire.retrieve.vector_search import VectorSearch
+from groundwire.retrieve.vector_search import OVERFETCHED_GLADLY, SCANNED_AT_FIRST, VectorSearch
 
 ResultT = TypeVar("ResultT")
 
@@ -99,6 +100,8 @@ _LOOKED_AT_AS_MEMORIES = 50
 _SPARE = 2
 """Candidates looked at beyond the results, for those that repeat others."""
 _EXPLAINED = 100
+_FOR_SEVERAL = OVERFETCHED_GLADLY
+"""Candidates by vector and by words each that searches share which differ in the type of record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +328,13 @@ class Search:
         *,
         is_last: bool,
         begun: float | None = None,
+        record_type: str | None = None,
+        shared: SharedCandidates | None = None,
     ) -> SearchResult:
         """Return the best chunks of a view for an interpreted request; errors are those of `search`.
+
+        `record_type` is that of which the filter of the request lets pass alone, empty for documents that are no
+        records, None for all. `shared` are candidates of any type for the same query.
 
         Raises:
             ChangedMeanwhileError: what the view shows cannot be told any more, and this is not the last attempt.
@@ -335,15 +343,27 @@ class Search:
         # Resolve: names of fields, and what the request leaves open.
         check_query_length(request.query, view.collection, "query")
         check_query_length(request.context, view.collection, "context")
-        matches = FilterMatches(view, resolved(request.where, view), self.filter_cache)
-        plan = self._plan(request, view.collection, matches.where)
+        where, numbers = resolved(request.where, view), None
+        plan = self._plan(request, view.collection, where)
+        if record_type is not None and where is not None:
+            of_type = None
+            if shared is not None and not request.explain and not needs_all_candidates(plan):
+                of_type = shared.of_type(
+                    record_type, at_least=self._window(plan), uses_words=plan.mode is not SearchMode.VECTOR
+                )
+            shared = of_type
+            # Of a rare type few are among the best: they are compared one by one.
+            numbers = None if shared is not None else view.of_type(record_type, where, SCANNED_AT_FIRST)
+        matches = FilterMatches(view, where, self.filter_cache, numbers)
         # Retrieve: vectors and words side by side. What is left of the time is enough for the words, which need no
         # engine.
         for_vectors = budget.part(_SHARE_OF_VECTORS) if plan.mode is SearchMode.HYBRID else budget
         vectors = VectorSearch(
             self.vectors, view, matches, for_vectors, exact=request.exact, exact_chunks=self.tuning.exact_chunks
         )
-        pool = CandidateSearch(view, matches, vectors, self.tuning.words, plan.mode, budget, is_last=is_last)
+        pool = CandidateSearch(
+            view, matches, vectors, self.tuning.words, plan.mode, budget, is_last=is_last, shared=shared
+        )
         embedded = self._retrieve(request, plan, pool, budget, progress)
         plan = self._weighted(plan, request, pool, embedded)
         # Fuse and rank, on numbers.
@@ -392,6 +412,28 @@ class Search:
             return request, ()
         chosen = tuple(choose_sections(request.query, vector, outline.sections, outline.vectors))
         return replace(request, where=both(request.where, within(chosen))), chosen
+
+    def search_for_several(
+        self, view: SearchView, request: SearchRequest, budget: Budget, *, is_last: bool
+    ) -> tuple[PreparedVector | None, SharedCandidates | None]:
+        """Return the vector of a request, and candidates for searches that narrow it to a type of record each.
+
+        The candidates are None where the engine does not answer, and each search has to get over that for itself.
+
+        Raises:
+            GroundwireError: whatever `search` raises.
+        """
+        check_query_length(request.query, view.collection, "query")
+        check_query_length(request.context, view.collection, "context")
+        matches = FilterMatches(view, resolved(request.where, view), self.filter_cache)
+        plan = replace(self._plan(request, view.collection, matches.where), depth=_FOR_SEVERAL)
+        for_vectors = budget.part(_SHARE_OF_VECTORS) if plan.mode is SearchMode.HYBRID else budget
+        vectors = VectorSearch(
+            self.vectors, view, matches, for_vectors, exact=request.exact, exact_chunks=self.tuning.exact_chunks
+        )
+        pool = CandidateSearch(view, matches, vectors, self.tuning.words, plan.mode, budget, is_last=is_last)
+        embedded = self._retrieve(request, plan, pool, budget, Progress(self.clock, None))
+        return embedded, pool.found_for_several(None if embedded is None else embedded.vector, plan.depth)
 
     def _plan(self, request: SearchRequest, collection: Collection, where: Filter | None) -> SearchPlan:
         """Fill in what a request leaves open: the collection's defaults, the server's, what the query's type changes.
