@@ -1,5 +1,6 @@
 """A section that the server has switched off is missing from contexts, whatever a request asks for."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,12 @@ import pytest
 from groundwire.api.common.v1 import record_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.filter_parsing import parse_filter
+from groundwire.kernel.vector_store import ScoredPoint
 from groundwire.retrieve.settings import RetrieveSettings
-from tests.integration.retrieve.library import Library
+from groundwire.rpc.filter_messages import to_filter_message
+from groundwire.vectorstores.memory import MemoryVectorStore
+from tests.integration.retrieve.library import Library, contents
 
 _TYPES: dict[str, dict[str, Any]] = {
     "persona": {"version": "1"},
@@ -72,3 +77,72 @@ def test_a_section_that_is_switched_off_is_missing(folder: Path, kind: str) -> N
 def test_without_retrieval_there_is_no_section(folder: Path) -> None:
     request = pb.RetrieveContextRequest(collection="docs", query="harbour")
     assert sections(folder, RetrieveSettings(rag_enabled=False), request) == {}
+
+
+class _CountingEngine(MemoryVectorStore):
+    """Counts its searches."""
+
+    searches = 0
+
+    def search(self, *given: Any, **more: Any) -> list[ScoredPoint]:
+        self.searches += 1
+        return super().search(*given, **more)
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Library, _CountingEngine]]:
+    """Many FAQs and memories, a few parts of a persona, and documents that fit worse than all of these."""
+    engine = _CountingEngine()
+    library = Library(tmp_path_factory.mktemp("crowded"), engine=engine)
+    for number in range(120):
+        kind = "faq" if number % 2 else "memory"
+        library.put(
+            f"record:{kind}-{number}",
+            [f"harbour word{number % 7} word{number % 11} {kind}"],
+            fields=DocumentFields(record=_record_of(kind)),
+        )
+    for number in range(3):
+        fields = DocumentFields(record=_record_of("persona"))
+        library.put(f"record:persona-{number}", [f"tone{number} of my own voice"], fields=fields)
+    library.put("crane.txt", ["a crane stands at the quay of the harbour"])
+    yield library, engine
+    library.close()
+
+
+def _record_of(kind: str) -> dict[str, Any]:
+    at = "2026-01-01T00:00:00+00:00"
+    return {"type": kind, "scope": "global", "source": "system", "timestamp": at, **_TYPES[kind]}
+
+
+def _context(library: Library, query: str, **options: Any) -> pb.RetrieveContextResponse:
+    request = pb.RetrieveContextRequest(collection="docs", query=query)
+    request.options.min_relevance = 0.0
+    for name, value in options.items():
+        setattr(request.options, name, value)
+    return library.service.servicer.context(request)
+
+
+def test_sections_of_common_types_share_one_search_of_the_engine(crowded: tuple[Library, _CountingEngine]) -> None:
+    library, engine = crowded
+    before = engine.searches
+    found = _context(library, "harbour word3 word5")
+    # One for all sections; what is rare is compared one by one, with vectors of the catalog.
+    assert engine.searches - before == 1
+    kinds = {each.record_type: [entry.record.text for entry in each.entries] for each in found.sections}
+    assert len(kinds[record_pb2.RECORD_TYPE_FAQ]) == 2
+    assert len(kinds[record_pb2.RECORD_TYPE_MEMORY]) == 3
+    assert [hit.chunk.content for hit in found.document_results] == ["a crane stands at the quay of the harbour"]
+
+
+@pytest.mark.parametrize("query", ["harbour word3 word5", "word6 faq", "memory word2", "my own voice tone1"])
+def test_a_section_has_what_a_search_for_its_type_alone_finds(
+    crowded: tuple[Library, _CountingEngine], query: str
+) -> None:
+    library, _ = crowded
+    sections = {each.record_type: each for each in _context(library, query).sections}
+    alone = to_filter_message(parse_filter({"record_type": "faq"}))
+    searched = library.retrieve(query, filter=alone, top_k=2, min_relevance=0.0)
+    faqs = sections[record_pb2.RECORD_TYPE_FAQ].entries
+    assert [entry.record.text for entry in faqs] == contents(searched)
+    of_tone = [entry.record.text for entry in sections[record_pb2.RECORD_TYPE_PERSONA].entries]
+    assert of_tone[:1] == (["tone1 of my own voice"] if "voice" in query else [])

@@ -249,7 +249,7 @@ def _entries(connection: Connection, which: ColumnElement[bool]) -> Iterator[tup
         yield collection_key, state, [entry for _, _, entry in rows]
 
 
-_INSERT = insert(lexical_segments).returning(_s.segment_key, sort_by_parameter_order=True)
+_INSERT = insert(lexical_segments).returning(_s.segment_key, _s.high, _s.members)
 
 
 def _insert(
@@ -263,7 +263,9 @@ def _insert(
         {**of_all, "generation_key": of_generation, "high": segment.high, **_figures(segment.members)}
         for of_generation, segment in segments
     ]
-    keys = list(connection.execute(_INSERT, rows).scalars())
+    # In no order, so that the database can take them all at once: no two segments have the same members.
+    made = {(row.high, row.members): row.segment_key for row in connection.execute(_INSERT, rows)}
+    keys = [made[row["high"], row["members"]] for row in rows]
     _insert_postings(
         connection, ((key, *row) for key, (_, segment) in zip(keys, segments, strict=True) for row in segment.rows)
     )

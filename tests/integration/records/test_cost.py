@@ -1,0 +1,90 @@
+"""What records cost: a write of many takes hardly more statements than one of few."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.ingest.v1 import record_service_pb2 as pb
+from groundwire.kernel.filter_parsing import parse_filter
+from groundwire.rpc.filter_messages import to_filter_message
+from tests.integration.ingest.harness import Harness, blocking
+from tests.integration.records.keeping import FAQ, record
+
+_FEW, _MANY = 3, 60
+_SLACK = 20
+"""Rows are inserted some dozens at a time, and small parts of the full-text index are merged now and then."""
+
+
+@contextmanager
+def statements() -> Iterator[list[str]]:
+    """Note the statements of all threads inside the block."""
+    noted: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        noted.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield noted
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    opened = Harness(Path(tmp_path_factory.mktemp("cost"))).without_housekeeping()
+    yield opened
+    opened.close()
+
+
+def put(harness: Harness, collection: str, count: int) -> int:
+    """Store records of one scope for a person, and return how many statements it took."""
+    texts = [record(FAQ, f"Q: {number}?\nA: {number}", scope="entity:ada") for number in range(count)]
+    with statements() as noted:
+        response = blocking(harness.service.records.BatchUpsertRecords)(
+            pb.BatchUpsertRecordsRequest(collection=collection, records=texts)
+        )
+    assert [each.result.outcome for each in response.outcomes] == [pb.RECORD_OUTCOME_CREATED] * count
+    return len(noted)
+
+
+def delete(harness: Harness, collection: str, *, purge: bool) -> tuple[int, int]:
+    """Delete the records of the person; return how many there were, and how many statements it took."""
+    selected = to_filter_message(parse_filter({"entity": "ada"}))
+    request = pb.DeleteRecordsRequest(collection=collection, filter=selected, permanent=purge)
+    with statements() as noted:
+        response = blocking(harness.service.records.DeleteRecords)(request)
+    return response.receipt.document_count, len(noted)
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        pytest.param(put, id="written"),
+        pytest.param(lambda *given: _deleted(*given, purge=False), id="deleted"),
+        pytest.param(lambda *given: _deleted(*given, purge=True), id="purged"),
+    ],
+)
+def test_many_records_need_hardly_more_statements_than_few(
+    harness: Harness, request: pytest.FixtureRequest, cost: Callable[[Harness, str, int], int]
+) -> None:
+    needed = {}
+    for count in (_FEW, _MANY):
+        name = f"{request.node.callspec.id}-{count}"
+        harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection=name))
+        needed[count] = cost(harness, name, count)
+    assert needed[_FEW] > 0
+    assert needed[_MANY] <= needed[_FEW] + _SLACK
+
+
+def _deleted(harness: Harness, collection: str, count: int, *, purge: bool) -> int:
+    put(harness, collection, count)
+    deleted, needed = delete(harness, collection, purge=purge)
+    assert deleted == count
+    return needed
