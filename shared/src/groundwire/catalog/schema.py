@@ -172,6 +172,7 @@ records = Table(
     Index("records_time", "collection_key", "time"),
     Index("records_conversation", "collection_key", "conversation_id", "record_type", "turn_index"),
     Index("records_entity", "collection_key", "entity"),
+    Index("records_type", "collection_key", "record_type"),
     sqlite_with_rowid=False,
 )
 """What is sorted and linked by of the documents that are records; all of their metadata is in `documents.record`."""
