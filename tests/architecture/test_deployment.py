@@ -11,9 +11,12 @@ import kubernetes_validate
 import pytest
 import yaml
 from compose_spec import PyCompose
+from pydantic import SecretStr
 from scripts.image_contents import install, targets
 
-from groundwire.standalone.settings import load_settings
+from groundwire.cli.app import app
+from groundwire.standalone.settings import ServiceName, load_settings
+from groundwire.standalone.stores import check_stores
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -44,6 +47,54 @@ def test_every_extra_of_an_image_is_one_of_the_project() -> None:
     named = {extra for extras, _ in targets().values() for extra in extras.split(",")}
     assert len(named) > len(targets())
     assert named - set(project["optional-dependencies"]) == set()
+
+
+def given(name: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the variables of a service in the composition, with its defaults filled in, and in the cluster."""
+    composed = {key: re.sub(r"\$\{\w+:-(.*)\}", r"\1", value) for key, value in compose()[name]["environment"].items()}
+    (pod,) = pods("Deployment")[name]["containers"]
+    return composed, {each["name"]: each["value"] for each in pod["env"]}
+
+
+def parsed(command: list[str]) -> dict[str, Any]:
+    """Return what the command line understands of a command."""
+    name, *arguments = command
+    return app.commands[name].make_context(name, arguments).params
+
+
+def test_images_have_what_the_addresses_of_their_stores_need() -> None:
+    extras = {"postgresql": "postgres", "qdrant": "qdrant", "chroma+http": "chroma"}
+    for name in sorted(OURS):
+        installed = set(targets()[name][0].split(","))
+        for variables in given(name):
+            schemes = {value.partition("://")[0] for value in variables.values() if "://" in value} - {"dns"}
+            assert schemes == ({"postgresql"} if name == "answer" else {"postgresql", "qdrant"})
+            assert {extras[scheme] for scheme in schemes} <= installed
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_services_start_as_composition_and_cluster_tell_them(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    commands = [json.loads(each) for each in re.findall(r"CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)]
+    (served,) = [command for command in commands if command[-1] == name]
+    (checked,) = [command for command in commands if command[-1] == SERVICES[name]]
+    assert parsed(checked[1:])["service"] == SERVICES[name]
+    flags = parsed(served)
+    secrets = set(mounted_secrets(name)) - {"api_keys"}
+    for file in secrets:
+        (tmp_path / file).write_text("secret", encoding="utf-8")
+    of_image = dict(re.findall(r"^ +(GROUNDWIRE_\w+)=(\S+)", DOCKERFILE.partition("\nENV PATH")[2], re.MULTILINE))
+    assert of_image["GROUNDWIRE_DATA"] == "/data"
+    for variables in given(name):
+        with monkeypatch.context() as patched:
+            for variable, value in (of_image | variables | {"GROUNDWIRE_SECRETS": str(tmp_path)}).items():
+                patched.setenv(variable, value)
+            settings = load_settings(**{key: value for key, value in flags.items() if key != "service"})
+        check_stores(ServiceName(flags["service"]), settings.server)
+        read = {f"groundwire_{key}" for key, value in settings.server if isinstance(value, SecretStr)}
+        assert read == secrets
+        assert settings.server.has_credentials
 
 
 def test_images_run_as_a_normal_user() -> None:

