@@ -13,7 +13,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from benchmarks.search_raw import Query, Run
 from benchmarks.synthetic import Corpus
 from groundwire.api.common.v1 import document_pb2, hit_pb2, metadata_value_pb2, retrieval_options_pb2, search_mode_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2
+from groundwire.api.ingest.v1 import collection_pb2, ingest_service_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.filter_parsing import parse_filter
@@ -22,6 +22,8 @@ from groundwire.rpc.filter_messages import to_filter_message
 COLLECTION = "bench"
 RETRIEVE = "/groundwire.api.retrieve.v1.RetrieveService/Retrieve"
 _WRITERS = 4
+_MOST_TOKENS = 512
+"""Of a passage; more than the default of a collection."""
 
 
 def requests_of(queries: Sequence[Query], limit: int, *, by_vector: bool) -> list[bytes]:
@@ -101,7 +103,9 @@ def fill_server(address: str, corpus: Corpus) -> float:
 async def _fill_server(address: str, corpus: Corpus) -> float:
     fields = corpus.fields
     async with AsyncGroundwireClient(address) as client:
-        made = await client.create_collection(collection=COLLECTION)
+        chunking = collection_pb2.ChunkingPolicy(maximum_size=_MOST_TOKENS)
+        settings = collection_pb2.CollectionSettings(chunking=chunking)
+        made = await client.create_collection(collection=COLLECTION, settings=settings)
         digest, waiting = made.collection.embedding.probe_digest, iter(corpus.documents)
         started = time.perf_counter()
 

@@ -32,15 +32,12 @@ def main() -> int:
     ):
         for service, replicas in split.replicas.items():
             print(f"{service:9} {', '.join(replica.address for replica in replicas)}")
-        with (
-            GroundwireClient(split.address_of("ingest")) as ingest,
-            GroundwireClient(split.address_of("answer")) as answer,
-        ):
-            ingest.create_collection(collection=_COLLECTION)
+        with GroundwireClient(split.address) as client:
+            client.create_collection(collection=_COLLECTION)
             for path in sorted(given.docs.glob("*.md")):
-                ingest.ingest_document(collection=_COLLECTION, source_uri=path.name, content=path.read_bytes())
-            reply = answer.ask(collection=_COLLECTION, question=given.question).answer
-            checked = answer.verify_citations(citations=reply.citations).verifications if reply.citations else ()
+                client.ingest_document(collection=_COLLECTION, source_uri=path.name, content=path.read_bytes())
+            reply = client.ask(collection=_COLLECTION, question=given.question).answer
+            checked = client.verify_citations(citations=reply.citations).verifications if reply.citations else ()
     print(f"\n{given.question}\n\n{reply.content or 'There is no answer in the documents.'}\n")
     for citation, check in zip(reply.citations, checked, strict=True):
         verdict = citation_pb2.CitationVerdict.Name(check.verdict).removeprefix("CITATION_VERDICT_")

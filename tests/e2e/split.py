@@ -34,6 +34,7 @@ class Deployment:
         arguments: Sequence[str] = HASHING,
         variables: Mapping[str, str] | None = None,
     ) -> None:
+        folder.mkdir(exist_ok=True)
         self._folder = folder
         self._model = arguments
         self.variables = {**VARIABLES, **(variables or {})}

@@ -111,9 +111,9 @@ def test_no_call_fails_while_one_replica_after_the_other_is_replaced(split: Depl
         replacing.result()
 
 
-@pytest.mark.parametrize("service", ["retrieve", "answer"])
+@pytest.mark.parametrize(("service", "ending"), [("retrieve", signal.SIGTERM), ("answer", signal.SIGINT)])
 def test_processes_share_a_port_and_one_that_dies_is_started_anew(
-    split: Deployment, collection: str, service: str, tmp_path: Path
+    split: Deployment, collection: str, service: str, ending: signal.Signals, tmp_path: Path
 ) -> None:
     with GroundwireClient(split.address_of("ingest")) as ingest:
         ingest.ingest_document(collection=collection, source_uri="tides.md", content=_TEXT)
@@ -122,8 +122,9 @@ def test_processes_share_a_port_and_one_that_dies_is_started_anew(
     parent = subprocess.Popen(
         [*command, *options],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=(tmp_path / "log").open("w"),
         text=True,
+        start_new_session=True,
         env={**os.environ, **split.variables},
     )
     try:
@@ -139,10 +140,12 @@ def test_processes_share_a_port_and_one_that_dies_is_started_anew(
             assert time.monotonic() < ends_at
             time.sleep(0.1)
     finally:
-        parent.terminate()
+        # A terminal sends Ctrl-C to all of them.
+        os.killpg(parent.pid, ending) if ending is signal.SIGINT else parent.terminate()
         assert parent.wait(60) == 0
         parent.communicate()
     assert not _listening(address)
+    assert "Traceback" not in (tmp_path / "log").read_text(encoding="utf-8")
 
 
 def _ask(service: str, address: str, collection: str) -> None:

@@ -184,6 +184,10 @@ def test_ctrl_c_at_a_terminal_stops_every_process_quietly(tmp_path: Path) -> Non
         while not children.read_text(encoding="ascii"):
             assert time.monotonic() < ends_at
             time.sleep(0.05)
+        child = int(children.read_text(encoding="ascii").split()[0])
+        while os.getpgid(child) == server.pid:  # between fork and exec
+            assert time.monotonic() < ends_at
+            time.sleep(0.05)
         os.killpg(server.pid, signal.SIGINT)
         _, said = server.communicate(timeout=60)
     assert "Traceback" not in said

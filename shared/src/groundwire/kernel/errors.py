@@ -26,7 +26,7 @@ GroundwireError
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,10 @@ class GroundwireError(Exception):
         super().__init__(message)
         self.message = message
         self.metadata = {key: str(value) for key, value in metadata.items()}
+
+    def __reduce__(self) -> Any:
+        # Processes hand errors on, and the arguments of subclasses are not those that exceptions keep.
+        return Exception.__new__, (type(self), *self.args), self.__dict__
 
 
 class StartError(GroundwireError):

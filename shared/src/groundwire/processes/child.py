@@ -53,6 +53,7 @@ class ChildProcess:
                 [sys.executable, "-P", "-m", _MAIN, module, str(niceness), ",".join(map(str, descriptors)), *arguments],
                 pass_fds=(*descriptors, *inherited),
                 stdin=subprocess.DEVNULL,
+                process_group=0,  # Ctrl-C is for the owner, who ends its children in order
                 env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         except BaseException:

@@ -21,7 +21,6 @@ def main(arguments: Sequence[str]) -> None:
     """Run the module until it ends or the lifeline is closed."""
     module, niceness, listed, *rest = arguments
     lifeline, *descriptors = map(int, listed.split(","))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner, who ends its children in order
     os.nice(int(niceness))
     # Before anything heavy is imported: a process must not fork with threads running.
     watcher = os.getpid()

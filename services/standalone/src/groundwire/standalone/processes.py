@@ -49,7 +49,10 @@ def run_several(service: ServiceName, settings: ProcessSettings, serve: Callable
             running[index] = context.Process(
                 target=_serve_one, args=(serve, service, own, ready), name=f"{service}-{index}"
             )
+            # Ctrl-C is for this process, which ends the others; they inherit that it is blocked.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             running[index].start()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
         try:
             for index in range(settings.server.processes):
