@@ -8,7 +8,7 @@ from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, I
 
 
 @pytest.mark.parametrize(
-    "error", [InvalidFilterError.of("filter", "is empty", depth=3), CollectionNotFoundError("none", collection="notes")]
+    "error", [InvalidFilterError.of("filter", "is empty", depth=3), CollectionNotFoundError("notes")]
 )
 def test_an_error_is_the_same_behind_a_pipe(error: GroundwireError) -> None:
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
