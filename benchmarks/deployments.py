@@ -18,13 +18,14 @@ from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 
+from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.client import GroundwireClient
 from tests.e2e.server import ServerProcess
 from tests.e2e.split import Deployment
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "how-to"
 _COLLECTION = "docs"
-_SOURCE = "run-three-services.md"
+_DOCUMENT = DocumentReference(source_uri="run-three-services.md")
 _TURNS = 5
 _QUESTIONS = ("What does a citation point at?", "When does a session expire?", "How is a catalog backed up?")
 _serial = count(1)
@@ -39,7 +40,7 @@ def _asked() -> str:
 
 
 CALLS: Calls = {
-    "GetDocument": lambda client: client.get_document(collection=_COLLECTION, reference={"source_uri": _SOURCE}),
+    "GetDocument": lambda client: client.get_document(collection=_COLLECTION, reference=_DOCUMENT),
     "Retrieve": lambda client: client.retrieve(collection=_COLLECTION, query=_asked()),
     "Ask": lambda client: client.ask(collection=_COLLECTION, question=_asked()),
     "IngestDocument": lambda client: client.ingest_document(
