@@ -1,7 +1,8 @@
-"""`contradictions`: 50 pairs of statements that contradict each other and 50 that do not, told apart by rules.
+"""`contradictions`: pairs of statements, of which half contradict each other and half do not, told apart by rules.
 
-The pairs are in `contradiction_pairs.tsv`: 1 or 0, the newer statement, the older one. They and the rules are by the
-same hand. `chosen` are the pairs in odd lines, on which the rules were made, `held out` those in even lines.
+100 pairs each are in `contradiction_pairs.tsv`, notes, and in `contradiction_pairs_spoken.tsv`, as people talk:
+1 or 0, the newer statement, the older one. They and the rules are by the same hands. `chosen` are the pairs in odd
+lines, on which the rules were made, `held out` those in even lines.
 """
 
 import argparse
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from groundwire.kernel.contradictions import contradiction
 
-PAIRS = Path(__file__).with_name("contradiction_pairs.tsv")
+FILES = ("contradiction_pairs.tsv", "contradiction_pairs_spoken.tsv")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -19,15 +20,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
     del options
-    pairs = read_pairs()
-    for half, some in (("chosen", pairs[::2]), ("held out", pairs[1::2])):
-        precision, recall = precision_and_recall(some)
-        print(f"{half:9} {len(some)} pairs  precision {precision:.3f}  recall {recall:.3f}")
+    for file in FILES:
+        pairs = read_pairs(file)
+        for half, some in (("chosen", pairs[::2]), ("held out", pairs[1::2])):
+            precision, recall = precision_and_recall(some)
+            print(f"{file:31} {half:9} {len(some)} pairs  precision {precision:.3f}  recall {recall:.3f}")
 
 
-def read_pairs() -> list[tuple[bool, str, str]]:
-    """Return whether each pair contradicts, the newer statement and the older one."""
-    lines = PAIRS.read_text(encoding="utf-8").splitlines()
+def read_pairs(file: str) -> list[tuple[bool, str, str]]:
+    """Return whether each pair of a file contradicts, the newer statement and the older one."""
+    lines = Path(__file__).with_name(file).read_text(encoding="utf-8").splitlines()
     return [(label == "1", newer, older) for label, newer, older in (line.split("\t") for line in lines)]
 
 

@@ -7,15 +7,11 @@ by its smallest and largest value, and both count half. No stems, no stop words,
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Sequence
 from math import log
 
 import numpy as np
 from numpy.typing import NDArray
-
-from benchmarks.quality_sets.stack import Stack
-from groundwire.retrieve.fusion import Score
-from groundwire.retrieve.search_types import SearchHit
 
 _K1, _B = 1.2, 0.75
 _WORD = re.compile(r"\w+")
@@ -23,35 +19,40 @@ Floats = NDArray[np.float64]
 
 
 class PlainHybrid:
-    """Searches one collection of a stack, all of it in memory."""
+    """Searches texts in memory.
 
-    def __init__(self, stack: Stack, collection: str) -> None:
-        self._embed: Callable[[str], NDArray[np.float32]] = stack.embed
-        self._chunks, vectors = stack.chunks(collection)
+    Args:
+        texts: what is searched.
+        vectors: of each of them, of shape (texts, dimensions).
+    """
+
+    def __init__(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
         self._units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        counts = [Counter(_words(each.chunk.content)) for each in self._chunks]
-        lengths = np.array([sum(of_chunk.values()) for of_chunk in counts], dtype=np.float64)
+        counts = [Counter(_words(text)) for text in texts]
+        lengths = np.array([sum(of_text.values()) for of_text in counts], dtype=np.float64)
         self._saturation = _K1 * (1 - _B + _B * lengths / max(lengths.mean(), 1.0))
         self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for place, of_chunk in enumerate(counts):
-            for word, count in of_chunk.items():
+        for place, of_text in enumerate(counts):
+            for word, count in of_text.items():
                 self._postings[word].append((place, count))
 
-    def search(self, query: str, top_k: int, dense_weight: float) -> list[SearchHit]:
-        """Return the best chunks; `dense_weight` is 0.5 for the hybrid, 0 for BM25 alone."""
-        similarities = np.asarray(self._units @ self._embed(query), dtype=np.float64)
+    def search(
+        self, query: str, vector: NDArray[np.float32], top_k: int, dense_weight: float
+    ) -> list[tuple[int, float]]:
+        """Return place and relevance of the best texts for a query and its vector of length 1.
+
+        `dense_weight` is 0.5 for the hybrid, 0 for BM25 alone and 1 for vectors alone.
+        """
+        similarities = np.asarray(self._units @ vector, dtype=np.float64)
         relevance = dense_weight * _scaled(similarities) + (1.0 - dense_weight) * _scaled(self._bm25(query))
         best = np.argsort(-relevance, kind="stable")[:top_k].tolist()
-        return [
-            SearchHit(rank, Score(place, float(relevance[place]), 0.0, 0.0, 0.0), self._chunks[place])
-            for rank, place in enumerate(best, start=1)
-        ]
+        return [(place, float(relevance[place])) for place in best]
 
     def _bm25(self, query: str) -> Floats:
-        scores = np.zeros(len(self._chunks))
+        scores = np.zeros(len(self._units))
         for word in _words(query):
             postings = self._postings.get(word, [])
-            rarity = log(1 + (len(self._chunks) - len(postings) + 0.5) / (len(postings) + 0.5))
+            rarity = log(1 + (len(self._units) - len(postings) + 0.5) / (len(postings) + 0.5))
             for place, count in postings:
                 scores[place] += rarity * count * (_K1 + 1) / (count + self._saturation[place])
         return scores

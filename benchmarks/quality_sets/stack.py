@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.quality_sets.plain import PlainHybrid
 from groundwire.catalog.database import Database
 from groundwire.embedders.factory import open_embedder
 from groundwire.ingest import bootstrap as ingest_bootstrap
@@ -29,6 +30,7 @@ from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestErro
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve import bootstrap as retrieve_bootstrap
+from groundwire.retrieve.fusion import Score
 from groundwire.retrieve.search_types import SearchHit, SearchRequest
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.workers import Workers
@@ -82,10 +84,18 @@ class Stack:
     def searcher(self, collection: str, row: str, top_k: int) -> Callable[..., Sequence[SearchHit]]:
         """Return what searches for a query in the way of a row of `ROWS`, which takes a `context` if it is ours."""
         if row in PLAIN:
-            from benchmarks.quality_sets.plain import PlainHybrid  # noqa: PLC0415 - it needs this module
+            chunks, vectors = self.chunks(collection)
+            plain = PlainHybrid([each.chunk.content for each in chunks], vectors)
 
-            plain = PlainHybrid(self, collection)
-            return lambda query: plain.search(query[:_LONGEST], top_k, PLAIN[row])
+            def search(query: str) -> list[SearchHit]:
+                query = query[:_LONGEST]
+                best = plain.search(query, self.embed(query), top_k, PLAIN[row])
+                return [
+                    SearchHit(rank, Score(place, relevance, 0.0, 0.0, 0.0), chunks[place])
+                    for rank, (place, relevance) in enumerate(best, start=1)
+                ]
+
+            return search
         return partial(self.search, collection, mode=MODES[row], top_k=top_k)
 
     def embed(self, query: str) -> NDArray[np.float32]:

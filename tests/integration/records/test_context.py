@@ -46,6 +46,27 @@ def texts(response: pb.RetrieveContextResponse, record_type: Any) -> list[str]:
     return [entry.record.text for entry in section.entries]
 
 
+def test_a_turn_is_found_by_the_question_before_it(keeping: Keeping) -> None:
+    said = {
+        "conv-pets": ("What are the names of your kitties?", "Snow and winter."),
+        "conv-weather": ("How was the day?", "Frost and rain."),
+        **{f"conv-{n}": (f"Tell me of ships {n}", f"Our ships {n} have names") for n in range(6)},
+    }
+    for conversation, (question, answer) in said.items():
+        both = (turn(USER, question, conversation), turn(ASSISTANT, answer, conversation, seconds=1))
+        keeping.put(*both)
+    found = context(keeping, "names of the kitties", sections={TURN: 2}, without_documents=True)
+    assert texts(found, TURN) == [*said["conv-pets"]]
+    of_turns = to_filter_message(parse_filter({"type": "turn"}))
+    options = RetrievalOptions(filter=of_turns, top_k=2, explain=True)
+    searched = keeping.client.retrieve(collection=keeping.collection, query="names of the kitties", options=options)
+    assert [hit.chunk.content for hit in searched.results] == [*said["conv-pets"]]
+    shares = [
+        node.value for stage in searched.explain_plan.stages for node in stage.figures if node.name == "turn_share"
+    ]
+    assert shares == [0.5]
+
+
 def talk(keeping: Keeping, exchanges: int, conversation: str = _CONVERSATION, scope: str = "") -> None:
     """Store the exchanges of a conversation, a minute each, the latest ones first."""
     both = [
@@ -85,7 +106,7 @@ def test_each_section_has_its_records_in_its_order(keeping: Keeping) -> None:
     talk(keeping, 3, "conv-another")
     keeping.put(*(summary(f"the harbour in part {number}", number) for number in range(1, 4)))
     keeping.put(*(record(FAQ, f"Q: harbour {number}?\nA: harbour") for number in range(4)))
-    things = ["crane", "ferry", "light", "quay", "tide"]
+    things = ["crane", "ferry", "quay", "pier", "sail"]
     keeping.put(*(memory(f"the harbour: {thing}", importance=number) for number, thing in enumerate(things, start=1)))
     response = context(keeping, "harbour", conversation_id=_CONVERSATION)
     assert [each.record_type for each in response.sections] == [PERSONA, FAQ, MEMORY, TURN, SUMMARY]
@@ -93,7 +114,7 @@ def test_each_section_has_its_records_in_its_order(keeping: Keeping) -> None:
     assert texts(response, TURN) == expected
     assert texts(response, SUMMARY) == ["the harbour in part 2", "the harbour in part 3"]
     assert len(texts(response, FAQ)) == 2
-    assert texts(response, MEMORY) == ["the harbour: tide", "the harbour: quay", "the harbour: light"]
+    assert texts(response, MEMORY) == ["the harbour: sail", "the harbour: pier", "the harbour: quay"]
     (memories,) = [each for each in response.sections if each.record_type == MEMORY]
     assert [entry.hit.memory_score.importance for entry in memories.entries] == [5, 4, 3]
     assert [entry.hit.rank for entry in memories.entries] == [1, 2, 3]

@@ -23,6 +23,30 @@ def test_a_memory_is_linked_with_those_that_it_contradicts_both_ways(keeping: Ke
     assert suggested(keeping, other) == []
 
 
+@pytest.mark.requirement("S0-33")
+def test_recall_has_the_newer_of_two_values_first_though_the_older_one_fits_better(keeping: Keeping) -> None:
+    old, new = memory_id(1), memory_id(2)
+    keeping.put(memory("The deadline is 12 May.", importance=5, record_id=old))
+    keeping.put(memory("The deadline was moved to 20 May.", importance=1, seconds=60, record_id=new))
+    hits = keeping.client.collection(keeping.collection).recall("deadline is 12 May")
+    assert [each.message.chunk.source_uri for each in hits] == [f"record:{new}", f"record:{old}"]
+    first, second = (each.message.memory_score for each in hits)
+    assert first.similarity < second.similarity
+    assert first.update_bonus > 0.0
+    assert second.update_bonus == 0.0
+    keeping.client.collection(keeping.collection).delete_records(new)
+    (left,) = keeping.client.collection(keeping.collection).recall("deadline is 12 May")
+    assert left.message.chunk.source_uri == f"record:{old}"
+
+
+def test_memories_of_people_do_not_contradict_those_of_others(keeping: Keeping) -> None:
+    keeping.put(memory("Ada is married to Tim.", record_id=memory_id(1)))
+    keeping.put(memory("Ben is married to Tim.", record_id=memory_id(2)))
+    keeping.put(memory("Ada is married to Tom.", record_id=memory_id(3)))
+    assert suggested(keeping, memory_id(3)) == [memory_id(1)]
+    assert suggested(keeping, memory_id(2)) == []
+
+
 def test_memories_of_one_batch_are_compared_with_one_another(keeping: Keeping) -> None:
     first, second = memory_id(1), memory_id(2)
     keeping.put(

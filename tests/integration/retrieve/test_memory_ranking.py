@@ -57,10 +57,9 @@ def sources(response: pb.RetrieveResponse) -> list[str]:
 @pytest.mark.requirement("S0-33")
 @pytest.mark.requirement("C10")
 async def test_importance_decides_then_recency_and_every_component_is_told(library: Library, stub: "Stub") -> None:
-    remember(library, "low", "the deadline is in march", 1)
-    remember(library, "high and old", "the deadline is in april", 5, age_days=60)
-    remember(library, "high and new", "the deadline is in june", 5, age_days=30)
-    response = await search(stub, "deadline")
+    for source, importance, age in (("low", 1, 0), ("high and old", 5, 60), ("high and new", 5, 30)):
+        remember(library, source, "the deadline is in march", importance, age_days=age)
+    response = await search(stub, "deadline", collapse_duplicates=False)
     assert sources(response) == ["high and new", "high and old", "low"]
     for hit, (importance, age) in zip(response.results, [(5, 30), (5, 60), (1, 0)], strict=True):
         score = hit.memory_score

@@ -1,5 +1,6 @@
 """Memories are ranked by similarity, importance and recency as C10 says, and nothing buries what clearly fits best."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -22,7 +23,9 @@ _MEMORY = st.tuples(st.floats(0, 1), st.integers(1, 5), st.floats(0, 4000))
 _MEMORIES = st.lists(_MEMORY, min_size=1, max_size=20)
 
 
-def ranked(memories: list[Memory], weights: MemoryWeights | None = None) -> list[tuple[int, MemoryScore]]:
+def ranked(
+    memories: list[Memory], weights: MemoryWeights | None = None, against: Mapping[int, set[int]] | None = None
+) -> list[tuple[int, MemoryScore]]:
     """Rank memories, which are numbered from 0, and return them best first."""
     similarity = np.array([each[0] for each in memories])
     columns = (np.arange(len(memories)), similarity, similarity, np.zeros(len(memories)), similarity)
@@ -30,7 +33,7 @@ def ranked(memories: list[Memory], weights: MemoryWeights | None = None) -> list
         number: {"record_type": "memory", "importance": importance, "ingested_at": epoch_ms(NOW - timedelta(days=age))}
         for number, (_, importance, age) in enumerate(memories)
     }
-    scores, components = rank_memories(Scores(*columns), payloads, weights or MemoryWeights(), NOW)
+    scores, components = rank_memories(Scores(*columns), payloads, weights or MemoryWeights(), NOW, against or {})
     assert scores.numbers.tolist() == [*components]
     assert scores.relevance.tolist() == [each.relevance for each in components.values()]
     return [*components.items()]
@@ -114,6 +117,24 @@ def test_of_equal_scores_the_newest_comes_first() -> None:
     order = ranked([(0.5, 3, 9.0), (0.5, 3, 1.0), (0.5, 3, 4.0)], weights)
     assert [number for number, _ in order] == [1, 2, 0]
     assert len({score.raw for _, score in order}) == 1
+
+
+@pytest.mark.requirement("S0-34")
+def test_fifty_important_ones_that_fit_a_little_worse_do_not_bury_the_answer() -> None:
+    order = ranked([(0.7, 1, 500.0), *((0.58, 5, 0.0) for _ in range(50))])
+    assert order[0][0] == 0
+
+
+def test_the_newest_of_those_that_contradict_one_another_comes_first() -> None:
+    memories = [(0.5, 5, 30.0), (0.7, 3, 20.0), (0.4, 1, 10.0), (0.6, 3, 5.0)]
+    # The third contradicts the second, and the second the first; the fourth has nothing to do with them.
+    against = {0: {1}, 1: {0, 2}, 2: {1}}
+    order = ranked(memories, against=against)
+    assert [number for number, _ in order] == [2, 1, 3, 0]
+    newest, older = order[0][1], order[1][1]
+    assert newest.raw == older.raw
+    assert newest.update_bonus == pytest.approx(older.raw - 0.5 * 0.4)
+    assert older.update_bonus == 0.0
 
 
 def test_half_of_the_bonus_is_left_after_the_half_life() -> None:

@@ -41,7 +41,7 @@ from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.filters import FieldKind, Filter, Payload
-from groundwire.kernel.records import SOURCE_PREFIX
+from groundwire.kernel.records import SOURCE_PREFIX, TurnPlace
 from groundwire.kernel.stored_chunk import StoredChunk
 
 RememberedT = TypeVar("RememberedT")
@@ -537,8 +537,20 @@ class SearchView:
                 )
                 for number, against in read.connection.execute(statement):
                     found[number].add(against)
-            seen = self._among(read, None, [each for every in found.values() for each in every])
+            others = {each for every in found.values() for each in every}
+            seen = self._among(read, None, sorted(others)) if others else others
         return {number: against & seen for number, against in found.items()}
+
+    def turn_places(self, numbers: Sequence[int]) -> Mapping[int, TurnPlace]:
+        """Return where those of the chunks, which this view has seen, that are turns stand in their conversations."""
+        place = records.c.conversation_id, records.c.turn_index, records.c.role
+        statement = (
+            select(chunks.c.chunk_number, *place)
+            .join_from(chunks, records, chunks.c.document_key == records.c.document_key)
+            .where(records.c.record_type == "turn", among(chunks.c.chunk_number, map(int, numbers)))
+        )
+        with self._read() as read:
+            return {number: TurnPlace(*of) for number, *of in read.connection.execute(statement)}
 
     def payloads(self, numbers: Sequence[int]) -> Mapping[int, Payload]:
         """Return the filter keys of chunks that this view has seen, as they are now."""

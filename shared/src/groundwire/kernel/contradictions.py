@@ -6,47 +6,110 @@ takes knowledge of the world ("vegetarian" and "eats meat") is not seen. How oft
 """
 
 import re
+from functools import lru_cache
 
 from groundwire.kernel.facts import Discrepancy, FactKind, Reading, discrepancies, read
-from groundwire.kernel.stems import content_stems, stem
+from groundwire.kernel.stems import content_stems, stem, words
 
 _SAME_STATE = (
-    (re.compile(r"\b(?:(?:has |have )?(?:moved|relocated) to|lives in)\b", re.IGNORECASE), "live in"),
-    (re.compile(r"\b(?:joined|works? for|is employed (?:at|by))\b", re.IGNORECASE), "works at"),
+    (re.compile(r"\b(I|we)['\u2019](?:ve|m|re|d)\b", re.IGNORECASE), r"\1"),
     (re.compile(r"\b(?:was|were|is) (?:moved|postponed|changed|rescheduled) to\b", re.IGNORECASE), "is on"),
+    (
+        re.compile(
+            r"\b(?:(?:has |have )?(?:moved|relocated) (?:from (?:\w{1,30} ){1,3})?to|lives in|sits in"
+            r"|(?:is |are |am )?(?:based|living) in)\b",
+            re.IGNORECASE,
+        ),
+        "live in",
+    ),
+    (re.compile(r"\b(?:joined|works? for|is employed (?:at|by))\b", re.IGNORECASE), "works at"),
+    (re.compile(r"\b(?:is|are) at (?=\d)", re.IGNORECASE), "is on "),
+    (re.compile(r"\b(?:(?:has|have) )?been to\b", re.IGNORECASE), "visited"),
+    (re.compile(r"\b(?:loves?|enjoys?|adores?|(?:am|is|are) fond of)\b", re.IGNORECASE), "like"),
+    (
+        re.compile(r"\b(?:hates?|detests?|dislikes?|loathes?|(?:can't|can\u2019t|cannot) stand)\b", re.IGNORECASE),
+        "not like",
+    ),
+    (
+        re.compile(
+            r"\b(?:(?:has |have )?(?:given up|quit|got rid of|sold|lost)|gave up|dropped out of|cance(?:l|ll)ed"
+            r"|den(?:y|ies|ied)(?: having)?|forbids?)\b",
+            re.IGNORECASE,
+        ),
+        "not",
+    ),
     (re.compile(r"\b(?:no longer|not any ?more|stopped)\b", re.IGNORECASE), "not"),
     (re.compile(r"\b(?:I|my|me) (?=\w)", re.IGNORECASE), "user "),
 )
-"""Ways to say that a state has begun or ended, and whose it is, in the words for the state itself."""
+"""Ways to say that a state has begun or ended, and whose it is, in the words for the state itself; in this order."""
 _REPEATABLE_VERBS = """
     asked bought called enjoys has have heard knows learn learns likes loves made met read reads saw speaks spoke talked
     tried visited watched went wrote
 """
 _REPEATABLE = frozenset(map(stem, _REPEATABLE_VERBS.split()))
 """What can be true of one thing and of another as well; of these only numbers and negations are opposed."""
+_ONLY_ONE = re.compile(
+    r"(?P<of>.{0,200}?\b(?:prefers?|favou?rite \w{1,30} is|(?:be|is|are|am) called|call me))\b(?P<what>.{1,200})",
+    re.DOTALL,
+)
+"""What has one value at a time, in words: of any length, and so with no single one that differs."""
+_SUBJECT = re.compile(
+    r"(?:(?:the|a|an|project|team) )?|(?!.{0,200}\b(?:I|we|you|he|she|they|it|user|is|are|was|were|has|have|will)\b)"
+    r".{0,200}\b(?:of|for|from|between) (?:the |project |team )?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What stands before a name that a statement is about: nothing, or what is said to be of it."""
+_CIRCUMSTANCE = re.compile(r"\b(?:in|on|at|for|with|when|while|over|to)\b")
+_SOME_DAYS = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days", re.IGNORECASE)
+_LONGEST = 600
 _LEAST_AFFIRMED = 0.75
 """Share of the words of a denial that the other statement must have."""
 _MEASURED = frozenset({FactKind.DATE, FactKind.NAME, FactKind.NUMBER})
 
 
 def contradiction(one: str, other: str) -> Discrepancy | None:
-    """Return what `one` says and `other` says differently, None when both can hold; linear in their lengths.
+    """Return what `one` says and `other` says differently, None when both can hold, or one has over 600 code points.
 
     Neither side of it is empty. The two are to be about the same person or thing: where no name is in them, the caller
     sees to that by comparing only statements of one scope.
     """
-    left, right = (read(_in_one_form(text)) for text in (one, other))
+    if max(len(one), len(other)) > _LONGEST:
+        return None  # several statements, which take time with the square of their number
+    left, right = _read(one), _read(other)
     found = _opposed(left, right)
     if found is None:
         turned = _opposed(right, left)
         found = turned and Discrepancy(turned.kind, turned.instead, turned.text)
-    return found
+    if found is not None and found.kind is FactKind.NAME:
+        # "Ann is married" says nothing of Ben: who or what a statement is about has to be the same.
+        return None if _opens(left.text, found.text) and _opens(right.text, found.instead) else found
+    return found or _other_choice(left.text, right.text)
 
 
-def _in_one_form(text: str) -> str:
+def _opens(text: str, name: str) -> bool:
+    return _SUBJECT.fullmatch(text[: text.find(name)]) is not None
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> Reading:
+    # A memory that is written is compared with twenty others, and its neighbours with many of the same.
     for pattern, state in _SAME_STATE:
         text = pattern.sub(state, text)
-    return text
+    return read(text)
+
+
+def _other_choice(one: str, other: str) -> Discrepancy | None:
+    left, right = _ONLY_ONE.match(one), _ONLY_ONE.match(other)
+    if left is None or right is None or content_stems(left["of"]) != content_stems(right["of"]):
+        return None
+    ours, theirs = ([word for word in words(each["what"]) if word != "now"] for each in (left, right))
+    while ours and theirs and ours[-1] == theirs[-1]:
+        ours.pop()
+        theirs.pop()
+    mine, its = " ".join(ours), " ".join(theirs)
+    if not ours or not theirs or set(ours) & set(theirs) or _CIRCUMSTANCE.search(f"{mine} {its}"):
+        return None
+    return Discrepancy(FactKind.WORD, mine, its)
 
 
 def _opposed(one: Reading, other: Reading) -> Discrepancy | None:
@@ -61,6 +124,8 @@ def _opposed(one: Reading, other: Reading) -> Discrepancy | None:
         return found if found.text and len(shared) >= _LEAST_AFFIRMED * len(one.stems) else None
     if bool(one.denials) != bool(other.denials):
         return None  # "not in Berlin" and "in Paris" agree
+    if _SOME_DAYS.fullmatch(found.text) and _SOME_DAYS.fullmatch(found.instead):
+        return None  # what is done on Mondays may be done on Thursdays as well
     if found.kind in {FactKind.DATE, FactKind.NAME, FactKind.WORD} and shared & _REPEATABLE:
         return None
     values = {*content_stems(found.text), *content_stems(found.instead)}

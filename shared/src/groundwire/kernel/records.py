@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import InvalidRequestError
@@ -75,6 +75,19 @@ def record_keys(source_uri: str, record: Mapping[str, Any]) -> dict[str, Value |
     """Return the filter keys of a record under the names of `RECORD_FIELDS`; its time is that of its chunks."""
     own = {_FILTER_NAMES.get(key, key): value for key, value in record.items() if key not in {"timestamp", HISTORY}}
     return own | {"record_id": record_id_of(source_uri), "entity": entity_of(record)}
+
+
+class TurnPlace(NamedTuple):
+    """Where a turn stands in a conversation: both sides of one exchange have its index, from 1."""
+
+    conversation_id: str
+    turn_index: int
+    role: str
+
+    def before(self) -> "tuple[TurnPlace, ...]":
+        """Return where the turn before it may stand, the likeliest first: in some talks each turn has its own index."""
+        assistant, user = (TurnPlace(self.conversation_id, self.turn_index - 1, role) for role in ("assistant", "user"))
+        return (self._replace(role="user"), user, assistant) if self.role == "assistant" else (assistant, user)
 
 
 class LinkKind(StrEnum):

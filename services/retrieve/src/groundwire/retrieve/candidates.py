@@ -22,6 +22,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DeadlineError, UnavailableError
 from groundwire.kernel.filters import Payload
 from groundwire.kernel.latencies import Step
+from groundwire.kernel.records import TurnPlace
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.filters import FilterMatches
 from groundwire.retrieve.fusion import Floats, Numbers
@@ -352,6 +353,14 @@ class CandidateSearch:
     def payloads(self, numbers: Sequence[int]) -> Mapping[int, Payload]:
         """Return the filter keys of those of the chunks that are visible."""
         return self._view.payloads(numbers)
+
+    def contradictions(self, numbers: Sequence[int]) -> Mapping[int, set[int]]:
+        """Return for chunks of memories those of the memories that contradict them, or seem to."""
+        return self._view.contradictions(numbers)
+
+    def turn_places(self, numbers: Sequence[int]) -> Mapping[int, TurnPlace]:
+        """Return where those of the chunks that are turns stand in their conversations."""
+        return self._view.turn_places(numbers)
 
     def _matching(self, depth: int) -> WordMatches:
         """Return the best `depth` chunks that have the words and may be returned, or all."""

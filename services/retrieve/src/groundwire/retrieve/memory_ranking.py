@@ -1,8 +1,9 @@
 """The order of memories: how well each fits the question, how much it matters, and how new it is (requirement C10)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,10 +15,11 @@ from groundwire.retrieve.fusion import Floats, Scores
 NEUTRAL_IMPORTANCE = 3
 """Of what has none, such as a chunk of a document: the default of memories."""
 MOST_IMPORTANT = 5
-FULL_INFLUENCE = 0.8
+FULL_INFLUENCE = 0.95
 """Share of the best similarity from which importance and recency count in full."""
-NO_INFLUENCE = 0.5
-"""Share of the best similarity up to which they do not count: what fits half as well never gets ahead."""
+NO_INFLUENCE = 0.85
+"""Share of the best similarity up to which they do not count. Among 2,000 memories fifty fit 0.8 times as well as the
+best one: from there on the answer drowned among important ones (`benchmarks/quality.py memory`)."""
 _MS_PER_DAY = 86_400_000.0
 
 
@@ -25,8 +27,9 @@ _MS_PER_DAY = 86_400_000.0
 class MemoryScore:
     """How the place of a memory came about.
 
-    raw = a * similarity + influence * (b * importance / 5 + W * 0.5^(age_days / H)), with a, b, W and H those of
-    `MemoryWeights`; `recency_bonus` is the last summand. `similarity`, `influence` and `relevance`, which is
+    raw = a * similarity + influence * (b * importance / 5 + W * 0.5^(age_days / H)) + update_bonus, with a, b, W and H
+    those of `MemoryWeights`; `recency_bonus` is the last summand in brackets. `update_bonus` is what was missing to the
+    best of the older memories that it contradicts. `similarity`, `influence` and `relevance`, which is
     raw / (a + b + W), are in [0, 1]. `age_days` is infinite, and the bonus 0, for what is no record.
     """
 
@@ -38,22 +41,29 @@ class MemoryScore:
     influence: float
     raw: float
     relevance: float
+    update_bonus: float
 
 
 def rank_memories(
-    scores: Scores, payloads: Mapping[int, Payload], weights: MemoryWeights, now: datetime
+    scores: Scores,
+    payloads: Mapping[int, Payload],
+    weights: MemoryWeights,
+    now: datetime,
+    contradictions: Mapping[int, Collection[int]] = MappingProxyType({}),
 ) -> tuple[Scores, Mapping[int, MemoryScore]]:
     """Return the candidates in the order of memories, with the components of each; ties newest first, then by number.
 
-    `influence` grows from 0 at half of the best similarity to 1 at four fifths of it, so that among memories that fit
-    about equally well importance and recency decide as the formula says, and a memory that fits at most half as well as
-    the best one never gets ahead of it, however important and new it is (requirement S0-34).
+    `influence` grows from 0 at 0.85 of the best similarity to 1 at 0.95 of it, so that among memories that fit about
+    equally well importance and recency decide as the formula says, and a memory that fits clearly worse than the best
+    one never gets ahead of it, however important and new it is (requirement S0-34). Of two that contradict each other
+    the newer one comes first.
 
     Args:
         scores: of the candidates, whose relevance is their similarity.
         payloads: of the candidates, whose keys tell importance and time of records.
         weights: of the collection.
         now: when the question was asked; what is newer counts as new.
+        contradictions: of each candidate the numbers of those that contradict it.
     """
     known = [payloads.get(number, {}) for number in scores.numbers.tolist()]
     # Metadata of other documents may have the same names, and hold anything.
@@ -64,11 +74,16 @@ def rank_memories(
     age_days = np.maximum(0.0, epoch_ms(now) - times) / _MS_PER_DAY
     bonus = weights.recency * np.exp2(-age_days / weights.half_life_days)
     influence = _influence(similarity)
-    raw = weights.similarity * similarity + influence * (weights.importance * share + bonus)
+    own = weights.similarity * similarity + influence * (weights.importance * share + bonus)
+    raw, place = own.copy(), {number: at for at, number in enumerate(scores.numbers.tolist())}
+    # The oldest first, so that the newest of several gets what each of them has.
+    for at in np.argsort(times, kind="stable").tolist() if contradictions else ():
+        others = [place[each] for each in contradictions.get(int(scores.numbers[at]), ()) if each in place]
+        raw[at] = max([raw[at], *(raw[other] for other in others if times[other] < times[at])])
     # Divided, not cut off at 1, so that the order stays and nothing ties that did not before (requirement C10).
     relevance = np.minimum(raw / (weights.similarity + weights.importance + weights.recency), 1.0)
     order = np.lexsort((scores.numbers, -times, -raw))
-    columns = (similarity, importance, share, age_days, bonus, influence, raw, relevance)
+    columns = (similarity, importance, share, age_days, bonus, influence, raw, relevance, raw - own)
     rows = zip(*(column[order].tolist() for column in columns), strict=True)
     ordered = scores.take(order)
     components = dict(zip(ordered.numbers.tolist(), (MemoryScore(*row) for row in rows), strict=True))

@@ -12,7 +12,9 @@ from groundwire.catalog.chunks import ChunkFacts
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ProfileName, SearchMode
 from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.filters import And, Comparator, Comparison, Filter
 from groundwire.kernel.identifiers import is_approved
+from groundwire.kernel.records import TurnPlace
 from groundwire.retrieve.fusion import Scores
 from groundwire.retrieve.queries import QueryStrategy
 from groundwire.retrieve.search_types import Fate, RankingRules, SearchPlan
@@ -22,6 +24,10 @@ PROFILE_RULES: Mapping[ProfileName, RankingRules] = MappingProxyType(
 )
 """Measured with `benchmarks/quality.py` (docs/adr/0019): what a small chunk says goes on in the next one, and five
 chunks of one chapter of a book answer fewer questions than chunks of five chapters. Others rank chunk by chunk."""
+TURN_SHARE = 0.5
+"""What is asked in one turn is answered in the next, often in words that do not say what it is about (measured with
+`benchmarks/quality.py memory`)."""
+_TURNS = Comparison("record_type", Comparator.EQ, "turn")
 SECTION_SHARE = 0.3
 """How much of what is missing to 1 the chunks of a named section gain."""
 COVERED = 0.8
@@ -48,9 +54,19 @@ class Reranker(Protocol):
         ...
 
 
-def rules_for(profile: ProfileName, mode: SearchMode) -> RankingRules:
-    """Return the rules of a profile; searches by vectors or words alone rank by that score and nothing else."""
-    return PROFILE_RULES.get(profile, RankingRules()) if mode is SearchMode.HYBRID else RankingRules()
+def rules_for(profile: ProfileName, mode: SearchMode, where: Filter | None = None) -> RankingRules:
+    """Return the rules of a profile, with that of turns where a search is for them.
+
+    It is by its filter, or because it is for everything in a collection of conversations. Searches by vectors or words
+    alone rank by that score and nothing else.
+    """
+    if mode is not SearchMode.HYBRID:
+        return RankingRules()
+    rules = PROFILE_RULES.get(profile, RankingRules())
+    conditions = where.clauses if isinstance(where, And) else (where,)
+    if _TURNS in conditions or (where is None and profile is ProfileName.CONVERSATIONS):
+        return replace(rules, turns=TURN_SHARE)
+    return rules
 
 
 def needs_all_candidates(plan: SearchPlan) -> bool:
@@ -70,6 +86,7 @@ def adjust(
     strategy: QueryStrategy,
     window: int,
     approved_prefixes: Sequence[Sequence[str]] = (),
+    turns: Mapping[int, TurnPlace] = MappingProxyType({}),
 ) -> Scores:
     """Return the scores with all adjustments, each of which only raises, within [0, 1].
 
@@ -80,6 +97,7 @@ def adjust(
         strategy: what the type of the query changes.
         window: how many of the best can be neighbours of one another.
         approved_prefixes: see `withheld_because`.
+        turns: where those of them that are turns stand in their conversations.
 
     Returns:
         Best first; ties by lexical score, then by chunk number.
@@ -99,14 +117,29 @@ def adjust(
         at = {
             each.place: value
             for each, value in zip(near_facts, relevance.tolist(), strict=False)
-            if withheld_because(each.source_uri, each.section_title, each.chapter, approved_prefixes) is None
+            if not _is_withheld(each, approved_prefixes)
         }
         best = [max(at.get((document, seq - 1), 0.0), at.get((document, seq + 1), 0.0)) for document, seq in places]
         near = relevance[: len(best)]
         # By what all had before: a chunk does not pass on what its neighbour has given it.
         near += share * np.maximum(0.0, np.array(best) - near)
         adjusted = adjusted.raised(relevance)
+    if turns:
+        relevance = adjusted.relevance.copy()
+        before: dict[TurnPlace, float] = {}
+        for number, value in zip(adjusted.numbers.tolist(), adjusted.relevance.tolist(), strict=True):
+            if number in turns and not _is_withheld(of[number], approved_prefixes):
+                before.setdefault(turns[number], value)
+        for place, number in enumerate(adjusted.numbers.tolist()):
+            if number in turns:
+                earlier = next((before[each] for each in turns[number].before() if each in before), 0.0)
+                relevance[place] += rules.turns * max(0.0, earlier - relevance[place])
+        adjusted = adjusted.raised(relevance)
     return adjusted
+
+
+def _is_withheld(chunk: ChunkFacts, approved_prefixes: Sequence[Sequence[str]]) -> bool:
+    return withheld_because(chunk.source_uri, chunk.section_title, chunk.chapter, approved_prefixes) is not None
 
 
 def rerank(

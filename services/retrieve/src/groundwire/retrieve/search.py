@@ -97,6 +97,8 @@ _LOOKED_AT_AT_LEAST = 16
 _LOOKED_AT_FOR_DIVERSITY = 50
 _LOOKED_AT_AS_MEMORIES = 50
 """An important memory is found among so many of the most relevant ones."""
+_LOOKED_AT_AS_TURNS = 100
+"""A turn that answers the one before it is found among so many, though it shares no words with the question."""
 _SPARE = 2
 """Candidates looked at beyond the results, for those that repeat others."""
 _EXPLAINED = 100
@@ -457,7 +459,7 @@ class Search:
             top_k=top_k,
             depth=max(at_least, 2 * top_k),
             min_relevance=defaults.min_relevance if request.min_relevance is None else request.min_relevance,
-            rules=rules_for(collection.profile, mode),
+            rules=rules_for(collection.profile, mode, where),
             query_type=kind,
             applied_type=applied,
             strategy=strategy_of(applied, request.query),
@@ -556,6 +558,7 @@ class Search:
             # Where chunks do not change one another's rank, few more than the results are looked at first.
             is_plain = (
                 neighbour_share(plan.rules, plan.strategy) == 0.0
+                and plan.rules.turns == 0.0
                 and plan.diversity == 0.0
                 and not plan.reranks
                 and plan.ranking is Ranking.RELEVANCE
@@ -599,7 +602,9 @@ class Search:
     ) -> tuple[Scores, Mapping[int, MemoryScore]]:
         """Return the scores in the order after all adjustments, the reranker and the ranking of memories."""
         of_scores = [facts[number] for number in scores.numbers.tolist()]
-        ordered = adjust(scores, of_scores, plan.rules, plan.strategy, self._window(plan), plan.approved_prefixes)
+        turns = pool.turn_places(scores.numbers.tolist()) if plan.rules.turns > 0.0 else {}
+        window = self._window(plan)
+        ordered = adjust(scores, of_scores, plan.rules, plan.strategy, window, plan.approved_prefixes, turns)
         if plan.reranks and self.reranker is not None:
             started = time.perf_counter()
             best = ordered.numbers[: self.tuning.rerank_depth].tolist()
@@ -613,14 +618,16 @@ class Search:
         if plan.ranking is Ranking.RELEVANCE:
             return ordered, {}
         weights = plan.collection.settings.retrieval.memory
-        return rank_memories(ordered, pool.payloads(ordered.numbers.tolist()), weights, plan.asked)
+        numbers = ordered.numbers.tolist()
+        return rank_memories(ordered, pool.payloads(numbers), weights, plan.asked, pool.contradictions(numbers))
 
     def _window(self, plan: SearchPlan) -> int:
         """Return how many of the best candidates are looked at as chunks, not only as scores."""
         judged = self.tuning.rerank_depth if plan.reranks else 0
         diverse = _LOOKED_AT_FOR_DIVERSITY if plan.diversity > 0.0 else 0
         remembered = _LOOKED_AT_AS_MEMORIES if plan.ranking is Ranking.MEMORY else 0
-        return max(_LOOKED_AT_AT_LEAST, _LOOKED_AT_PER_RESULT * plan.top_k, judged, diverse, remembered)
+        said = _LOOKED_AT_AS_TURNS if plan.rules.turns > 0.0 else 0
+        return max(_LOOKED_AT_AT_LEAST, _LOOKED_AT_PER_RESULT * plan.top_k, judged, diverse, remembered, said)
 
     def _evidence(
         self,

@@ -131,11 +131,13 @@ class RankingRules:
 
     `neighbours` in [0, 1] is how much of the way a chunk follows a better neighbour, the chunk before or after it.
     `spread` in [0, 1] is what each further chunk of a chapter must be better by to be selected, as a share of the range
-    of all relevances.
+    of all relevances. `turns` in [0, 1] is how much of the way a turn of a conversation follows a better one, the turn
+    before it.
     """
 
     neighbours: float = 0.0
     spread: float = 0.0
+    turns: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from groundwire.api.common.v1 import chunk_pb2 as groundwire_dot_api_dot_common_
 from groundwire.api.common.v1 import metadata_value_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_metadata__value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"groundwire/api/common/v1/hit.proto\x12\x18groundwire.api.common.v1\x1a$groundwire/api/common/v1/chunk.proto\x1a-groundwire/api/common/v1/metadata_value.proto\"\x89\x03\n\x03Hit\x12\x0c\n\x04rank\x18\x01 \x01(\x05\x12\x17\n\x0frelevance_score\x18\x02 \x01(\x01\x12\x17\n\nsimilarity\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\rlexical_score\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12.\n\x05\x63hunk\x18\x05 \x01(\x0b\x32\x1f.groundwire.api.common.v1.Chunk\x12>\n\tflat_view\x18\x06 \x03(\x0b\x32+.groundwire.api.common.v1.Hit.FlatViewEntry\x12;\n\x0cmemory_score\x18\x07 \x01(\x0b\x32%.groundwire.api.common.v1.MemoryScore\x1aX\n\rFlatViewEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\x42\r\n\x0b_similarityB\x10\n\x0e_lexical_score\"\xbd\x01\n\x0bMemoryScore\x12\x12\n\nsimilarity\x18\x01 \x01(\x01\x12\x12\n\nimportance\x18\x02 \x01(\x05\x12\x18\n\x10importance_share\x18\x03 \x01(\x01\x12\x15\n\x08\x61ge_days\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x15\n\rrecency_bonus\x18\x05 \x01(\x01\x12\x11\n\tinfluence\x18\x06 \x01(\x01\x12\x0b\n\x03raw\x18\x07 \x01(\x01\x12\x11\n\trelevance\x18\x08 \x01(\x01\x42\x0b\n\t_age_days*\\\n\x07HitView\x12\x18\n\x14HIT_VIEW_UNSPECIFIED\x10\x00\x12\x10\n\x0cHIT_VIEW_IDS\x10\x01\x12\x12\n\x0eHIT_VIEW_BASIC\x10\x02\x12\x11\n\rHIT_VIEW_FULL\x10\x03\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"groundwire/api/common/v1/hit.proto\x12\x18groundwire.api.common.v1\x1a$groundwire/api/common/v1/chunk.proto\x1a-groundwire/api/common/v1/metadata_value.proto\"\x89\x03\n\x03Hit\x12\x0c\n\x04rank\x18\x01 \x01(\x05\x12\x17\n\x0frelevance_score\x18\x02 \x01(\x01\x12\x17\n\nsimilarity\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\rlexical_score\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12.\n\x05\x63hunk\x18\x05 \x01(\x0b\x32\x1f.groundwire.api.common.v1.Chunk\x12>\n\tflat_view\x18\x06 \x03(\x0b\x32+.groundwire.api.common.v1.Hit.FlatViewEntry\x12;\n\x0cmemory_score\x18\x07 \x01(\x0b\x32%.groundwire.api.common.v1.MemoryScore\x1aX\n\rFlatViewEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\x42\r\n\x0b_similarityB\x10\n\x0e_lexical_score\"\xd3\x01\n\x0bMemoryScore\x12\x12\n\nsimilarity\x18\x01 \x01(\x01\x12\x12\n\nimportance\x18\x02 \x01(\x05\x12\x18\n\x10importance_share\x18\x03 \x01(\x01\x12\x15\n\x08\x61ge_days\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x15\n\rrecency_bonus\x18\x05 \x01(\x01\x12\x11\n\tinfluence\x18\x06 \x01(\x01\x12\x0b\n\x03raw\x18\x07 \x01(\x01\x12\x11\n\trelevance\x18\x08 \x01(\x01\x12\x14\n\x0cupdate_bonus\x18\t \x01(\x01\x42\x0b\n\t_age_days*\\\n\x07HitView\x12\x18\n\x14HIT_VIEW_UNSPECIFIED\x10\x00\x12\x10\n\x0cHIT_VIEW_IDS\x10\x01\x12\x12\n\x0eHIT_VIEW_BASIC\x10\x02\x12\x11\n\rHIT_VIEW_FULL\x10\x03\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,12 +36,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.common.v1P\001Z!groundwire/api/common/v1;commonv1\252\002\030Groundwire.Api.Common.V1'
   _globals['_HIT_FLATVIEWENTRY']._loaded_options = None
   _globals['_HIT_FLATVIEWENTRY']._serialized_options = b'8\001'
-  _globals['_HITVIEW']._serialized_start=737
-  _globals['_HITVIEW']._serialized_end=829
+  _globals['_HITVIEW']._serialized_start=759
+  _globals['_HITVIEW']._serialized_end=851
   _globals['_HIT']._serialized_start=150
   _globals['_HIT']._serialized_end=543
   _globals['_HIT_FLATVIEWENTRY']._serialized_start=422
   _globals['_HIT_FLATVIEWENTRY']._serialized_end=510
   _globals['_MEMORYSCORE']._serialized_start=546
-  _globals['_MEMORYSCORE']._serialized_end=735
+  _globals['_MEMORYSCORE']._serialized_end=757
 # @@protoc_insertion_point(module_scope)

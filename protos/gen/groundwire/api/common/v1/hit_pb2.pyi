@@ -150,8 +150,8 @@ class MemoryScore(_message.Message):
     """How the rank of a memory came about, with the weights a of the similarity, b of the importance and W of the recency,
     and the half-life H; 0.5, 0.5, 0.1 and 30 days unless the collection says otherwise.
 
-    raw = a * similarity + influence * (b * importance_share + recency_bonus); relevance = raw / (a + b + W), which keeps
-    the order of `raw` and stays at or below 1. Equal ones are ordered newest first.
+    raw = a * similarity + influence * (b * importance_share + recency_bonus) + update_bonus; relevance =
+    raw / (a + b + W), which keeps the order of `raw` and stays at or below 1. Equal ones are ordered newest first.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -164,6 +164,7 @@ class MemoryScore(_message.Message):
     INFLUENCE_FIELD_NUMBER: _builtins.int
     RAW_FIELD_NUMBER: _builtins.int
     RELEVANCE_FIELD_NUMBER: _builtins.int
+    UPDATE_BONUS_FIELD_NUMBER: _builtins.int
     similarity: _builtins.float
     """How well the text fits the query: `relevance_score` of the same search without `MEMORY`, 0.0 to 1.0. By vectors
     alone that is the cosine similarity, 1 - distance.
@@ -177,13 +178,17 @@ class MemoryScore(_message.Message):
     recency_bonus: _builtins.float
     """W * 0.5^(age_days / H); 0 for what is no record."""
     influence: _builtins.float
-    """Share at which importance and recency count: 1 from four fifths of the best similarity of the search, 0 up to
-    half of it, and linear in between. So what fits half as well as the best never gets ahead of it.
+    """Share at which importance and recency count: 1 from 0.95 of the best similarity of the search, 0 up to 0.85 of it,
+    and linear in between. So what fits clearly worse than the best never gets ahead of it.
     """
     raw: _builtins.float
     """What the rank follows."""
     relevance: _builtins.float
     """`raw` on the scale of 0.0 to 1.0."""
+    update_bonus: _builtins.float
+    """What was missing to the best of the older memories that this one contradicts, or seems to: of two values the newer
+    one comes first. 0.0 or more.
+    """
     def __init__(
         self,
         *,
@@ -195,10 +200,11 @@ class MemoryScore(_message.Message):
         influence: _builtins.float = ...,
         raw: _builtins.float = ...,
         relevance: _builtins.float = ...,
+        update_bonus: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_age_days", b"_age_days", "age_days", b"age_days"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_age_days", b"_age_days", "age_days", b"age_days", "importance", b"importance", "importance_share", b"importance_share", "influence", b"influence", "raw", b"raw", "recency_bonus", b"recency_bonus", "relevance", b"relevance", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_age_days", b"_age_days", "age_days", b"age_days", "importance", b"importance", "importance_share", b"importance_share", "influence", b"influence", "raw", b"raw", "recency_bonus", b"recency_bonus", "relevance", b"relevance", "similarity", b"similarity", "update_bonus", b"update_bonus"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__age_days: _TypeAlias = _typing.Literal["age_days"]  # noqa: Y015
     _WhichOneofArgType__age_days: _TypeAlias = _typing.Literal["_age_days", b"_age_days"]  # noqa: Y015

@@ -67,6 +67,7 @@ def _figures(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> Iterato
             yield pb.ScoreNode(name="similarity_max", value=evidence.similarity_max)
             yield pb.ScoreNode(name="lexical_max", value=max(evidence.lexical_raw.values(), default=0.0))
             yield pb.ScoreNode(name="neighbour_share", value=neighbour_share(plan.rules, plan.strategy))
+            yield pb.ScoreNode(name="turn_share", value=plan.rules.turns)
         case StageKind.RERANK:
             yield pb.ScoreNode(name="rerank_weight", value=evidence.rerank_weight)
         case StageKind.VALIDATE:
@@ -99,6 +100,7 @@ class _Scores:
             similarity,
             pb.ScoreNode(name="importance_share", value=memory.importance_share, weight=importance),
             pb.ScoreNode(name="recency_bonus", value=memory.recency_bonus, weight=memory.influence / total),
+            pb.ScoreNode(name="update_bonus", value=memory.update_bonus, weight=1.0 / total),
         ]
         return pb.ScoreNode(name="relevance", value=score.relevance, children=children)
 
