@@ -96,7 +96,8 @@ test-faults: $(STAMP) ## Run the tests that kill processes
 	$(BIN)/pytest -m faults --timeout 1800
 
 test-postgres: $(STAMP) ## Run the tests of the catalog, of records and of the client on PostgreSQL
-	GROUNDWIRE_TEST_CATALOG=postgresql $(BIN)/pytest tests/integration/catalog tests/integration/records tests/unit/catalog \
+	GROUNDWIRE_TEST_CATALOG=postgresql $(BIN)/pytest $(SPREAD) -m "$(TESTS)" \
+		tests/integration/catalog tests/integration/records tests/unit/catalog \
 		tests/e2e/test_python_client.py tests/e2e/test_conversations.py
 
 test-split: $(STAMP) ## Run end-to-end tests on three services, two of each, with PostgreSQL and a Chroma server

@@ -22,7 +22,7 @@ from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.search_view import SearchViews
 from groundwire.catalog.sessions import Sessions
-from groundwire.catalog.texts import Texts
+from groundwire.catalog.texts import Texts, slice_of_generation
 from groundwire.catalog.vectors import VectorCache
 from groundwire.kernel.chunk import Chunk, embedding_text
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
@@ -101,6 +101,13 @@ class Catalog:
         vectors = chance.standard_normal((len(pending.numbers), DIMENSIONS)).astype(np.float32)
         self.vectors.put(collection.identity.digest, [chunk.embedding_hash for chunk in draft.chunks], vectors)
         return self.documents.publish(pending), pending
+
+    def slice(
+        self, tenant: str, collection: str, document_id: str, generation: int, spans: Sequence[tuple[int, int]]
+    ) -> list[str]:
+        """Return spans of a stored text."""
+        with self.database.read() as connection:
+            return slice_of_generation(connection, tenant, collection, document_id, generation, spans)
 
     def numbers_for(self, collection: Collection, word: str) -> list[int]:
         """Return the numbers of the chunks that full-text search finds, ascending."""

@@ -82,5 +82,5 @@ def _assert_as_acknowledged(catalog: Catalog, acknowledged: dict[str, int], last
         matches = catalog.full_text.search(TENANT, "docs", [word], [], 10)
         assert sorted(match.number for match in matches) == [stored.chunk_number for stored in chunks]
         spans = [(stored.chunk.span.start, stored.chunk.span.end) for stored in chunks]
-        texts = catalog.texts.slice(TENANT, "docs", document.document_id, document.generation, spans)
+        texts = catalog.slice(TENANT, "docs", document.document_id, document.generation, spans)
         assert texts == [stored.chunk.content for stored in chunks]

@@ -77,7 +77,7 @@ def test_a_pending_generation_is_seen_by_no_reader(catalog: Catalog, docs: Colle
     assert list(catalog.vectors.points(docs, 10)) == []
     for read in (
         lambda: catalog.documents.get(TENANT, "docs", "doc-1"),
-        lambda: catalog.texts.slice(TENANT, "docs", "doc-1", 1, [(0, 1)]),
+        lambda: catalog.slice(TENANT, "docs", "doc-1", 1, [(0, 1)]),
         lambda: catalog.texts.parts(TENANT, "docs", "doc-1", None, 10),
         lambda: catalog.chunks.page(TENANT, "docs", "doc-1", -1, 10),
     ):
@@ -141,8 +141,8 @@ def test_times_are_aware_and_only_the_last_change_moves(catalog: Catalog, docs: 
 def test_the_text_of_a_replaced_generation_can_still_be_verified(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, make_draft("first text"))
     catalog.put(docs, make_draft("second text", document_id=document.document_id, expected=1))
-    assert catalog.texts.slice(TENANT, "docs", document.document_id, 1, [(0, 5)]) == ["first"]
-    assert catalog.texts.slice(TENANT, "docs", document.document_id, 2, [(0, 6)]) == ["second"]
+    assert catalog.slice(TENANT, "docs", document.document_id, 1, [(0, 5)]) == ["first"]
+    assert catalog.slice(TENANT, "docs", document.document_id, 2, [(0, 6)]) == ["second"]
 
 
 def test_the_second_of_two_writers_learns_that_the_document_changed(catalog: Catalog, docs: Collection) -> None:
@@ -155,7 +155,7 @@ def test_the_second_of_two_writers_learns_that_the_document_changed(catalog: Cat
     with pytest.raises(DocumentChangedError):
         catalog.documents.publish(mine)
     catalog.documents.abandon(mine)
-    assert catalog.texts.slice(TENANT, "docs", document.document_id, theirs.generation, [(0, 6)]) == ["theirs"]
+    assert catalog.slice(TENANT, "docs", document.document_id, theirs.generation, [(0, 6)]) == ["theirs"]
     assert catalog.integrity.problems() == []
 
 
@@ -228,7 +228,7 @@ def test_deleting_removes_every_part_of_a_document(catalog: Catalog, docs: Colle
     assert catalog.documents.find_by_source(TENANT, "docs", "alias.md") is None
     for generation in (1, 2):
         with pytest.raises(DocumentNotFoundError):
-            catalog.texts.slice(TENANT, "docs", document.document_id, generation, [(0, 1)])
+            catalog.slice(TENANT, "docs", document.document_id, generation, [(0, 1)])
     with pytest.raises(DocumentNotFoundError):
         catalog.documents.delete(TENANT, "docs", document.document_id)
     assert [item.numbers for item in catalog.outbox.pending(10)] == [tuple(pending.numbers)]
@@ -254,7 +254,7 @@ def test_a_document_that_comes_back_goes_on_counting_generations(catalog: Catalo
     again, _ = catalog.put(docs, make_draft("two", document_id="doc-1"))
     assert (document.generation, again.generation) == (1, 2)
     with pytest.raises(DocumentNotFoundError):
-        catalog.texts.slice(TENANT, "docs", "doc-1", 1, [(0, 1)])
+        catalog.slice(TENANT, "docs", "doc-1", 1, [(0, 1)])
 
 
 def test_what_was_replaced_before_a_soft_deletion_stays_replaced_after_it_is_undone(

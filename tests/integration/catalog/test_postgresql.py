@@ -132,6 +132,36 @@ def test_a_connection_that_breaks_in_the_middle_is_an_unavailable_catalog(tmp_pa
     database.close()
 
 
+def test_writes_that_share_a_transaction_whose_connection_breaks_are_unavailable(tmp_path: Path) -> None:
+    database = open_database(tmp_path / "catalog.db")
+    before, inside, may_go = position_of(database), threading.Event(), threading.Event()
+
+    def hold(_: object) -> None:
+        inside.set()
+        may_go.wait(60)
+
+    def break_off(connection: object) -> None:
+        ends_every_connection(catalog_url(tmp_path / "catalog.db"))
+        advance_position(connection)  # type: ignore[arg-type]  # what a unit of work gets
+
+    with ThreadPoolExecutor(4) as threads:
+        holding = threads.submit(database.write, hold)
+        assert inside.wait(30)
+        together = []
+        for work in (advance_position, break_off, advance_position):
+            together.append(threads.submit(database.write, work))
+            while database.usage().waiting_writes < len(together):
+                time.sleep(0.001)
+        may_go.set()
+        holding.result(30)
+        for each in together[:2]:
+            with pytest.raises(StoreUnavailableError):
+                each.result(30)
+        assert together[2].result(30) == before + 1
+    assert database.write(advance_position) == before + 2
+    database.close()
+
+
 def test_who_waits_too_long_for_another_writer_is_told(tmp_path: Path) -> None:
     database = open_database(tmp_path / "catalog.db")
     waiting = open_database(tmp_path / "catalog.db")

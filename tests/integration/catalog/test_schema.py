@@ -59,7 +59,7 @@ def test_a_catalog_of_0_1_0_opens_with_all_that_is_in_it(released: Path, catalog
     docs = opened.collections.get(TENANT, "docs")
     assert [document.document_id for document in opened.documents.page(TENANT, "docs", None, 10)] == ["doc-a", "doc-b"]
     assert opened.documents.find_by_source(TENANT, "docs", "c.md") == opened.documents.get(TENANT, "docs", "doc-b")
-    assert opened.texts.slice(TENANT, "docs", "doc-a", 2, [(0, 15)]) == ["tide moon comet"]
+    assert opened.slice(TENANT, "docs", "doc-a", 2, [(0, 15)]) == ["tide moon comet"]
     assert len(opened.numbers_for(docs, "comet")) == 1
     assert [message.message_id for message in opened.sessions.messages(TENANT, "s-1")] == ["m-1"]
     assert [each.operation_id for each in Operations(opened.database, opened.clock).take_over()] == ["op-1"]

@@ -55,7 +55,7 @@ REFUSED: dict[str, Callable[[Belongings, str], object]] = {
     "delete a document": lambda my, who: my.catalog.documents.delete(who, "docs", my.document.document_id),
     "name a document": lambda my, who: my.catalog.documents.add_alias(who, "docs", my.document.document_id, "b"),
     "list chunks": lambda my, who: my.catalog.chunks.page(who, "docs", my.document.document_id, -1, 10),
-    "read a slice": lambda my, who: my.catalog.texts.slice(who, "docs", my.document.document_id, 1, [(0, 1)]),
+    "read a slice": lambda my, who: my.catalog.slice(who, "docs", my.document.document_id, 1, [(0, 1)]),
     "read a text": lambda my, who: my.catalog.texts.parts(who, "docs", my.document.document_id, None, 10),
     "get a session": lambda my, who: my.catalog.sessions.get(who, "s-1"),
     "read messages": lambda my, who: my.catalog.sessions.messages(who, "s-1"),

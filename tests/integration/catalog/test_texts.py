@@ -38,7 +38,7 @@ def test_slices_are_exact_also_across_segments(catalog: Catalog, docs: Collectio
     for _ in range(50):
         start = chance.randrange(len(long_text))
         spans.append((start, chance.randint(start, len(long_text))))
-    found = catalog.texts.slice(TENANT, "docs", document.document_id, 1, spans)
+    found = catalog.slice(TENANT, "docs", document.document_id, 1, spans)
     assert found == [long_text[start:end] for start, end in spans]
 
 
@@ -60,7 +60,7 @@ def test_parts_join_to_the_text_with_offsets_in_both_units(
 def test_a_span_outside_the_text_is_data_loss(catalog: Catalog, docs: Collection, span: tuple[int, int]) -> None:
     document, _ = catalog.put(docs, make_draft("tides"))
     with pytest.raises(DataLossError):
-        catalog.texts.slice(TENANT, "docs", document.document_id, 1, [(0, 5), span])
+        catalog.slice(TENANT, "docs", document.document_id, 1, [(0, 5), span])
 
 
 def test_unknown_texts_are_not_found(catalog: Catalog, docs: Collection) -> None:
@@ -71,7 +71,7 @@ def test_unknown_texts_are_not_found(catalog: Catalog, docs: Collection) -> None
         ("unknown", document.document_id, 1),
     ):
         with pytest.raises(DocumentNotFoundError):
-            catalog.texts.slice(TENANT, collection, document_id, generation, [(0, 1)])
+            catalog.slice(TENANT, collection, document_id, generation, [(0, 1)])
         with pytest.raises(DocumentNotFoundError):
             catalog.texts.parts(TENANT, collection, document_id, generation, 10)
 
@@ -97,7 +97,7 @@ def test_a_lost_segment_is_data_loss(catalog: Catalog, docs: Collection) -> None
     document, _ = catalog.put(docs, long_draft("x" * (SEGMENT_CHARS + 10)))
     catalog.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM text_segments WHERE number = 1"))
     with pytest.raises(DataLossError):
-        catalog.texts.slice(TENANT, "docs", document.document_id, 1, [(0, SEGMENT_CHARS + 5)])
+        catalog.slice(TENANT, "docs", document.document_id, 1, [(0, SEGMENT_CHARS + 5)])
     assert any("text" in problem.message for problem in catalog.integrity.problems())
 
 
@@ -108,6 +108,6 @@ def test_a_slice_of_a_large_text_reads_only_its_segments(catalog: Catalog, docs:
     with catalog.database.read() as connection:
         driver: Any = connection.connection.driver_connection
         driver.set_trace_callback(statements.append)
-    read = catalog.texts.slice(TENANT, "docs", document.document_id, 1, [(6_000_000, 6_000_005)])
+    read = catalog.slice(TENANT, "docs", document.document_id, 1, [(6_000_000, 6_000_005)])
     assert read == ["01234"]
     assert any("text_segments" in statement and "[91]" in statement for statement in statements)

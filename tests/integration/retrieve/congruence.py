@@ -14,12 +14,15 @@ from groundwire.kernel.errors import GroundwireError
 from groundwire.kernel.filter_parsing import JsonFilter, parse_filter, resolve_filter
 from groundwire.kernel.filters import Filter, Value, matches
 from groundwire.rpc.filter_messages import to_filter_message
+from tests.catalogs import POSTGRESQL, catalog_kind, catalogs_are
 from tests.conformance.chroma_server import chroma_server
 from tests.conformance.filters import random_payload
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.random_searches import WORDS, Case
 
 ENGINES = ("memory", "qdrant-edge", "chroma", "chroma-server", "qdrant-server")
+ON_POSTGRESQL = "memory-postgresql"
+"""The engine `memory` beside a catalog on PostgreSQL."""
 TOLERANCE = 1e-5
 """Engines compute cosines of float32 in different orders; two results nearer than this count as equal."""
 
@@ -43,7 +46,8 @@ def libraries(names: Sequence[str], folder: Path, seed: int) -> Iterator[dict[st
         for name in names:
             below = folder / name
             below.mkdir()
-            library = Library(below, _url(name, below, stack))
+            with catalogs_are(POSTGRESQL if name == ON_POSTGRESQL else catalog_kind()):
+                library = Library(below, _url(name, below, stack))
             stack.callback(library.close)
             _fill(library, random.Random(seed))
             opened[name] = library
@@ -108,7 +112,7 @@ def _url(name: str, folder: Path, stack: ExitStack) -> str:
 
             return stack.enter_context(qdrant_loopback())[0]
         case _:
-            return f"{name}:" if name == "memory" else f"{name}:vectors"
+            return "memory:" if name.startswith("memory") else f"{name}:vectors"
 
 
 def _fill(library: Library, rng: random.Random) -> None:

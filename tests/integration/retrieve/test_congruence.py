@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
-from tests.integration.retrieve.congruence import ENGINES, difference, libraries, oracle, run
+from tests.catalogs import SQLITE, catalogs_are
+from tests.integration.retrieve.congruence import ENGINES, ON_POSTGRESQL, difference, libraries, oracle, run
 from tests.integration.retrieve.random_searches import random_case
 
 # The local mode behind qdrant-server says that payload indexes do nothing there.
@@ -38,6 +39,18 @@ def _compare(folder: Path, names: tuple[str, ...], seed: int, pairs: int) -> Non
 @pytest.mark.requirement("C13")
 def test_engines_agree_on_random_searches(tmp_path: Path) -> None:
     _compare(tmp_path, ENGINES, seed=11, pairs=60)
+
+
+def test_catalogs_agree_on_random_searches(tmp_path: Path) -> None:
+    rng, answered = random.Random(31), 0
+    with catalogs_are(SQLITE), libraries(("memory", ON_POSTGRESQL), tmp_path, seed=31) as opened:
+        for _ in range(80):
+            case = random_case(rng)
+            on_sqlite, on_postgresql = (run(library, case) for library in opened.values())
+            # To the last bit: the same engine, and the same sums in the same order.
+            assert on_postgresql == on_sqlite, case
+            answered += bool(on_sqlite.found)
+    assert answered > 20
 
 
 @pytest.mark.slow

@@ -120,18 +120,6 @@ class Texts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def slice(
-        self, tenant: str, collection: str, document_id: str, generation: int, spans: Sequence[tuple[int, int]]
-    ) -> list[str]:
-        """Return the code points start..end of each span, in the order given; reads only the segments it needs.
-
-        Raises:
-            DocumentNotFoundError: no such document, or no published generation of this number.
-            DataLossError: a span is not within the text.
-        """
-        with self._database.read() as connection:
-            return slice_of_generation(connection, tenant, collection, document_id, generation, spans)
-
     def spans(self, tenant: str, collection: str) -> "SpanReader":
         """Return what reads many spans of a collection."""
         return SpanReader(self._database, tenant, collection)
@@ -227,7 +215,12 @@ def slice_of_generation(
     generation: int | None,
     spans: Sequence[tuple[int, int]],
 ) -> list[str]:
-    """Return the code points start..end of each span of a generation, by default the live one; see `Texts.slice`."""
+    """Return the code points start..end of each span of a generation, by default the live one, in the order given.
+
+    Raises:
+        DocumentNotFoundError: no such document, or no published generation of this number.
+        DataLossError: a span is not within the text.
+    """
     found = _find(connection, tenant, collection, document_id, generation)
     for start, end in spans:
         if not 0 <= start <= end <= found.total_chars:

@@ -201,11 +201,14 @@ class Writer:
         try:
             with self._storage.translated_failures():
                 unit.outcome = unit.work(connection)
-        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
+        except BaseException as error:
             unit.outcome, unit.failed = error, True
             try:
                 savepoint.rollback()
             except Exception:  # noqa: BLE001 - the reason is the error of the unit
                 raise error from None
+            # Rolled back with its connection, without a word: none of the group is left to go on with.
+            if connection.invalidated:
+                raise
         else:
             savepoint.commit()
