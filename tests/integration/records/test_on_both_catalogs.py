@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import record_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
@@ -84,7 +85,8 @@ def fill(keeping: Keeping, rng: random.Random) -> None:
 
 
 def random_options(rng: random.Random) -> RetrievalOptions:
-    options = RetrievalOptions(top_k=rng.randint(1, 15), min_relevance=0.0, mode=rng.randrange(4))
+    mode: Any = rng.randrange(4)
+    options = RetrievalOptions(top_k=rng.randint(1, 15), min_relevance=0.0, mode=mode)
     if rng.random() < 0.5:
         options.ranking = RANKING_MEMORY
     if rng.random() < 0.5:
@@ -108,7 +110,8 @@ def test_searches_and_contexts_have_the_same_order(both: list[Keeping]) -> None:
     rng, found = random.Random(42), 0
     for _ in range(40):
         query, options = " ".join(rng.choices(_WORDS, k=rng.randint(1, 4))), random_options(rng)
-        at = START + timedelta(days=rng.randrange(100, 200))
+        at = Timestamp()
+        at.FromDatetime(START + timedelta(days=rng.randrange(100, 200)))
         searches, contexts = [], []
         for keeping in both:
             response = keeping.client.retrieve(collection=keeping.collection, query=query, options=options)
