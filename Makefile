@@ -40,7 +40,7 @@ DELIVERED ?= \
 	S4-01..S4-15 S4-17..S4-42 S4-43..S4-45 \
 	C01..C26 C28 C30 \
 	T01..T48 \
-	R12 R26
+	R12 R13 R26
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-llm demo-split serve test test-fast test-slow test-faults test-limits test-postgres test-split test-clients requirements check format protos release-contract wheel-test flow clean

@@ -8,7 +8,7 @@ import os
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -33,15 +33,27 @@ class Deployment:
         replicas: int = 2,
         arguments: Sequence[str] = HASHING,
         variables: Mapping[str, str] | None = None,
+        through: Callable[[str, int], int] = lambda _name, port: port,
     ) -> None:
+        """Start the replicas; `through` gives the port by which they reach what listens on one.
+
+        It gets `catalog`, `sessions`, `vectors` or a service as well, and is asked once for each.
+        """
         folder.mkdir(exist_ok=True)
         self._folder = folder
+        self._through = through
         self._model = arguments
         self.variables = {**VARIABLES, **(variables or {})}
         # Servers of a test run are shared: each deployment has names of its own in them.
-        vectors = f"{_chroma().url}?prefix=d{uuid.uuid4().hex[:8]}-"
-        self._stores = ("--catalog", server().new_database(), "--vectors", vectors)
-        self._sessions = ("--sessions", server().new_database())
+        prefix = f"prefix=d{uuid.uuid4().hex[:8]}-"
+        vectors = f"chroma+http://127.0.0.1:{through('vectors', _chroma().port)}?{prefix}"
+        databases = {
+            name: server().new_database().replace(f":{server().port}/", f":{through(name, server().port)}/")
+            for name in ("catalog", "sessions")
+        }
+        self._stores = ("--catalog", databases["catalog"], "--vectors", vectors)
+        self._sessions = ("--sessions", databases["sessions"])
+        self._peers: tuple[str, ...] = ()
         self.replicas: dict[str, list[ServerProcess]] = {}
         runner("server")  # before threads want it
         with ThreadPoolExecutor(2 * replicas) as starting:
@@ -51,6 +63,8 @@ class Deployment:
                     for service in services
                 }
                 self.replicas |= {service: [each.result() for each in starts] for service, starts in begun.items()}
+                if not self._peers:
+                    self._peers = ("--retrieve", self._seen("retrieve"), "--ingest", self._seen("ingest"))
 
     def start(self, service: str, number: int, listen: str = "127.0.0.1:0") -> ServerProcess:
         """Start a replica; one that takes the place of another has its address."""
@@ -60,8 +74,7 @@ class Deployment:
     def arguments(self, service: str) -> Sequence[str]:
         """Return what a replica of a service is started with, without its address and its folder."""
         if service == "answer":
-            peers = ("--retrieve", self.address_of("retrieve"), "--ingest", self.address_of("ingest"))
-            return (service, *peers, *self._sessions)
+            return (service, *self._peers, *self._sessions)
         return (service, *self._stores, *self._model)
 
     def address_of(self, service: str) -> str:
@@ -73,13 +86,23 @@ class Deployment:
         """Return the address of all services."""
         return ",".join(f"{service}={self.address_of(service)}" for service in self.replicas)
 
-    def replace_all(self) -> None:
-        """Replace one replica after the other as an orchestrator does; clients have time to find each."""
-        for service, running in self.replicas.items():
-            for number, old in enumerate(running):
-                assert old.stop() == 0
-                running[number] = self.start(service, number, old.address)
-                time.sleep(_MIN_READY_S)
+    def replace_all(self, times: int = 1) -> None:
+        """Replace one replica of each service after the other as orchestrators do; clients have time to find each."""
+
+        def replace(service: str) -> None:
+            for _ in range(times):
+                for number, old in enumerate(self.replicas[service]):
+                    assert old.stop() == 0
+                    self.replicas[service][number] = self.start(service, number, old.address)
+                    time.sleep(_MIN_READY_S)
+
+        with ThreadPoolExecutor(len(self.replicas)) as services:
+            list(services.map(replace, self.replicas))
+
+    def _seen(self, service: str) -> str:
+        """Return the address of a service as the others see it."""
+        ports = [int(replica.address.rpartition(":")[2]) for replica in self.replicas[service]]
+        return f"ipv4:{','.join(f'127.0.0.1:{self._through(service, port)}' for port in ports)}"
 
     def stop(self) -> int:
         """Stop all replicas; return 0, or the exit code of one that failed."""

@@ -119,8 +119,9 @@ def fake_ingest() -> FakeIngest:
 
 @asynccontextmanager
 async def serving(servicer: Any, **options: Any) -> AsyncIterator[tuple[GrpcServer, int]]:
-    """Run a server with the fake, or with a list of services, on a free port."""
-    chosen = ServerOptions(listen="127.0.0.1:0", **{"drain_notice_s": 0.0} | options)
+    """Run a server with the fake, or with a list of services, on a free port unless `listen` names one."""
+    defaults: dict[str, Any] = {"listen": "127.0.0.1:0", "drain_notice_s": 0.0}
+    chosen = ServerOptions(**defaults | options)
     server = GrpcServer(chosen, servicer if isinstance(servicer, list) else fake_services(servicer))
     port = await server.start()
     try:

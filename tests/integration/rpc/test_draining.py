@@ -191,6 +191,42 @@ async def test_clients_with_two_servers_do_not_notice_that_one_stops() -> None:
         assert min(await asyncio.gather(*askers)) > 0
 
 
+@pytest.mark.requirement("R13")
+async def test_no_call_fails_while_servers_are_replaced_one_after_the_other() -> None:
+    ports: list[int] = []
+    async with AsyncExitStack() as stack:
+        running = []
+        for _ in range(2):
+            server, port = await stack.enter_async_context(serving(fake_ingest(), drain_notice_s=0.2))
+            running.append(server)
+            ports.append(port)
+        addresses = f"ipv4:{','.join(f'127.0.0.1:{port}' for port in ports)}"
+        client = await stack.enter_async_context(AsyncGroundwireClient(addresses))
+        stack.enter_context(structlog.testing.capture_logs())
+        ended = asyncio.Event()
+
+        async def ask_all_the_time() -> int:
+            count = 0
+            while not ended.is_set():
+                await client.get_document(collection="fine")
+                count += 1
+            return count
+
+        askers = [asyncio.create_task(ask_all_the_time()) for _ in range(4)]
+        for number in range(6):
+            await running[number % 2].stop(10)
+            new = fake_ingest()
+            listen = f"127.0.0.1:{ports[number % 2]}"
+            running[number % 2], _ = await stack.enter_async_context(serving(new, listen=listen, drain_notice_s=0.2))
+            # The next one is replaced once clients have found this one.
+            ends_at = time.monotonic() + 60
+            while not new.seen:
+                assert time.monotonic() < ends_at
+                await asyncio.sleep(0.05)
+        ended.set()
+        assert min(await asyncio.gather(*askers)) > 0
+
+
 async def test_clients_that_call_again_at_once_are_told_why_every_call_failed() -> None:
     """Some of their calls are on the way at every moment, also at the one when the server stops."""
     refused: Counter[tuple[str, bool]] = Counter()
