@@ -3,14 +3,12 @@
 from typing import Any
 
 import click
-from google.longrunning.operations_pb2 import Operation
 
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.cli.connection import connect
 from groundwire.cli.operations import finished, no_wait_option
 from groundwire.cli.options import collection_option, server_options
 from groundwire.cli.output import counted, print_line, printed_as_json
-from groundwire.client import GroundwireClient
 
 
 @click.command()
@@ -22,8 +20,7 @@ def reindex(collection: str, no_wait: bool) -> None:
 
     Stopping it changes nothing.
     """
-    with connect() as client:
-        _show_build(client, client.reindex(collection=collection), collection, no_wait=no_wait)
+    _build("reindex", collection, no_wait=no_wait)
 
 
 @click.command()
@@ -35,15 +32,14 @@ def reembed(collection: str, no_wait: bool) -> None:
 
     Stopping it changes nothing; the vectors made so far are kept for the next run.
     """
+    _build("reembed", collection, no_wait=no_wait)
+
+
+def _build(method: str, collection: str, *, no_wait: bool) -> None:
     with connect() as client:
-        _show_build(client, client.reembed(collection=collection), collection, no_wait=no_wait)
-
-
-def _show_build(client: GroundwireClient, operation: Operation, collection: str, *, no_wait: bool) -> None:
-    result = finished(client, operation, pb.IndexBuildResult, no_wait=no_wait)
-    if result is None:
-        return
-    if printed_as_json(result):
+        operation = getattr(client, method)(collection=collection)
+        result = finished(client, operation, pb.IndexBuildResult, no_wait=no_wait)
+    if result is None or printed_as_json(result):
         return
     model = f"{result.embedding.model_name}, {result.embedding.dimensions} dimensions"
     counts = f"{counted(result.vector_count, 'vector')} of {model}; {counted(result.embedded_count, 'text')} embedded"

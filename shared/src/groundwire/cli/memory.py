@@ -34,7 +34,7 @@ from groundwire.cli.output import (
     print_text,
     printed_as_json,
 )
-from groundwire.client import GroundwireClient, Record, RecordLinks
+from groundwire.client import GroundwireClient, Record
 from groundwire.client.values import enum_name, filter_json, named_value
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.records import SOURCE_PREFIX
@@ -260,12 +260,9 @@ def update_record(
 @supports_option
 @contradicts_option
 @server_options
-def link_records(record_id: str, collection: str, supports: tuple[str, ...], contradicts: tuple[str, ...]) -> None:
+def link_records(**links: Any) -> None:
     """Say that a record supports or contradicts others."""
-    _check_targets(supports, contradicts)
-    with connect() as client:
-        links = client.collection(collection).add_links(record_id, supports=supports, contradicts=contradicts)
-    _show_links(record_id, links)
+    _change_links("add_links", **links)
 
 
 @app.command("unlink")
@@ -274,22 +271,21 @@ def link_records(record_id: str, collection: str, supports: tuple[str, ...], con
 @supports_option
 @contradicts_option
 @server_options
-def unlink_records(record_id: str, collection: str, supports: tuple[str, ...], contradicts: tuple[str, ...]) -> None:
+def unlink_records(**links: Any) -> None:
     """Take back that a record supports or contradicts others."""
-    _check_targets(supports, contradicts)
-    with connect() as client:
-        links = client.collection(collection).remove_links(record_id, supports=supports, contradicts=contradicts)
-    _show_links(record_id, links)
+    _change_links("remove_links", **links)
 
 
-def _check_targets(supports: tuple[str, ...], contradicts: tuple[str, ...]) -> None:
+def _change_links(
+    method: str, record_id: str, collection: str, supports: tuple[str, ...], contradicts: tuple[str, ...]
+) -> None:
     if not supports and not contradicts:
         raise InvalidRequestError.of("--supports", "or --contradicts must name a record")
-
-
-def _show_links(record_id: str, links: RecordLinks) -> None:
-    if not printed_as_json(asdict(links)):
-        print_fields({"record_id": record_id, **{kind: list(ids) for kind, ids in asdict(links).items()}})
+    with connect() as client:
+        change = getattr(client.collection(collection), method)
+        kinds = asdict(change(record_id, supports=supports, contradicts=contradicts))
+    if not printed_as_json(kinds):
+        print_fields({"record_id": record_id, **{kind: list(ids) for kind, ids in kinds.items()}})
 
 
 @app.command("delete")

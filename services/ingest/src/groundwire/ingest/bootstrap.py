@@ -138,31 +138,6 @@ class IngestService:
             self.records.records.accesses.flush()
 
 
-@dataclass(frozen=True, slots=True)
-class _Core:
-    """What several parts of the service share.
-
-    Other aggregates of the catalog are made where they are used, as they hold nothing but the catalog. `documents` is
-    one object because it knows which generations are being written, `tasks` because it has the locks of the engine
-    collections, and `sources` because ingests and changes of a document exclude one another.
-    """
-
-    catalog: Database
-    vectors: VectorStore
-    settings: IngestSettings
-    clock: Clock
-    collections: Collections
-    documents: Documents
-    cache: VectorCache
-    embedder: ChunkEmbedder
-    tasks: EngineTasks
-    completer: DeletionCompleter
-    points: PointCheck
-    uploads: UploadReceiver
-    sources: KeyedLocks
-    accesses: RecordAccesses
-
-
 def build(
     *,
     catalog: Database,
@@ -177,204 +152,133 @@ def build(
 
     `signing_key` is that of the tokens, None for one in the data folder.
     """
-    core = _core(catalog, vectors, embedder, settings, clock or SystemClock())
-    upkeep = _upkeep(core)
+    clock = clock or SystemClock()
+    # Aggregates of the catalog hold nothing but the catalog, so most are made where they are used. These are shared:
+    # `documents` knows which generations are being written, `tasks` has the locks of the engine collections, and
+    # `sources` lets ingests and changes of a document exclude one another.
+    collections, documents, cache = Collections(catalog, clock), Documents(catalog, clock), VectorCache(catalog, clock)
+    chunk_embedder = ChunkEmbedder(cache, embedder, settings.embed_batch_tokens)
+    tasks = EngineTasks(collections, Outbox(catalog), cache, vectors, KeyedLocks(among_processes=catalog.exclusive))
+    sources, accesses, records = KeyedLocks(MAX_WAITING), RecordAccesses(catalog, clock), Records(catalog, clock)
+    staging = StagingFolder(settings.staging or catalog.folder / STAGING_FOLDER)
+    uploads = UploadReceiver(Uploads(catalog), staging, settings.max_staged_bytes)
+    points = PointCheck(PointInspection(catalog), cache, vectors, chunk_embedder, tasks.engines)
+    completer = DeletionCompleter(
+        tasks,
+        Deletions(catalog),
+        vectors,
+        clock,
+        quiet_s=settings.scrub_after_quiet_s,
+        within_s=settings.scrub_within_s,
+    )
+
+    stale = StaleIndexes(vectors, cache)
+    upkeep = Upkeep(
+        documents=documents,
+        recovery=Recovery(catalog),
+        builds=IndexBuilds(catalog, clock),
+        cache=cache,
+        ledger=Ledger(catalog),
+        deletions=Deletions(catalog),
+        expired=ExpiredGenerations(catalog),
+        uploads=uploads,
+        tasks=tasks,
+        repeated=RepeatedChunks(collections, DuplicateChunks(catalog), cache, vectors),
+        stale=stale,
+        completer=completer,
+        index_recovery=IndexRecovery(collections, cache, points, vectors),
+        words=WordRenewal(LexicalCheck(catalog)),
+        accesses=accesses,
+        identity_digest=embedder.identity.digest,
+    )
     # Where several processes share a catalog, what one of them leaves behind is taken over by another one.
     of_others = [Job("operations", lambda _s, _b: operations.look_after(), every_s=_TAKE_OVER_EVERY_S)]
     lanes = [*upkeep.lanes(), of_others] if catalog.is_shared else upkeep.lanes()
-    housekeeping = Housekeeping(lanes, core.clock, settings.sweep_every_s)
+    housekeeping = Housekeeping(lanes, clock, settings.sweep_every_s)
+
+    def after_write(collection: Collection) -> None:
+        stale.wrote(collection)
+        housekeeping.nudge()
+
     parser = ParserPool(embedder.tokenizer.definition, _parser_limits(settings), settings.parser_processes)
-    ingest = _document_ingest(core, parser, upkeep.stale, housekeeping)
+    writer = GenerationWriter(
+        documents,
+        DuplicateChunks(catalog),
+        IndexBuilds(catalog, clock),
+        vectors,
+        chunk_embedder,
+        embedder.tokenizer.name,
+        Slots(settings.concurrent_documents),
+    )
+    ingest = DocumentIngest(
+        DocumentPreparer(
+            collections, documents, Sources(catalog), parser, embedder.identity, settings.max_document_bytes
+        ),
+        writer,
+        sources,
+        Chunks(catalog),
+        cache,
+        embedder.tokenizer,
+        after_write,
+    )
+    document_upkeep = DocumentUpkeep(
+        collections=collections,
+        documents=documents,
+        changes=DocumentChanges(catalog, clock),
+        soft_deletes=SoftDeletes(catalog, clock),
+        tasks=tasks,
+        completer=completer,
+        embedder=chunk_embedder,
+        vectors=vectors,
+        sources=sources,
+        after_write=housekeeping.nudge,
+    )
+    record_upkeep = RecordUpkeep(
+        collections,
+        documents,
+        records,
+        accesses,
+        ingest.chunks,
+        document_upkeep,
+        writer,
+        ContradictionFinder(records, chunk_embedder, vectors),
+        KeyedLocks(),
+        clock,
+        after_write,
+    )
+    collection_upkeep = CollectionUpkeep(
+        collections,
+        vectors,
+        engine_name(vectors),
+        completer,
+        embedder.identity,
+        settings.max_document_bytes,
+        clock,
+        housekeeping.nudge,
+    )
+    if settings.persona_file is not None:
+        persona = PersonaFile(
+            settings.persona_file, settings.persona_collection, parser, collection_upkeep, record_upkeep
+        )
+        housekeeping.add([persona.job()])
+
     # Page tokens and consistency tokens are signed by one key, which a restart must not change.
     key = signing_key or load_key(catalog.folder / PAGE_TOKEN_KEY_FILE)
     page_tokens = PageTokens(key)
     parts = CallParts(
         Pools.beside(workers, settings.concurrent_documents),
         ExactlyOnce(Ledger(catalog)),
-        WriteTokens(core.collections, ConsistencyTokens(key)),
+        WriteTokens(collections, ConsistencyTokens(key)),
         Deletions(catalog),
     )
-    use = _long_use_cases(core, ingest, parts, housekeeping)
-    operations = OperationRunner(
-        use.by_method(),
-        Operations(catalog, core.clock),
-        parts.once,
-        _OPERATIONS_AT_A_TIME,
-        settings.max_unfinished_operations,
-    )
-    long_work, document_upkeep = LongWork(use, operations), _document_upkeep(core, housekeeping)
-    collections = _collection_upkeep(core, housekeeping)
-    records = _record_upkeep(core, ingest, document_upkeep)
-    if settings.persona_file is not None:
-        persona = PersonaFile(settings.persona_file, settings.persona_collection, parser, collections, records)
-        housekeeping.add([persona.job()])
-    return IngestService(
-        ingest=IngestServicer(
-            parts,
-            ingest,
-            document_upkeep,
-            BatchIngest(ingest, parts),
-            UploadStream(ingest, core.uploads, operations, parts),
-            ChunkStream(ingest, core.uploads.staging, parts, settings.max_staged_bytes),
-            records.records,
-            long_work,
-        ),
-        collections=CollectionServicer(
-            parts,
-            collections,
-            page_tokens,
-        ),
-        records=RecordServicer(parts, records, page_tokens),
-        maintenance=MaintenanceServicer(parts, long_work, housekeeping),
-        operations=OperationsServicer(parts, operations, page_tokens),
-        use=use,
-        housekeeping=housekeeping,
-        upkeep=upkeep,
-        parser=parser,
-    )
-
-
-def _core(catalog: Database, vectors: VectorStore, embedder: Embedder, settings: IngestSettings, clock: Clock) -> _Core:
-    collections, cache = Collections(catalog, clock), VectorCache(catalog, clock)
-    chunk_embedder = ChunkEmbedder(cache, embedder, settings.embed_batch_tokens)
-    tasks = EngineTasks(collections, Outbox(catalog), cache, vectors, KeyedLocks(among_processes=catalog.exclusive))
-    staging = StagingFolder(settings.staging or catalog.folder / STAGING_FOLDER)
-    return _Core(
-        catalog=catalog,
-        vectors=vectors,
-        settings=settings,
-        clock=clock,
-        collections=collections,
-        documents=Documents(catalog, clock),
-        cache=cache,
-        embedder=chunk_embedder,
-        tasks=tasks,
-        completer=DeletionCompleter(
-            tasks,
-            Deletions(catalog),
-            vectors,
-            clock,
-            quiet_s=settings.scrub_after_quiet_s,
-            within_s=settings.scrub_within_s,
-        ),
-        points=PointCheck(PointInspection(catalog), cache, vectors, chunk_embedder, tasks.engines),
-        uploads=UploadReceiver(Uploads(catalog), staging, settings.max_staged_bytes),
-        sources=KeyedLocks(MAX_WAITING),
-        accesses=RecordAccesses(catalog, clock),
-    )
-
-
-def _upkeep(core: _Core) -> Upkeep:
-    catalog = core.catalog
-    return Upkeep(
-        documents=core.documents,
-        recovery=Recovery(catalog),
-        builds=IndexBuilds(catalog, core.clock),
-        cache=core.cache,
-        ledger=Ledger(catalog),
-        deletions=Deletions(catalog),
-        expired=ExpiredGenerations(catalog),
-        uploads=core.uploads,
-        tasks=core.tasks,
-        repeated=RepeatedChunks(core.collections, DuplicateChunks(catalog), core.cache, core.vectors),
-        stale=StaleIndexes(core.vectors, core.cache),
-        completer=core.completer,
-        index_recovery=IndexRecovery(core.collections, core.cache, core.points, core.vectors),
-        words=WordRenewal(LexicalCheck(catalog)),
-        accesses=core.accesses,
-        identity_digest=core.embedder.embedder.identity.digest,
-    )
-
-
-def _document_ingest(
-    core: _Core, parser: ParserPool, stale: StaleIndexes, housekeeping: Housekeeping
-) -> DocumentIngest:
-    model = core.embedder.embedder
-
-    def after_write(collection: Collection) -> None:
-        stale.wrote(collection)
-        housekeeping.nudge()
-
-    return DocumentIngest(
-        DocumentPreparer(
-            core.collections,
-            core.documents,
-            Sources(core.catalog),
-            parser,
-            model.identity,
-            core.settings.max_document_bytes,
-        ),
-        GenerationWriter(
-            core.documents,
-            DuplicateChunks(core.catalog),
-            IndexBuilds(core.catalog, core.clock),
-            core.vectors,
-            core.embedder,
-            model.tokenizer.name,
-            Slots(core.settings.concurrent_documents),
-        ),
-        core.sources,
-        Chunks(core.catalog),
-        core.cache,
-        model.tokenizer,
-        after_write,
-    )
-
-
-def _document_upkeep(core: _Core, housekeeping: Housekeeping) -> DocumentUpkeep:
-    return DocumentUpkeep(
-        collections=core.collections,
-        documents=core.documents,
-        changes=DocumentChanges(core.catalog, core.clock),
-        soft_deletes=SoftDeletes(core.catalog, core.clock),
-        tasks=core.tasks,
-        completer=core.completer,
-        embedder=core.embedder,
-        vectors=core.vectors,
-        sources=core.sources,
-        after_write=housekeeping.nudge,
-    )
-
-
-def _record_upkeep(core: _Core, ingest: DocumentIngest, upkeep: DocumentUpkeep) -> RecordUpkeep:
-    records = Records(core.catalog, core.clock)
-    return RecordUpkeep(
-        core.collections,
-        core.documents,
-        records,
-        core.accesses,
-        ingest.chunks,
-        upkeep,
-        ingest.writer,
-        ContradictionFinder(records, ingest.writer.embedder, ingest.writer.vectors),
-        KeyedLocks(),
-        core.clock,
-        ingest.after_write,
-    )
-
-
-def _collection_upkeep(core: _Core, housekeeping: Housekeeping) -> CollectionUpkeep:
-    return CollectionUpkeep(
-        core.collections,
-        core.vectors,
-        engine_name(core.vectors),
-        core.completer,
-        core.embedder.embedder.identity,
-        core.settings.max_document_bytes,
-        core.clock,
-        housekeeping.nudge,
-    )
-
-
-def _long_use_cases(core: _Core, ingest: DocumentIngest, parts: CallParts, housekeeping: Housekeeping) -> LongUseCases:
-    catalog, full_text, runs = core.catalog, LexicalCheck(core.catalog), SharedRuns()
+    full_text, runs = LexicalCheck(catalog), SharedRuns()
     builder = IndexBuilder(
-        core.collections,
-        IndexBuilds(catalog, core.clock),
-        core.cache,
+        collections,
+        IndexBuilds(catalog, clock),
+        cache,
         full_text,
-        core.vectors,
-        core.embedder,
+        vectors,
+        chunk_embedder,
         runs,
         housekeeping.nudge,
     )
@@ -383,14 +287,47 @@ def _long_use_cases(core: _Core, ingest: DocumentIngest, parts: CallParts, house
         full_text=full_text,
         bookkeeping=BookkeepingInspection(catalog),
         recovery=Recovery(catalog),
-        documents=core.documents,
+        documents=documents,
         sweep=lambda budget: housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), budget),
     )
-    answers = AnswerCheck(core.points.inspection, core.vectors)
-    of_engine = EngineCheck(core.collections, TextInspection(catalog), core.points, answers, builder, core.vectors)
-    check = StoreCheck(core.collections, of_catalog, of_engine, runs)
-    purge = DocumentPurge(core.collections, core.documents, Chunks(catalog), housekeeping.nudge)
-    return LongUseCases(builder, check, purge, ingest, core.uploads, parts)
+    answers = AnswerCheck(points.inspection, vectors)
+    of_engine = EngineCheck(collections, TextInspection(catalog), points, answers, builder, vectors)
+    use = LongUseCases(
+        builder,
+        StoreCheck(collections, of_catalog, of_engine, runs),
+        DocumentPurge(collections, documents, Chunks(catalog), housekeeping.nudge),
+        ingest,
+        uploads,
+        parts,
+    )
+    operations = OperationRunner(
+        use.by_method(),
+        Operations(catalog, clock),
+        parts.once,
+        _OPERATIONS_AT_A_TIME,
+        settings.max_unfinished_operations,
+    )
+    long_work = LongWork(use, operations)
+    return IngestService(
+        ingest=IngestServicer(
+            parts,
+            ingest,
+            document_upkeep,
+            BatchIngest(ingest, parts),
+            UploadStream(ingest, uploads, operations, parts),
+            ChunkStream(ingest, staging, parts, settings.max_staged_bytes),
+            records,
+            long_work,
+        ),
+        collections=CollectionServicer(parts, collection_upkeep, page_tokens),
+        records=RecordServicer(parts, record_upkeep, page_tokens),
+        maintenance=MaintenanceServicer(parts, long_work, housekeeping),
+        operations=OperationsServicer(parts, operations, page_tokens),
+        use=use,
+        housekeeping=housekeeping,
+        upkeep=upkeep,
+        parser=parser,
+    )
 
 
 def _parser_limits(settings: IngestSettings) -> ParserLimits:

@@ -1,4 +1,7 @@
-"""Collections: their settings and field masks as messages and as types of the kernel, both ways, and their checks."""
+"""Collections: their settings and field masks as messages and as types of the kernel, both ways, and their checks.
+
+What breaks a rule raises InvalidRequestError, which names the field.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -88,9 +91,6 @@ def parse_create_collection(
         tenant: whose collection.
         max_document_bytes: of the server.
         find: returns a tenant's collection, None when there is none of that name.
-
-    Raises:
-        InvalidRequestError: naming the field that breaks a rule.
     """
     name = parse_collection_name(request.collection)
     given = known(_PROFILES, request.profile, "profile")
@@ -108,11 +108,7 @@ def parse_create_collection(
 def changed_settings(
     request: service_pb.UpdateCollectionRequest, current: Collection, max_document_bytes: int
 ) -> CollectionSettings:
-    """Return the settings of a collection after the change that the request asks for.
-
-    Raises:
-        InvalidRequestError: naming the field that breaks a rule, or the unknown path of the mask.
-    """
+    """Return the settings of a collection after the change that the request asks for."""
     masked = _masked_settings(to_settings_message(current.settings), request.collection.settings, request.update_mask)
     try:
         return parse_settings(masked, PROFILES[current.profile].settings, max_document_bytes)
@@ -145,11 +141,7 @@ def to_collection_message(figures: CollectionFigures) -> pb.Collection:
 
 
 def parse_chunking(message: pb.ChunkingPolicy, field: str) -> ChunkingOverrides:
-    """Return what a request says about chunking; `field` is the path of the message in the request.
-
-    Raises:
-        InvalidRequestError: an unknown unit or chunker.
-    """
+    """Return what a request says about chunking; `field` is the path of the message in the request."""
     given = {_OVERRIDES.get(name, name): value for name, value in _given(message).items()}
     given["unit"] = known(_UNITS, message.unit, f"{field}.unit")
     given["chunker"] = known(_CHUNKERS, message.chunker, f"{field}.chunker")
@@ -212,9 +204,6 @@ def parse_settings(
     """Return the settings that a message makes of those of a profile; what is unset keeps the profile's value.
 
     `max_document_bytes` is the server's limit of a document.
-
-    Raises:
-        InvalidRequestError: naming the fields that break a rule.
     """
     if message.ByteSize() > _MAX_BYTES:
         raise InvalidRequestError.of("settings", f"must have at most {_MAX_BYTES} bytes")

@@ -1,4 +1,7 @@
-"""Documents: what calls ask of them and what is answered, as messages and as types of the use cases."""
+"""Documents: what calls ask of them and what is answered, as messages and as types of the use cases.
+
+What breaks a rule raises InvalidRequestError, which names the field.
+"""
 
 import hashlib
 import re
@@ -49,11 +52,7 @@ _WARNINGS = {
 
 
 def parse_ingest_document(request: pb.IngestDocumentRequest, tenant: str) -> tuple[IngestRequest, Original]:
-    """Return what is to be ingested.
-
-    Raises:
-        InvalidRequestError: naming the field that breaks a rule.
-    """
+    """Return what is to be ingested."""
     body = request.WhichOneof("body")
     if body is None:
         raise InvalidRequestError.of("body", "must be given: either text or content")
@@ -87,11 +86,7 @@ def parse_described(
     tenant: str,
     content_field: str,
 ) -> IngestRequest:
-    """Return what a request says about a document but for its content.
-
-    Raises:
-        InvalidRequestError: naming the field that breaks a rule.
-    """
+    """Return what a request says about a document but for its content."""
     if message.source_hash and _SHA256.fullmatch(message.source_hash) is None:
         raise InvalidRequestError.of("source_hash", "must be 64 hexadecimal digits")
     return IngestRequest(
@@ -146,11 +141,7 @@ def _without_id(header: pb.UploadHeader) -> pb.UploadHeader:
 
 
 def parse_document_change(request: pb.UpdateDocumentRequest) -> DocumentChange:
-    """Return what changes on the document; without a mask every field that is present.
-
-    Raises:
-        InvalidRequestError: naming the field or path that breaks a rule.
-    """
+    """Return what changes on the document; without a mask every field that is present."""
     mask, given = request.update_mask.paths, request.document.fields
     _refuse_unknown(mask, {_ALL, _FIELDS, *(f"{_FIELDS}.{name}" for name in _NAMES)})
     whole = _ALL in mask or _FIELDS in mask
@@ -166,11 +157,7 @@ def parse_document_change(request: pb.UpdateDocumentRequest) -> DocumentChange:
 
 
 def parse_chunk_change(request: pb.UpdateChunkRequest) -> ChunkChange:
-    """Return what changes on the chunk; without a mask its tags, if there are any.
-
-    Raises:
-        InvalidRequestError: naming the field or path that breaks a rule.
-    """
+    """Return what changes on the chunk; without a mask its tags, if there are any."""
     mask, given = request.update_mask.paths, request.chunk.tags
     _refuse_unknown(mask, {_ALL, "tags"})
     tags = parse_tags(given, "chunk.tags") if mask or given else None
@@ -221,11 +208,7 @@ def _metadata_change(
 
 
 def parse_plan_ingest(request: pb.PlanIngestRequest, tenant: str) -> tuple[IngestRequest, Original]:
-    """Return what would be ingested.
-
-    Raises:
-        InvalidRequestError: naming the field that breaks a rule.
-    """
+    """Return what would be ingested."""
     # As the ingest that it plans, so that both are refused, and prepared, in the same way.
     same = pb.IngestDocumentRequest(
         collection=request.collection,

@@ -1,4 +1,7 @@
-"""Check and translate the descriptive fields of documents."""
+"""Check and translate the descriptive fields of documents.
+
+What breaks a rule raises InvalidRequestError, which names the field.
+"""
 
 import math
 import re
@@ -76,11 +79,7 @@ class _Checks:
 
 
 def parse_fields(message: document_pb2.DocumentFields, path: str = "fields") -> DocumentFields:
-    """Return the fields of a request.
-
-    Raises:
-        InvalidRequestError: naming every field that breaks a rule.
-    """
+    """Return the fields of a request."""
     checks = _Checks()
     parsed = DocumentFields(
         title=checks.text(f"{path}.title", message.title),
@@ -102,11 +101,7 @@ def parse_fields(message: document_pb2.DocumentFields, path: str = "fields") -> 
 
 
 def parse_tags(tags: Sequence[str], path: str) -> tuple[str, ...]:
-    """Return the tags trimmed and unique, in order; `path` is where the request has them.
-
-    Raises:
-        InvalidRequestError: naming every entry that breaks a rule.
-    """
+    """Return the tags trimmed and unique, in order; `path` is where the request has them."""
     checks = _Checks()
     parsed = checks.tags(path, tags)
     if checks.violations:
@@ -115,11 +110,7 @@ def parse_tags(tags: Sequence[str], path: str) -> tuple[str, ...]:
 
 
 def parse_metadata(metadata: Mapping[str, metadata_value_pb2.MetadataValue], path: str) -> dict[str, Value]:
-    """Return keys and their values; `path` is where the request has them.
-
-    Raises:
-        InvalidRequestError: naming every key that breaks a rule.
-    """
+    """Return keys and their values; `path` is where the request has them."""
     checks = _Checks()
     parsed = _parse_metadata(checks, path, metadata)
     if checks.violations:

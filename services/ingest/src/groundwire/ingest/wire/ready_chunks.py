@@ -1,4 +1,7 @@
-"""Check chunks that the caller has made."""
+"""Check chunks that the caller has made.
+
+What breaks a rule raises InvalidRequestError, which names the field.
+"""
 
 import hashlib
 import math
@@ -29,11 +32,7 @@ _OF_SERVER = re.compile(r".*#chunk_\d{3,}|\d+")
 
 
 def parse_put_chunks_header(header: pb.PutChunksHeader, tenant: str) -> IngestRequest:
-    """Return what is to be stored but for the chunks.
-
-    Raises:
-        InvalidRequestError: naming the field that breaks a rule.
-    """
+    """Return what is to be stored but for the chunks."""
     if header.HasField("chunk_count") and not 1 <= header.chunk_count <= MAX_CHUNKS:
         raise InvalidRequestError.of("chunk_count", f"must be 1 to {MAX_CHUNKS}")
     return parse_described(header, tenant, "chunks")

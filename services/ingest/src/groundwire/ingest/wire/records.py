@@ -1,4 +1,7 @@
-"""Records: what calls ask of them and what is answered, as messages and as types of the use case."""
+"""Records: what calls ask of them and what is answered, as messages and as types of the use case.
+
+What breaks a rule raises InvalidRequestError, which names the field.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -171,11 +174,7 @@ def merged_record(
 
 
 def parse_order(order: int) -> RecordOrder:
-    """Return the order of a listing; unset is the newest first.
-
-    Raises:
-        InvalidRequestError: naming `order_by`.
-    """
+    """Return the order of a listing; unset is the newest first."""
     return known(_ORDERS, order, "order_by") or RecordOrder.TIMESTAMP_DESC
 
 

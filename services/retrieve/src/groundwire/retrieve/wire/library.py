@@ -1,4 +1,7 @@
-"""Messages of what is read: documents, chunks, spans, figures and the query log."""
+"""Messages of what is read: documents, chunks, spans, figures and the query log.
+
+What breaks a rule raises InvalidRequestError, which names the field.
+"""
 
 from collections.abc import Mapping, Sequence, Sized
 from datetime import datetime
@@ -158,11 +161,7 @@ def to_description(collection: Collection) -> pb.DescribeCollectionResponse:
 
 
 def parse_chunk_query(request: pb.ListChunksRequest, caller: Identity) -> ChunkQuery:
-    """Return which chunks are listed.
-
-    Raises:
-        InvalidRequestError: naming the field that breaks a rule.
-    """
+    """Return which chunks are listed."""
     return ChunkQuery(
         caller=caller,
         collection=parse_collection_name(request.collection),
@@ -174,11 +173,7 @@ def parse_chunk_query(request: pb.ListChunksRequest, caller: Identity) -> ChunkQ
 
 
 def parse_document_query(request: pb.ListDocumentsRequest, caller: Identity) -> DocumentQuery:
-    """Return which documents are listed.
-
-    Raises:
-        InvalidRequestError: naming the field that breaks a rule.
-    """
+    """Return which documents are listed."""
     return DocumentQuery(
         caller=caller,
         collection=parse_collection_name(request.collection),
@@ -222,11 +217,7 @@ def _counts(counts: Mapping[str, int]) -> list[stats_pb2.KeyCount]:
 
 
 def parse_log_query(request: pb.ListQueryLogsRequest) -> tuple[str | None, datetime | None, datetime | None]:
-    """Return which entries are listed: of one collection or all (None), received from one time on and before another.
-
-    Raises:
-        InvalidRequestError: naming the fields that break a rule.
-    """
+    """Return which entries are listed: of one collection or all (None), received from one time on, before another."""
     start = parse_timestamp(request.start_time, "start_time") if request.HasField("start_time") else None
     end = parse_timestamp(request.end_time, "end_time") if request.HasField("end_time") else None
     if start is not None and end is not None and end < start:
@@ -235,11 +226,7 @@ def parse_log_query(request: pb.ListQueryLogsRequest) -> tuple[str | None, datet
 
 
 def parse_stats_request(request: pb.GetPipelineStatsRequest) -> tuple[str | None, float | None]:
-    """Return the collection, None for all, and the window in seconds, None for all the time.
-
-    Raises:
-        InvalidRequestError: naming the field that breaks a rule.
-    """
+    """Return the collection, None for all, and the window in seconds, None for all the time."""
     collection = _collection(request.collection)
     if not request.HasField("window"):
         return collection, None

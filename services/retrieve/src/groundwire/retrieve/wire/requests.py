@@ -1,4 +1,7 @@
-"""Messages of searches, questions and expansions that come in: checked, all violations told at once, and parsed."""
+"""Messages of searches, questions and expansions that come in: checked, all violations told at once, and parsed.
+
+What breaks a rule raises InvalidRequestError, which names the field.
+"""
 
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -219,11 +222,7 @@ def _vector(message: pb.RetrieveRequest) -> Vectors | None:
 
 
 def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:
-    """Return if collection and question keep the rules.
-
-    Raises:
-        InvalidRequestError: with every violation found.
-    """
+    """Return if collection and question keep the rules."""
     violations: list[FieldViolation] = []
     try:
         parse_collection_name(request.collection)
@@ -235,11 +234,7 @@ def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:
 
 
 def check_embedded_texts(queries: Sequence[str], texts: Sequence[str]) -> None:
-    """Return if there are 1 to 1,000 queries and texts, none of them blank.
-
-    Raises:
-        InvalidRequestError: with every violation found.
-    """
+    """Return if there are 1 to 1,000 queries and texts, none of them blank."""
     if not 1 <= len(queries) + len(texts) <= MAX_PAGE_SIZE:
         raise InvalidRequestError.of("texts", f"must be 1 to {MAX_PAGE_SIZE}, together with the queries")
     violations = [
@@ -274,11 +269,7 @@ _EXPAND_LIMITS = {"radius": (0, 20), "levels_up": (1, 3), "max_chars": (1, 1_000
 
 
 def parse_expand_request(request: pb.ExpandRequest) -> tuple[list[str | int], Expansion]:
-    """Return the chunks, by id or number, and how far to go.
-
-    Raises:
-        InvalidRequestError: with every violation found.
-    """
+    """Return the chunks, by id or number, and how far to go."""
     violations: list[FieldViolation] = []
     try:
         parse_collection_name(request.collection)
