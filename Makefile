@@ -43,7 +43,7 @@ DELIVERED ?= \
 	R12 R13 R26
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-llm demo-split serve test test-fast test-slow test-faults test-limits test-postgres test-split test-clients requirements check format protos release-contract wheel-test flow clean
+.PHONY: help demo demo-llm demo-split serve test test-fast test-slow test-faults test-limits test-canaries test-postgres test-split test-clients requirements check format protos release-contract wheel-test flow clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -105,6 +105,12 @@ test-split: $(STAMP) ## Run end-to-end tests on three services, two of each, wit
 
 test-limits: $(STAMP) ## Run the tests with more load than there are workers
 	$(BIN)/pytest -m limits --timeout 1800
+
+# A hundred thousand in one process, and some where tenants share a database and an engine.
+test-canaries: $(STAMP) ## Try at random to be told what other tenants, scopes and owners have (20 minutes)
+	GROUNDWIRE_TEST_CALLS=100000 $(BIN)/pytest tests/limits/test_foreign_canaries.py -m limits --timeout 7200
+	GROUNDWIRE_TEST_CALLS=5000 GROUNDWIRE_TEST_CATALOG=postgresql GROUNDWIRE_TEST_VECTORS=chroma-server \
+		$(BIN)/pytest tests/limits/test_foreign_canaries.py -m limits --timeout 1800
 
 test-clients: $(STAMP) ## Run the clients in other languages (needs Go, Node.js, a JDK and apt-get)
 	$(BIN)/pytest -m clients --timeout 900

@@ -1,10 +1,8 @@
 """Whatever callers of two tenants and several scopes send, none is told a text, an id or a count of what is not theirs.
 
 All calls of the contract are made by reflection, with words, ids, tokens and names of scopes of everybody in them, and
-what one caller sent is sent again by another, with its request id. How many, the seed and the stores can be set:
-
-    GROUNDWIRE_TEST_CALLS=25000 GROUNDWIRE_TEST_SEED=2 pytest tests/limits/test_foreign_canaries.py -m limits
-    GROUNDWIRE_TEST_CALLS=5000 GROUNDWIRE_TEST_CATALOG=postgresql GROUNDWIRE_TEST_VECTORS=chroma-server pytest …
+what one caller sent is sent again by another, with its request id. How many, the seed and the stores can be set, as
+`make test-canaries` does.
 """
 
 import asyncio
@@ -38,7 +36,7 @@ from tests.e2e.server import ServerProcess
 from tests.integration.records.keeping import ASSISTANT, FAQ, USER, memory, memory_id, record, turn
 from tests.limits.random_calls import METHODS, Builder, Known, facts, send
 
-CALLS: Final = int(os.environ.get("GROUNDWIRE_TEST_CALLS", "25000"))
+CALLS: Final = int(os.environ.get("GROUNDWIRE_TEST_CALLS", "20000"))
 SEED: Final = int(os.environ.get("GROUNDWIRE_TEST_SEED", "1"))
 VECTORS: Final = os.environ.get("GROUNDWIRE_TEST_VECTORS", "memory:")
 TENANTS: Final = ("first", "second")
