@@ -118,11 +118,16 @@ def world(folder: Path) -> Iterator[World]:
     bosses = {tenant: bearer(make_key(file, "boss", Right.ADMIN, tenant=tenant)) for tenant in TENANTS}
     callers = []
     for tenant in TENANTS:
-        for name, scopes in (("global", SCOPES[:1]), ("alpha", SCOPES[:2]), ("beta", SCOPES[2:3])):
-            key = make_key(file, name, Right.ADMIN, tenant=tenant, scopes=scopes)
+        # Who changes anything has one scope, so that nothing is moved to where others may see it.
+        for name, right, scopes in (
+            ("global", Right.ADMIN, SCOPES[:1]),
+            ("alpha", Right.ADMIN, SCOPES[1:2]),
+            ("beta", Right.ADMIN, SCOPES[2:3]),
+            ("both", Right.READ, SCOPES[:2]),
+            ("reader", Right.READ, None),
+        ):
+            key = make_key(file, name, right, tenant=tenant, scopes=scopes)
             callers.append(Caller(tenant, name, scopes, bearer(key)))
-        key = make_key(file, "reader", Right.READ, tenant=tenant)
-        callers.append(Caller(tenant, "reader", None, bearer(key)))
     with ExitStack() as stack:
         vectors = stack.enter_context(chroma_server(folder / "chroma")).url if VECTORS == "chroma-server" else VECTORS
         arguments = ("--embedder", "hashing:64", "--vectors", vectors, "--keys", str(file))
@@ -224,6 +229,11 @@ async def call(made: World, channel: Any, builder: Builder, rng: random.Random, 
         del made.sent[:-200]
     code, responses, told = await send(made.address, channel, method, sent, caller.metadata)
     made.codes[f"{method.name} {code}"] += 1
+    if code == "OK" and work_of(method.name) in {Work.WRITE, Work.UPLOAD}:
+        # Ids of records may be chosen: who may use one gives it to whom it likes.
+        for cell in made.cells:
+            if cell.tenant != caller.tenant or caller.may_see(cell):
+                cell.ids -= {each for each in cell.ids if any(each.encode() in raw for raw in sent)}
     judge(made, caller, method, sent, responses, told)
     kind = message_factory.GetMessageClass(method.output_type)
     for response in responses[:3]:
