@@ -49,6 +49,7 @@ AT_A_TIME: Final = 8
 COUNTS: Final = re.compile(
     r"(?:document|chunk|candidate|below_threshold|rejected|incomplete|duplicate|stale|omitted\w*)_count"
 )
+READING: Final = frozenset({Work.SEARCH, Work.READ, Work.STREAM})
 PRIVATE: Final = "session_id"
 """The id that its owner alone is told. Those of messages anybody may choose."""
 
@@ -218,15 +219,8 @@ def begin(made: World, caller: Caller) -> None:
 
 
 async def call(made: World, channel: Any, builder: Builder, rng: random.Random, caller: Caller) -> None:
-    """Make one call, a new one or one that somebody made before, and look at what it tells."""
-    if made.sent and rng.random() < 0.15:
-        method, sent = rng.choice(made.sent)
-        made.replayed += 1
-    else:
-        method = builder.method()
-        sent = builder.requests(method)
-        made.sent.append((method, sent))
-        del made.sent[:-200]
+    """Make one call and look at what it tells."""
+    method, sent = choose(made, builder, rng)
     code, responses, told = await send(made.address, channel, method, sent, caller.metadata)
     made.codes[f"{method.name} {code}"] += 1
     if code == "OK" and work_of(method.name) in {Work.WRITE, Work.UPLOAD}:
@@ -246,6 +240,24 @@ async def call(made: World, channel: Any, builder: Builder, rng: random.Random, 
                     other.known.learn(name, value)
 
 
+def choose(made: World, builder: Builder, rng: random.Random) -> tuple[MethodDescriptor, list[bytes]]:
+    """Return a new call, or one that somebody made before.
+
+    None writes to the collection that has nothing but what its callers may not see.
+    """
+    if made.sent and rng.random() < 0.15:
+        made.replayed += 1
+        return rng.choice(made.sent)
+    while True:
+        method = builder.method()
+        sent = builder.requests(method) or [b""]
+        if work_of(method.name) in READING or SOLO not in collections_of(method, sent):
+            break
+    made.sent.append((method, sent))
+    del made.sent[:-200]
+    return method, sent
+
+
 def judge(
     made: World, caller: Caller, method: MethodDescriptor, sent: list[bytes], responses: list[bytes], told: bytes
 ) -> None:
@@ -263,7 +275,7 @@ def judge(
         leaks += [
             f"chunk {value}" for name, value in told_by(message) if name == "chunk_number" and value in numbers - named
         ]
-        if caller.scopes is not None and is_about_solo(method, sent):
+        if caller.scopes is not None and collections_of(method, sent) == {SOLO}:
             leaks += [f"{name} {value}" for name, value in told_by(message) if COUNTS.fullmatch(name) and value]
     if leaks:
         made.leaks.append(f"{caller.tenant} {caller.subject} by {method.name}: {leaks} for {sent}: {answered[:2000]!r}")
@@ -294,12 +306,9 @@ def numbers_of(method: MethodDescriptor, sent: list[bytes]) -> Iterator[int]:
         yield from (value for name, value in told_by(request) if name == "chunk_number")
 
 
-def is_about_solo(method: MethodDescriptor, sent: list[bytes]) -> bool:
-    """Tell whether a call reads the collection that is empty for those who may not see one scope."""
-    collections = {
-        value for request in requests_of(method, sent) for name, value in told_by(request) if name == "collection"
-    }
-    return collections == {SOLO} and work_of(method.name) in {Work.SEARCH, Work.READ}
+def collections_of(method: MethodDescriptor, sent: list[bytes]) -> set[Any]:
+    """Return the collections that a call names."""
+    return {value for request in requests_of(method, sent) for name, value in told_by(request) if name == "collection"}
 
 
 @pytest.mark.requirement("S0-11")
