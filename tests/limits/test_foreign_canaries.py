@@ -283,6 +283,8 @@ def judge(
 
 def told_by(message: Message) -> Iterator[tuple[str, Any]]:
     """Yield all plain fields of a message and of those in it, with their names."""
+    if getattr(message, "name", "") == "embed":
+        return  # the stage of a search that counts the query
     for each, value in message.ListFields():
         if each.message_type is not None and each.message_type.GetOptions().map_entry:
             continue
