@@ -199,14 +199,15 @@ def test_processes_share_a_port_and_one_that_dies_is_started_anew(
         ingest.ingest_document(collection=collection, source_uri="tides.md", content=_TEXT)
     command = [str(Path(sys.executable).with_name("groundwire")), "serve", *split.arguments(service)]
     options = ("--processes", "2", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"))
-    parent = subprocess.Popen(
-        [*command, *options],
-        stdout=subprocess.PIPE,
-        stderr=(tmp_path / "log").open("w"),
-        text=True,
-        start_new_session=True,
-        env={**os.environ, **split.variables},
-    )
+    with (tmp_path / "log").open("w") as log:
+        parent = subprocess.Popen(
+            [*command, *options],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, **split.variables},
+        )
     try:
         assert parent.stdout is not None
         address = parent.stdout.readline().strip().removeprefix("listening on ")
