@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -192,6 +192,33 @@ def test_ctrl_c_at_a_terminal_stops_every_process_quietly(tmp_path: Path) -> Non
         _, said = server.communicate(timeout=60)
     assert "Traceback" not in said
     assert server.returncode == 0
+
+
+def test_ctrl_c_at_a_terminal_ends_processes_that_are_starting_quietly(tmp_path: Path) -> None:
+    stores = ("--retrieve", "127.0.0.1:1", "--sessions", "postgresql://nobody@127.0.0.1:1/none")
+    with subprocess.Popen(
+        [*SERVE, "answer", *stores, "--processes", "2", "--data", str(tmp_path / "data")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as server:
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+        while not any("_pydantic_core" in maps for maps in _maps(children)):
+            assert server.poll() is None
+            time.sleep(0.01)
+        os.killpg(server.pid, signal.SIGINT)
+        _, said = server.communicate(timeout=60)
+    assert "Traceback" not in said
+    assert server.returncode == 0
+
+
+def _maps(children: Path) -> Iterator[str]:
+    """Iterate over what the children of a process have mapped since they are programs of their own."""
+    for child in children.read_text(encoding="ascii").split():
+        with suppress(OSError):  # it has ended
+            if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8"):
+                yield Path(f"/proc/{child}/maps").read_text(encoding="utf-8")
 
 
 def test_the_settings_are_read_before_anything_heavy_is_imported() -> None:
