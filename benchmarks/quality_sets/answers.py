@@ -42,7 +42,7 @@ class Question:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what only this set takes."""
-    parser.add_argument("--only", choices=_SETS, action="append", help="leave out the other sets")
+    parser.add_argument("--only", choices=SETS, action="append", help="leave out the other sets")
     parser.add_argument("--every", type=int, default=1, help="ask only every n-th question")
 
 
@@ -54,15 +54,16 @@ def run(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="groundwire-answers-") as scratch:
         data = ["--embedder", options.embedder]
         with server(options.data or Path(scratch), data) as address, GroundwireClient(address) as client:
-            for name in options.only or _SETS:
-                sources, questions = _SETS[name](data_folder())
+            for name in options.only or SETS:
+                sources, questions = SETS[name](data_folder())
                 with suppress(AlreadyExistsError):
                     client.create_collection(collection=name)
                 for source, content in sources.items():
                     client.ingest_document(collection=name, source_uri=source, content=content)
                 print(_row(name, client, questions[:: options.every], outcomes))
     print(f"\n{'confidence':<12}{'n':>6}{'mean':>10}{'right':>8}")
-    for low, confidences, right in _bins(outcomes):
+    given = np.array([each[0] for each in outcomes]), np.array([each[1] for each in outcomes])
+    for low, confidences, right in bins(*given):
         print(f"{low:.1f} to {low + 0.1:.1f}{len(right):>9}{confidences.mean():>10.3f}{right.mean():>8.3f}")
 
 
@@ -81,30 +82,32 @@ def _row(name: str, client: GroundwireClient, questions: Sequence[Question], out
         verified += client.verify_citations(citations=answer.citations).all_verified * len(answer.citations)
     known, sure, ok = np.array(has_answer), np.array(confidence), np.array(right)
     answered = sure > 0
-    own = list(zip(sure[answered].tolist(), ok[answered].tolist(), strict=True))
-    outcomes += own
-    error = sum(len(right) * abs(confidences.mean() - right.mean()) for _, confidences, right in _bins(own)) / len(own)
+    outcomes += zip(sure[answered].tolist(), ok[answered].tolist(), strict=True)
+    tenths = bins(sure[answered], ok[answered])
+    error = (
+        sum(len(right) * abs(confidences.mean() - right.mean()) for _, confidences, right in tenths) / answered.sum()
+    )
     figures = [
         f"{answered[known].mean():>10.3f}{answered[~known].mean():>8.3f}",
         f"{ok[known & answered].mean():>8.3f}{np.array(f1)[known].mean():>8.3f}",
-        f"{_auc(sure[known], sure[~known]):>8.3f}{_auc(sure[known & ok], sure[known & answered & ~ok]):>11.3f}",
+        f"{area_under_curve(sure[known], sure[~known]):>8.3f}",
+        f"{area_under_curve(sure[known & ok], sure[known & answered & ~ok]):>11.3f}",
         f"{error:>8.3f}",
         f"{verified:>5}/{quotes}",
     ]
     return f"{name:<12}{len(questions):>6}{''.join(figures)}"
 
 
-def _bins(
-    outcomes: Sequence[tuple[float, bool]],
+def bins(
+    confidences: "np.ndarray[Any, Any]", right: "np.ndarray[Any, Any]"
 ) -> "Iterator[tuple[float, np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
     """Iterate over the tenths of confidence that have answers: lower end, confidences, which are right."""
-    confidences, right = np.array([each[0] for each in outcomes]), np.array([each[1] for each in outcomes])
     tenths = np.minimum((confidences * 10).astype(int), 9)
     for tenth in np.unique(tenths):
         yield tenth / 10, confidences[tenths == tenth], right[tenths == tenth]
 
 
-def _auc(positive: "np.ndarray[Any, Any]", negative: "np.ndarray[Any, Any]") -> float:
+def area_under_curve(positive: "np.ndarray[Any, Any]", negative: "np.ndarray[Any, Any]") -> float:
     """Return the share of pairs in which the positive one has more, equal ones counting half."""
     more, equal = positive[:, None] > negative[None, :], positive[:, None] == negative[None, :]
     return float((more + 0.5 * equal).mean()) if more.size else float("nan")
@@ -147,7 +150,7 @@ def _northwind(data: Path) -> tuple[dict[str, bytes], list[Question]]:
 
 
 _HALF = 0.5
-_SETS = {"squad": _squad, "clapnq": _clapnq, "northwind": _northwind}
+SETS = {"squad": _squad, "clapnq": _clapnq, "northwind": _northwind}
 
 
 def _holds_any(gold: Sequence[str]) -> Grade:

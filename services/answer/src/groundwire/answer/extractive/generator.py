@@ -56,7 +56,7 @@ class ExtractiveGenerator:
         elif document_asked_for(question) == "":
             return  # "this document", and which one is not known
         else:
-            asked, excerpts = await self._workers.run(budget, _candidates, question, passages)
+            asked, excerpts = await self._workers.run(budget, candidates, question, passages)
             if not excerpts:
                 return
             # Between two pieces of work, so that no worker waits for the model.
@@ -108,7 +108,8 @@ def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]
     return statements
 
 
-def _candidates(question_text: str, passages: Sequence[Passage]) -> tuple[Question, list[Excerpt]]:
+def candidates(question_text: str, passages: Sequence[Passage]) -> tuple[Question, list[Excerpt]]:
+    """Return the question as it is read beside the passages, and the excerpts that are worth a vector."""
     quotable = find_excerpts(passages)
     vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
     question = read_question(question_text, vocabulary)

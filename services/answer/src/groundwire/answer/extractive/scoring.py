@@ -214,12 +214,12 @@ class Support:
         best: dict[int, Scored] = {}
         for item in sorted(scored, key=Scored.order):
             best.setdefault(item.excerpt.passage.chunk_number, item)
-        self._best = list(best.values())[:TESTED_PASSAGES]
+        self.tested = list(best.values())[:TESTED_PASSAGES]
         """The best excerpt of each of the best passages, best first."""
 
     def lead(self) -> tuple[Scored, float]:
         """Return the excerpt that answers best, of the best of each of the best passages, and its support."""
-        tested = ((item, self.of(item)) for item in self._best)
+        tested = ((item, self.of(item)) for item in self.tested)
         return max(tested, key=lambda pair: pair[0].score + LEAD_SUPPORT * pair[1])
 
     def of(self, item: Scored) -> float:
@@ -248,7 +248,7 @@ class Support:
             if fact.kind is not FactKind.NUMBER or any(map(str.isdigit, fact.text))
         }
         lacks_identifier = any(name.casefold() not in around.casefold() for name in self._identifiers)
-        rivals = [each.score for each in self._best if not self._agree(each, item)]
+        rivals = [each.score for each in self.tested if not self._agree(each, item)]
         return {
             "similarity": item.similarity,
             "relevance": passage.relevance,

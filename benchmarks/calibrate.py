@@ -1,0 +1,191 @@
+"""Fits the support of excerpts to graded answers, and draws how calibrated it is.
+
+    python benchmarks/calibrate.py [--only SET] [--every N] [--data DIR] [--plot FILE.svg] [--write]
+
+Of each question of the sets of `benchmarks/quality.py answers`, the best excerpt of each of the best passages is
+graded: right when it would be as an answer, wrong for all questions without one. A logistic regression of that on
+`Support.parts`, with equal weight for each set and a ridge, is fitted on the even questions; the lines printed compare
+it with the weights of the tree on the odd ones: expected calibration error over ten bins (Naeini et al., 2015) and area
+under the curve of right against all others, for the excerpts that lead. `--plot` draws the odd half with the weights of
+the tree, `--write` replaces these by the fitted ones.
+"""
+
+import argparse
+import asyncio
+import re
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.quality_sets.answers import SETS, Question, area_under_curve, bins
+from benchmarks.quality_sets.stack import data_folder
+from benchmarks.served import server
+from groundwire.answer.adapters.retrieve_client import RetrieveClient
+from groundwire.answer.extractive import scoring, weights
+from groundwire.answer.extractive.generator import candidates
+from groundwire.answer.grounding.sentence_vectors import cosine
+from groundwire.answer.ports import Search
+from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
+from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import AlreadyExistsError
+
+_PARTS = [name for name in weights.SupportWeights.__dataclass_fields__ if name != "bias"]
+_RIDGE = 0.01
+"""Against weights that only a few questions ask for, of weights of parts scaled to a deviation of 1."""
+_STEPS = 30
+_SIZE, _MARGIN = 320, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """The parts of the support of an excerpt, in the order of the weights, and whether it is a right answer."""
+
+    collection: str
+    question: int
+    parts: list[float]
+    rank: float
+    is_right: bool
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=SETS, action="append", help="leave out the other sets")
+    parser.add_argument("--every", type=int, default=1, help="ask only every n-th question")
+    parser.add_argument("--data", type=Path, help="where to keep the collections")
+    parser.add_argument("--plot", type=Path, help="where to draw the calibration")
+    parser.add_argument("--write", action="store_true", help="replace the weights of the tree")
+    options = parser.parse_args()
+    graded: list[Graded] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="groundwire-calibrate-") as scratch,
+        server(options.data or Path(scratch), []) as address,
+        GroundwireClient(address) as client,
+    ):
+        for name in options.only or SETS:
+            sources, questions = SETS[name](data_folder())
+            with suppress(AlreadyExistsError):
+                client.create_collection(collection=name)
+                for source, content in sources.items():
+                    client.ingest_document(collection=name, source_uri=source, content=content)
+            graded += asyncio.run(_graded(address, name, questions[:: options.every]))
+    even, odd = ([each for each in graded if each.question % 2 == half] for half in (0, 1))
+    current = np.array([weights.SUPPORT.bias, *(getattr(weights.SUPPORT, name) for name in _PARTS)])
+    fitted = _fit(even)
+    print(f"{'':<10}{'n':>6}{'ECE':>8}{'AUC':>8}")
+    for name, theta in (("tree", current), ("fitted", fitted)):
+        confidence, is_right = _leads(odd, theta)
+        error = sum(len(ok) * abs(sure.mean() - ok.mean()) for _, sure, ok in bins(confidence, is_right))
+        area = area_under_curve(confidence[is_right], confidence[~is_right])
+        print(f"{name:<10}{len(is_right):>6}{error / len(is_right):>8.3f}{area:>8.3f}")
+    for name, value, before in zip(["bias", *_PARTS], fitted, current, strict=True):
+        print(f"    {name}: float = {value:.2f}  # {before:.2f} in the tree")
+    if options.plot:
+        options.plot.write_text(_drawn(*_leads(odd, current)), encoding="utf-8")
+    if options.write:
+        path = Path(weights.__file__)
+        head, mark, rest = path.read_text(encoding="utf-8").partition("class SupportWeights:")
+        for name, value in zip(["bias", *_PARTS], fitted, strict=True):
+            rest = re.sub(rf"(?m)^    {name}: float = .*$", f"    {name}: float = {value:.2f}", rest, count=1)
+        path.write_text(head + mark + rest, encoding="utf-8")
+
+
+async def _graded(address: str, collection: str, questions: list[Question]) -> list[Graded]:
+    graded = []
+    async with grpc.aio.insecure_channel(address) as channel:
+        client = RetrieveClient(retrieve_service_pb2_grpc.RetrieveServiceStub(channel))
+        for number, question in enumerate(questions):
+            retrieval = await client.retrieve(Search(collection, question.text))
+            asked, excerpts = candidates(question.text, retrieval.passages)
+            if not excerpts:
+                continue
+            of_question, *vectors = await client.embed(
+                [question.text], [scoring.scored_text(each) for each in excerpts]
+            )
+            scored = scoring.score_excerpts(asked, excerpts, [cosine(of_question, vector) for vector in vectors])
+            support = scoring.Support(asked, scored)
+            for item in support.tested:
+                excerpt = item.excerpt
+                quote = excerpt.passage.content[excerpt.start : excerpt.end]
+                citation = SimpleNamespace(
+                    quote=quote, source_uri=excerpt.passage.source_uri, page_numbers=excerpt.passage.page_numbers
+                )
+                answer = SimpleNamespace(content=excerpt.text, citations=[citation])
+                is_right = question.grade is not None and question.grade(answer)[0]
+                parts = support.parts(item)
+                graded.append(Graded(collection, number, [parts[name] for name in _PARTS], item.score, is_right))
+    return graded
+
+
+def _fit(graded: list[Graded]) -> "np.ndarray[Any, Any]":
+    """Return bias and weights of the logistic regression with a ridge, by Newton's method."""
+    x = np.array([each.parts for each in graded])
+    y = np.array([each.is_right for each in graded], dtype=float)
+    sizes = {each.collection: sum(other.collection == each.collection for other in graded) for each in graded}
+    share = np.array([1 / sizes[each.collection] / len(sizes) for each in graded])
+    mean, deviation = x.mean(axis=0), x.std(axis=0) + 1e-9
+    z = np.column_stack([np.ones(len(x)), (x - mean) / deviation])
+    ridge = np.diag([0.0, *[_RIDGE] * len(_PARTS)])
+    theta = np.zeros(z.shape[1])
+    for _ in range(_STEPS):
+        p = 1 / (1 + np.exp(-z @ theta))
+        gradient = z.T @ (share * (p - y)) + ridge @ theta
+        theta -= np.linalg.solve((z * (share * p * (1 - p))[:, None]).T @ z + ridge, gradient)
+    slopes = theta[1:] / deviation
+    return np.array([theta[0] - slopes @ mean, *slopes])
+
+
+def _leads(graded: list[Graded], theta: "np.ndarray[Any, Any]") -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
+    """Return the support of the excerpt that leads each question, and whether it is right."""
+    best: dict[tuple[str, int], tuple[float, float, bool]] = {}
+    for each in graded:
+        support = float(1 / (1 + np.exp(-(theta[0] + np.dot(theta[1:], each.parts)))))
+        key = (each.collection, each.question)
+        found = (each.rank + weights.LEAD_SUPPORT * support, support, each.is_right)
+        best[key] = max(best.get(key, found), found)
+    return np.array([each[1] for each in best.values()]), np.array([each[2] for each in best.values()])
+
+
+def _drawn(confidence: "np.ndarray[Any, Any]", is_right: "np.ndarray[Any, Any]") -> str:
+    """Return the share of right excerpts over their mean support, one point for each tenth, as large as it is full."""
+    side = _SIZE - 2 * _MARGIN
+
+    def at(value: float) -> float:
+        return round(_MARGIN + value * side, 1)
+
+    points = []
+    for _, sure, ok in bins(confidence, is_right):
+        radius = 2 + 12 * (len(ok) / len(is_right)) ** 0.5
+        place = f'cx="{at(sure.mean())}" cy="{at(1 - ok.mean())}" r="{radius:.1f}"'
+        title = f"{len(ok)}: {sure.mean():.2f}, {ok.mean():.2f} right"
+        points.append(f'<circle {place} fill="#2563eb" fill-opacity="0.6"><title>{title}</title></circle>')
+    marks = [
+        f'<text x="{at(tenth / 10)}" y="{_SIZE - _MARGIN + 16}" text-anchor="middle">{tenth / 10}</text>'
+        f'<text x="{_MARGIN - 6}" y="{at(1 - tenth / 10) + 4}" text-anchor="end">{tenth / 10}</text>'
+        for tenth in range(0, 11, 2)
+    ]
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIZE} {_SIZE}" font-size="11">',
+            f'<rect width="{_SIZE}" height="{_SIZE}" fill="white"/>',
+            f'<rect x="{_MARGIN}" y="{_MARGIN}" width="{side}" height="{side}" fill="none" stroke="#999"/>',
+            f'<line x1="{at(0)}" y1="{at(1)}" x2="{at(1)}" y2="{at(0)}" stroke="#999" stroke-dasharray="4"/>',
+            *marks,
+            *points,
+            f'<text x="{_SIZE / 2}" y="{_SIZE - 6}" text-anchor="middle">support of the excerpt that leads</text>',
+            f'<text x="{_MARGIN}" y="{_MARGIN - 10}">share that is right, {len(is_right)} questions held out</text>',
+            "</svg>\n",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()
