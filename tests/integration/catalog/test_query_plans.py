@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable
 
-from groundwire.catalog import chunks, documents, generations, operations, rows, sqlite
+from groundwire.catalog import chunks, documents, generations, operations, rows, search_view, sqlite
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 
 pytestmark = pytest.mark.sqlite
@@ -93,6 +93,16 @@ def test_a_call_that_begins_or_lists_operations_reads_no_others(
 ) -> None:
     (step,) = _plan(filled, statement, given)
     assert step == f"SEARCH operations USING INDEX {index}"
+
+
+def test_the_records_of_a_type_and_documents_that_are_none_are_found_by_an_index(filled: Catalog) -> None:
+    given = {"key": 1, "type": "persona", "most": 5}
+    assert _plan(filled, search_view.OF_TYPE, given) == [
+        "SEARCH records USING COVERING INDEX records_type (collection_key=? AND record_type=?)"
+    ]
+    steps = [step for step in _plan(filled, search_view.OF_NO_TYPE, given) if "documents" in step]
+    assert steps
+    assert all("documents_source_path (collection_key=? AND source_path" in step for step in steps)
 
 
 def test_of_a_document_the_first_aliases_alone_are_read(filled: Catalog) -> None:

@@ -1,5 +1,6 @@
 """Which records a reader sees: the one place that makes conditions of scopes (requirement C09)."""
 
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, not_, select, true
@@ -12,6 +13,7 @@ Scopes = tuple[str, ...]
 """Scopes that are seen, each once and ascending."""
 
 
+@lru_cache(maxsize=1000)
 def in_scopes(document_key: ColumnElement[Any], scopes: Scopes | None) -> ColumnElement[bool]:
     """Return the condition for documents that are no records or stand in one of the scopes now; None is all scopes."""
     if scopes is None:

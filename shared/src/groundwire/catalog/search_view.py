@@ -8,12 +8,24 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, literal_column, or_, select, text, true
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    text,
+    true,
+    union_all,
+)
 
 from groundwire.catalog.chunks import ChunkFacts, documents_by_key, facts_now, facts_then, live_rows
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among, array_of, driver_rows, read_array
-from groundwire.catalog.encoding import decode_json
+from groundwire.catalog.encoding import decode_json, encode_json
 from groundwire.catalog.filters import chunks_matching, to_sql
 from groundwire.catalog.generations import check_snapshot, oldest_snapshot
 from groundwire.catalog.lexical_search import LexicalMatches, LexicalSearch, Reading, live_numbers
@@ -64,10 +76,34 @@ _FIND = text(
     FROM collections WHERE tenant = :tenant AND name = :name
     """
 )
+_TYPES = (
+    select(chunks.c.chunk_number, records.c.record_type)
+    .join_from(chunks, records, chunks.c.document_key == records.c.document_key)
+    .where(among(chunks.c.chunk_number, bindparam("numbers")))
+)
 _IS_VISIBLE = documents.c.live_generation > literal_column("0")
 """Written out, as the condition of the partial index has it."""
 _BEHIND_RECORDS = SOURCE_PREFIX[:-1] + chr(ord(SOURCE_PREFIX[-1]) + 1)
 """The first text behind all sources of records."""
+OF_TYPE = (
+    select(records.c.document_key)
+    .where(records.c.collection_key == bindparam("key"), records.c.record_type == bindparam("type"))
+    .limit(bindparam("most"))
+)
+_VISIBLE_KEYS = select(documents.c.document_key).where(documents.c.collection_key == bindparam("key"), _IS_VISIBLE)
+# Apart, since an index is read for one range of sources at a time.
+OF_NO_TYPE = union_all(
+    _VISIBLE_KEYS.where(documents.c.source_path < SOURCE_PREFIX),
+    _VISIBLE_KEYS.where(documents.c.source_path >= _BEHIND_RECORDS),
+).limit(bindparam("most"))
+_one, _other, _link = chunks.alias("one"), chunks.alias("other"), record_links.c
+_CONTRADICTIONS = [
+    select(_one.c.chunk_number, _other.c.chunk_number)
+    .join_from(record_links, _one, _one.c.document_key == near)
+    .join(_other, _other.c.document_key == far)
+    .where(_link.kind.in_(("contradicts", "suggested_contradicts")), among(_one.c.chunk_number, bindparam("numbers")))
+    for near, far in ((_link.document_key, _link.target_key), (_link.target_key, _link.document_key))
+]
 _STATE = "SELECT changed_position, readable_from, rewritten_position FROM collections WHERE collection_key = ?"
 
 
@@ -407,12 +443,8 @@ class SearchView:
 
     def types_of_records(self, numbers: Sequence[int]) -> Mapping[int, str]:
         """Return the types of those of the chunks that are records, by number; a record never changes its type."""
-        statement = select(chunks.c.chunk_number, records.c.record_type).join_from(
-            chunks, records, chunks.c.document_key == records.c.document_key
-        )
         with self._read() as read:
-            rows = read.connection.execute(statement.where(among(chunks.c.chunk_number, map(int, numbers)))).all()
-        return dict(rows)
+            return dict(read.connection.execute(_TYPES, {"numbers": encode_json(list(map(int, numbers)))}).all())
 
     def of_type(self, record_type: str, where: Filter, limit: int) -> Numbers | None:
         """Return the numbers of the matching chunks of records of a type, ascending, or of all else where it is empty.
@@ -423,24 +455,19 @@ class SearchView:
         with self._read() as read:
             if read.as_of is not None:
                 return None
-            if record_type:
-                of_type = (records.c.collection_key == self._key, records.c.record_type == record_type)
-                keys = select(records.c.document_key).where(*of_type)
-            else:
-                source = documents.c.source_path
-                no_record = or_(source < SOURCE_PREFIX, source >= _BEHIND_RECORDS)
-                of_collection = documents.c.collection_key == self._key
-                keys = select(documents.c.document_key).where(of_collection, _IS_VISIBLE, no_record)
-            few = list(read.connection.execute(keys.limit(limit + 1)).scalars())
+            given = {"key": self._key, "type": record_type, "most": limit + 1}
+            few = list(read.connection.execute(OF_TYPE if record_type else OF_NO_TYPE, given).scalars())
             if len(few) > limit:
                 return None
+            if not few:
+                return np.zeros(0, dtype=np.int64)
             statement = (
                 select(array_of(chunks.c.chunk_number))
                 .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
                 .where(among(chunks.c.document_key, few), IS_INDEXED, IS_LIVE, self._seen(read))
                 .where(to_sql(where, chunks.c.payload))
             )
-            return np.sort(np.array(read_array(read.connection, statement) if few else [], dtype=np.int64))
+            return np.sort(np.array(read_array(read.connection, statement), dtype=np.int64))
 
     def among(self, where: Filter | None, numbers: Sequence[int]) -> set[int]:
         """Return those of the chunks that are visible and match."""
@@ -523,19 +550,12 @@ class SearchView:
 
     def contradictions(self, numbers: Sequence[int]) -> Mapping[int, set[int]]:
         """Return for chunks of memories those of the memories that contradict them, or seem to."""
-        one, other, link = chunks.alias("one"), chunks.alias("other"), record_links.c
-        kinds = link.kind.in_(("contradicts", "suggested_contradicts"))
+        found: dict[int, set[int]] = {number: set() for number in numbers}
+        given = {"numbers": encode_json(list(map(int, numbers)))}
         with self._read() as read:
-            found: dict[int, set[int]] = {number: set() for number in numbers}
             # A contradiction is mutual, whichever of the two it was written with.
-            for near, far in ((link.document_key, link.target_key), (link.target_key, link.document_key)):
-                statement = (
-                    select(one.c.chunk_number, other.c.chunk_number)
-                    .join_from(record_links, one, one.c.document_key == near)
-                    .join(other, other.c.document_key == far)
-                    .where(kinds, among(one.c.chunk_number, map(int, numbers)))
-                )
-                for number, against in read.connection.execute(statement):
+            for statement in _CONTRADICTIONS:
+                for number, against in read.connection.execute(statement, given):
                     found[number].add(against)
             others = {each for every in found.values() for each in every}
             seen = self._among(read, None, sorted(others)) if others else others
