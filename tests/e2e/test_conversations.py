@@ -13,6 +13,7 @@ import pytest
 from groundwire.api.answer.v1 import answer_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import record_pb2
+from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError, PreconditionError, SessionNotFoundError
@@ -307,6 +308,25 @@ def test_memories_that_contradict_one_another_are_named_newest_first(client: Gro
     newer, older = memories[:2]
     assert newer.timestamp.ToNanoseconds() > older.timestamp.ToNanoseconds()
     assert (list(newer.contradicts), list(older.contradicts)) == ([older.record_id], [newer.record_id])
+
+
+def test_a_turn_that_is_longer_than_a_record_is_recorded_in_short(client: GroundwireClient) -> None:
+    limits = collection_pb2.CollectionLimits(max_query_chars=8192)
+    client.create_collection(collection="letters", settings=collection_pb2.CollectionSettings(limits=limits))
+    client.ingest_document(collection="letters", source_uri="tides.md", text=TIDES)
+    session = client.create_session(collection="letters", user_id="tom", new_conversation=True).session
+    pasted = " ".join(f"The harbour has {number} boats and some ropes." for number in range(160))
+    ask(client, session, f"I live in Bonn. {pasted}")
+    ask(client, session, "What is the highest tide?")
+    wait_until_recorded(client, session)
+    recorded = client.list_records(
+        collection="letters", order_by=records_pb.RECORD_ORDER_TURN_ASC, page_size=100
+    ).records
+    turns = [each for each in recorded if each.record_type == record_pb2.RECORD_TYPE_TURN]
+    assert [each.turn.turn_index for each in turns] == [1, 1, 2, 2]
+    assert "The harbour has" in turns[0].text
+    assert len(turns[0].text) < len(pasted)
+    assert turns[2].text == "What is the highest tide?"
 
 
 def test_what_was_just_said_is_recorded_before_it_is_consolidated(client: GroundwireClient) -> None:

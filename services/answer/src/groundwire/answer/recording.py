@@ -8,7 +8,7 @@ before a crash is not written twice.
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -17,7 +17,7 @@ import structlog
 
 from groundwire.answer.consolidation import Derived, derive_memories, says_the_same
 from groundwire.answer.sessions import Message, Session
-from groundwire.answer.summaries import Turn, summarise
+from groundwire.answer.summaries import Turn, shortened, summarise
 from groundwire.kernel.errors import (
     GroundwireError,
     InvalidRequestError,
@@ -309,8 +309,16 @@ class Recording:
             return  # a document that it quotes was deleted for good meanwhile
         conversation = exchange.conversation
         sides = (_turn(exchange, exchange.question, "user"), _turn(exchange, exchange.answer, "assistant"))
+        write_id = made_id(sides[0].record_id)
         try:
-            index = await self._records.write_exchange(conversation, *sides, write_id=made_id(sides[0].record_id))
+            try:
+                index = await self._records.write_exchange(conversation, *sides, write_id=write_id)
+            except InvalidRequestError:
+                user, assistant = (replace(each, text=shortened(each)) for each in sides)
+                if (user, assistant) == sides:
+                    raise
+                # A pasted text, or a long answer of a chat model: what a record can hold of it is better than nothing.
+                index = await self._records.write_exchange(conversation, user, assistant, write_id)
         except RequestIdReusedError:
             return  # written before with other content: it was redacted in between
         if index < self._summary_every:

@@ -87,6 +87,13 @@ def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> str:
     return "\n".join(lines) or f"{_SAID_BY[turns[0].role]}: {turns[0].text.strip()}"[:max_chars]
 
 
+def shortened(turn: Turn) -> str:
+    """Return the text of a turn, or of one that is longer than a summary the sentences that say most of it."""
+    if len(turn.text) <= MAX_SUMMARY_CHARS:
+        return turn.text
+    return " … ".join(line.removeprefix(f"{_SAID_BY[turn.role]}: ") for line in summarise([turn]).splitlines())
+
+
 def _candidates(turns: Sequence[Turn]) -> list[_Candidate]:
     candidates: list[_Candidate] = []
     for turn in turns:
