@@ -37,10 +37,10 @@ DELIVERED ?= \
 	S1-01..S1-08 S1-10..S1-103 S1-105 S1-106 \
 	S2-01..S2-39 \
 	S3-01..S3-40 \
-	S4-01..S4-15 S4-17..S4-42 S4-43..S4-45 \
+	S4-01..S4-15 S4-17..S4-45 \
 	C01..C26 C28 C30 \
 	T01..T48 \
-	R12 R13 R26
+	R4 R5 R8 R12 R13 R17 R26
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-llm demo-split serve test test-fast test-slow test-faults test-limits test-canaries test-postgres test-split test-clients requirements check format protos release-contract wheel-test flow clean

@@ -67,6 +67,7 @@ def wait_for(what: Callable[[], bool], limit_s: float = 20.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.requirement("R5")
 def test_each_call_takes_the_credentials_of_the_checked_in_table_and_no_others(guarded: Guarded) -> None:
     columns = ("none", "bad", "expired", "read", "write", "admin")
     with guarded.channel() as channel:
@@ -81,6 +82,7 @@ def test_each_call_takes_the_credentials_of_the_checked_in_table_and_no_others(g
     assert "\n".join(rows) + "\n" == TABLE.read_text(encoding="utf-8")
 
 
+@pytest.mark.requirement("R5")
 def test_every_method_of_the_server_has_a_row_that_says_its_right(guarded: Guarded) -> None:
     with guarded.channel() as channel:
         names = {path.rpartition("/")[2] for path in methods_of(channel, guarded.metadata("read"))}

@@ -162,6 +162,7 @@ def pair(
         running.stop()
 
 
+@pytest.mark.requirement("R4")
 def test_figures_count_what_is_ones_own(pair: Pair) -> None:
     first, other, _ = pair
     seen = {}
@@ -192,6 +193,7 @@ def test_a_search_finds_what_is_ones_own(pair: Pair) -> None:
     assert CANARY not in str(found[1])
 
 
+@pytest.mark.requirement("R4")
 def test_no_call_of_the_other_tenant_tells_or_changes_anything(pair: Pair) -> None:
     first, other, channel = pair
     before = state(first)

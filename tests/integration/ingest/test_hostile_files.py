@@ -127,6 +127,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.requirement("R8")
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.alone
 def test_a_hostile_file_ends_in_time_and_memory_and_the_next_one_works(parser: ParserProcess, name: str) -> None:
@@ -149,6 +150,7 @@ def peak_mib(parser: ParserProcess) -> int:
     return int(lines[0].split()[1]) >> 10 if lines else 0
 
 
+@pytest.mark.requirement("R8")
 @pytest.mark.parametrize("name", ["cut.pdf", "cut.docx"])
 def test_a_file_cut_off_anywhere_ends_in_a_typed_error_or_a_document(parser: ParserProcess, name: str) -> None:
     whole = PDF if name == "cut.pdf" else make_docx(*(f"Paragraph {number} of the tide." for number in range(50)))
@@ -156,6 +158,7 @@ def test_a_file_cut_off_anywhere_ends_in_a_typed_error_or_a_document(parser: Par
         check(outcome(parser, whole[:end], name))
 
 
+@pytest.mark.requirement("R8")
 def test_work_that_takes_too_long_is_a_typed_limit_and_the_next_document_works() -> None:
     operators = zlib.compress(b"BT /F1 12 Tf 72 720 Td " + b"(tide) Tj " * 1_500_000 + b"ET", 9)
     parser = ParserProcess(TOKENIZER.definition, ParserLimits(base_s=1.0, memory_base_bytes=8 << 30))
@@ -171,6 +174,7 @@ def test_work_that_takes_too_long_is_a_typed_limit_and_the_next_document_works()
         parser.close()
 
 
+@pytest.mark.requirement("R8")
 def test_memory_beyond_the_limit_is_a_typed_error_and_the_next_document_works() -> None:
     parser = ParserProcess(TOKENIZER.definition, ParserLimits(memory_base_bytes=32 << 20, memory_per_byte=1))
     try:

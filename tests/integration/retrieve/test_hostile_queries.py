@@ -49,6 +49,7 @@ _HOSTILE = [
 ]
 
 
+@pytest.mark.requirement("R17")
 @pytest.mark.requirement("T21")
 @pytest.mark.requirement("S3-31")
 @pytest.mark.parametrize("query", _HOSTILE)
@@ -62,6 +63,7 @@ def test_hostile_queries_are_only_words(library: Library, query: str) -> None:
         assert {hit.chunk.source_uri for hit in response.results} <= {"mine.txt"}
 
 
+@pytest.mark.requirement("R17")
 @pytest.mark.requirement("T21")
 @pytest.mark.parametrize(
     ("query", "found"),
@@ -90,6 +92,7 @@ def test_control_characters_are_refused(library: Library, query: str) -> None:
         library.retrieve(query)
 
 
+@pytest.mark.requirement("R17")
 def test_hostile_filter_values_match_nothing_but_themselves(engine_library: Library) -> None:
     engine_library.put("mine.txt", ["alpha one"])
     for value in _HOSTILE[:32]:
