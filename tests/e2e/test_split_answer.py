@@ -9,6 +9,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from groundwire.api.answer.v1 import citation_pb2, grounding_pb2
+from groundwire.api.common.v1 import record_pb2
 from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.client import Answer, AsyncGroundwireClient, GroundwireClient
 from groundwire.kernel.errors import (
@@ -176,6 +177,55 @@ def test_a_sweep_takes_texts_of_purged_documents_off_the_disk(tmp_path: Path) ->
         told = asking.get_session(session_id=session_id).session.messages
         assert (len(told), told[1].content) == (2, "")
     assert running.stop() == 0
+
+
+@pytest.mark.requirement("S0-42")
+def test_ten_exchanges_are_found_from_a_new_session_of_the_conversation(
+    retrieve: ServerProcess, tmp_path: Path
+) -> None:
+    said = [
+        "I live in Bonn.",
+        _QUESTION,
+        "I prefer short answers.",
+        "What is the highest tide?",
+        "The launch of Atlas is on 3 March 2026.",
+        "Who wrote the notes?",
+        "My manager is called Priya.",
+        _QUESTION,
+        "We decided to use Rust for the gateway.",
+        "Thank you!",
+    ]
+    peers = ("answer", "--retrieve", retrieve.address, "--ingest", retrieve.address)
+    settings = {"RAG_SUMMARY_EVERY_N_TURNS": "5", "GROUNDWIRE_ANSWER_CONSOLIDATE": "true"}
+    settings["GROUNDWIRE_ANSWER_MIN_SUPPORT"] = "0.05"
+    running = ServerProcess(tmp_path / "data", peers, **settings)
+    try:
+        with GroundwireClient(retrieve.address) as records, GroundwireClient(running.address) as answers:
+            records.create_collection(collection="talks")
+            records.ingest_document(collection="talks", source_uri="tides.md", text="The moon causes the tides.")
+            first = answers.create_session(collection="talks", user_id="ada", new_conversation=True).session
+            for question in said:
+                answers.ask(session_id=first.session_id, question=question, message_id=str(uuid.uuid4()))
+            _until(lambda: not answers.get_session(session_id=first.session_id).session.unrecorded_exchange_count, 60)
+            stored = list(records.collection("talks").records(order_by="turn-asc"))
+            turns = [each for each in stored if each.record_type == "turn"]
+            assert [each.text for each in turns if each.role == "user"] == said
+            assert [each.turn_index for each in turns] == [number for number in range(1, 11) for _ in "ab"]
+            assert {each.turn_range for each in stored if each.record_type == "summary"} == {"1-5", "6-10"}
+            memories = {each.text for each in stored if each.record_type == "memory"}
+            assert {said[0], said[2], said[4], said[6], said[8]} <= memories
+            second = answers.create_session(
+                collection="talks", user_id="ada", conversation_id=first.conversation_id
+            ).session
+            reply = answers.ask(
+                session_id=second.session_id, question="Where do I live?", message_id=str(uuid.uuid4())
+            ).answer
+            assert said[0] in reply.content
+            kinds = {record_pb2.RecordType.Name(each.record_type) for each in reply.records}
+            assert kinds == {"RECORD_TYPE_MEMORY", "RECORD_TYPE_SUMMARY", "RECORD_TYPE_TURN"}
+            assert answers.verify_citations(citations=reply.citations).all_verified
+    finally:
+        assert running.stop() == 0
 
 
 def test_it_starts_without_retrieve_and_follows_it(tmp_path: Path) -> None:
