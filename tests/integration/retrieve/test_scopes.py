@@ -68,6 +68,13 @@ def test_a_search_finds_documents_and_the_records_of_the_scopes_that_it_names(
 
 
 @pytest.mark.requirement("C09")
+@pytest.mark.parametrize("query", ["?!", "…"])
+def test_a_query_without_words_is_answered_where_others_have_records(library: Library, query: str) -> None:
+    fill(library)
+    for options in ({}, {"entity": "alpha"}):
+        assert library.retrieve(query, explain=True, include_report=True, **options).HasField("explain_plan")
+
+
 def test_scopes_may_be_listed(library: Library) -> None:
     fill(library)
     request = pb.RetrieveRequest(collection="docs", query="harbour")

@@ -133,7 +133,9 @@ class LexicalSearch:
         queried = list({words for words in cut.values() if words})
         # Another answer at each position and for each reader: not remembered.
         if reading.as_of is not None or reading.within is not None:
-            counts = _count_each(_read_terms(reading, queried, self._read_totals(reading).visible), queried)
+            counts: Mapping[Words, int] = {}
+            if queried:  # what has no words, such as a question of signs alone, is asked for all the same
+                counts = _count_each(_read_terms(reading, queried, self._read_totals(reading).visible), queried)
             return {term: counts.get(words, 0) for term, words in cut.items()}
         known = {words: self._counts.get((reading.key, reading.changed, words)) for words in queried}
         new = _live_counts(reading, [words for words, count in known.items() if count is None])

@@ -451,7 +451,7 @@ def translated_failures() -> Iterator[None]:
     Raises:
         DataLossError: pages of the database are damaged.
         ExhaustedError: the disk of the server is full.
-        InvalidRequestError: a text is too long for an index.
+        InvalidRequestError: a text is too long for an index, or has a character that no text may have.
         StoreUnavailableError: the server cannot be reached, did not answer in time, or is shutting down.
     """
     try:
@@ -468,6 +468,8 @@ def translated_failures() -> Iterator[None]:
             raise StoreUnavailableError("another process keeps the catalog locked", engine="catalog") from error
         if state == "54000":
             raise InvalidRequestError.of("catalog", "a text is too long for an index of PostgreSQL") from error
+        if state in {"22021", "22P05"} or "NUL (0x00)" in str(error.orig):
+            raise InvalidRequestError.of("request", "has the character U+0000, which PostgreSQL cannot hold") from error
         if isinstance(error, (OperationalError, InterfaceError)) or state[:2] in {"08", "25", "53", "55", "57"}:
             raise StoreUnavailableError("the catalog did not answer", engine="catalog") from error
         raise
