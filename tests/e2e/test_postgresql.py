@@ -15,11 +15,14 @@ import pytest
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1.ingest_service_pb2_grpc import IngestServiceStub
+from groundwire.api.ingest.v1.maintenance_service_pb2 import STORE_FINDING_KIND_GENERATION_UNFINISHED, StoreReport
 from groundwire.client import GroundwireClient
+from groundwire.client.long_running import wait_for
 from groundwire.kernel.errors import StoreUnavailableError
 from tests.e2e.server import ServerProcess, groundwire
 from tests.postgresql import Server
 from tests.postgresql import server as postgresql
+from tests.tcp_proxy import tcp_proxy
 
 ANSWERS_WITHIN_S = 60.0
 """5 s and a few, and what a busy machine may add."""
@@ -209,3 +212,37 @@ def test_readiness_follows_the_database(own_database: Server, tmp_path: Path) ->
         assert [hit.source for hit in client.collection("tides").search("ebb", mode="lexical")] == ["kept.txt"]
         client.collection("tides").ingest_text("The flood follows the ebb.", source="new.txt")
     assert running.stop() == 0
+
+
+def test_a_write_whose_commit_is_not_answered_has_one_effect(tmp_path: Path) -> None:
+    """At one point after the other the database does what it is asked, and its answer is lost."""
+    with tcp_proxy(postgresql().port) as proxy:
+        catalog = postgresql().new_database().replace(f":{postgresql().port}/", f":{proxy.port}/")
+        running = started(tmp_path / "data", catalog)
+        with GroundwireClient(running.address) as client:
+            tides = client.collection("tides")
+            tides.create()
+            lost = 0
+            for number in range(1, 13):
+                proxy.lose_answer(b"COMMIT", 1 + number % 2)  # that of what is begun, or of what is published
+                source, request_id = f"{number}.txt", str(uuid.uuid4())
+                while True:
+                    try:
+                        content = f"Tide {number} of the harbour.".encode()
+                        client.ingest_document(
+                            collection="tides", content=content, source_uri=source, request_id=request_id
+                        )
+                        break
+                    except StoreUnavailableError:  # clients that fail often do not repeat by themselves
+                        assert proxy.has_lost_answer
+                lost += proxy.has_lost_answer
+            assert lost >= 6
+            stored = {document.source: document.generation for document in tides.documents()}
+            assert stored == dict.fromkeys([f"{number}.txt" for number in range(1, 13)], 1)
+            found = tides.search("tide harbour", k=20, mode="lexical")
+            assert sorted(hit.source for hit in found) == sorted(stored)
+            checked = wait_for(client, client.check_store(collection="tides"), StoreReport)
+            # What was begun without an answer belongs to nobody; it is taken back within a minute.
+            assert {each.kind for each in checked.findings} <= {STORE_FINDING_KIND_GENERATION_UNFINISHED}
+            assert checked.checked_count == 12
+        assert running.stop() == 0
