@@ -44,7 +44,7 @@ CALLS: Calls = {
     "Retrieve": lambda client: client.retrieve(collection=_COLLECTION, query=_asked()),
     "Ask": lambda client: client.ask(collection=_COLLECTION, question=_asked()),
     "IngestDocument": lambda client: client.ingest_document(
-        collection=_COLLECTION, source_uri="new.txt", text=f"The text of a new document. {_asked()}"
+        collection=_COLLECTION, source_uri=f"{next(_serial)}.txt", text=f"A new document. {_asked()}"
     ),
 }
 
