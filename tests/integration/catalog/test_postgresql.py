@@ -477,3 +477,13 @@ def test_the_past_is_read_as_it_was(tmp_path: Path) -> None:
     stored = view.chunks([number])[number]
     assert (stored.chunk.content, stored.document.fields) == ("tide", document.fields)
     catalog.database.close()
+
+
+def test_a_character_that_it_cannot_hold_is_refused_by_name(tmp_path: Path) -> None:
+    catalog = open_catalog(tmp_path / "catalog.db")
+    docs = catalog.collections.create(make_collection())
+    with pytest.raises(InvalidRequestError, match=r"U\+0000"):
+        catalog.documents.locate(TENANT, ["a\x00b"], None)
+    with pytest.raises(InvalidRequestError, match=r"U\+0000"):
+        catalog.collections.get(TENANT, f"{docs.name}\x00")
+    catalog.database.close()
