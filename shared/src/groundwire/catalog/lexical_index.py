@@ -326,7 +326,7 @@ _MERGEABLE = (
     .where(
         _s.collection_key == bindparam("key"),
         _s.state == bindparam("of_state"),
-        _s.chunk_count < _FULL,
+        _s.chunk_count < bindparam("full"),
         # Not more than half, so that any two can be merged, and merging comes to an end.
         _s.word_count <= _FULL_WORDS // 2,
     )
@@ -336,9 +336,10 @@ _MERGEABLE = (
 
 def _merge(connection: Connection, collection_key: int, state: str) -> None:
     """Merge segments of a similar size until there are few of each."""
+    given = {"key": collection_key, "of_state": state, "full": _FULL}
     while True:
         alike: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
-        for key, high, count, words in connection.execute(_MERGEABLE, {"key": collection_key, "of_state": state}):
+        for key, high, count, words in connection.execute(_MERGEABLE, given):
             alike[high, (count.bit_length() - 1) // _MERGED_AT_ONCE_BITS].append((key, count, words))
         many = 1 << _MERGED_AT_ONCE_BITS
         ready = [each for each in alike.values() if len(each) >= many or sum(count for _, count, _ in each) >= _FULL]
