@@ -328,7 +328,7 @@ _MERGEABLE = (
         _s.state == bindparam("of_state"),
         _s.chunk_count < bindparam("full"),
         # Not more than half, so that any two can be merged, and merging comes to an end.
-        _s.word_count <= _FULL_WORDS // 2,
+        _s.word_count <= bindparam("half_full_of_words"),
     )
     .order_by(_s.segment_key)
 )
@@ -336,7 +336,7 @@ _MERGEABLE = (
 
 def _merge(connection: Connection, collection_key: int, state: str) -> None:
     """Merge segments of a similar size until there are few of each."""
-    given = {"key": collection_key, "of_state": state, "full": _FULL}
+    given = {"key": collection_key, "of_state": state, "full": _FULL, "half_full_of_words": _FULL_WORDS // 2}
     while True:
         alike: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
         for key, high, count, words in connection.execute(_MERGEABLE, given):
