@@ -91,9 +91,11 @@ def test_a_kill_ends_the_worker_although_it_works_or_was_stopped(start: Start, *
 
 def test_an_interrupt_at_the_terminal_is_for_the_owner(start: Start) -> None:
     child, channel, _ = start()
-    os.kill(child.pid, signal.SIGINT)
-    channel.send(b"echo still here")
-    assert said(channel) == b"still here"
+    # A terminal interrupts the processes of a group, also those that are just starting and ignore nothing yet.
+    assert os.getpgid(child.pid) != os.getpgid(0)
+    channel.send(b"echo here")
+    assert said(channel) == b"here"
+    assert os.getpgid(child.pid) != os.getpgid(0)
 
 
 def test_the_use_of_the_processor_is_that_of_the_worker(start: Start) -> None:

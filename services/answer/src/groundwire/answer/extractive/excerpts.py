@@ -57,7 +57,7 @@ class Excerpt:
 _CLOSING = "\"')]\u201d\u2019"
 _TABLE_RULE = re.compile(r"[\s|:+=-]*")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
-_NUMBERED = re.compile(r"(\d+)[.)][ \t]*\Z")
+_NUMBERED = re.compile(r"(?<!\d)(\d+)[.)][ \t]*+\Z")
 _LONGEST_MARK = 8
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
 _URL = re.compile(r"[a-z]+://\S+")
