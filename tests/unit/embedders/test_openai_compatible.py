@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -120,6 +121,28 @@ def test_an_endpoint_that_is_lost_is_found_again(monkeypatch: pytest.MonkeyPatch
         with embedding_endpoint(first.port, dimensions=64):
             wait_until(lambda: embedder.is_responsive)  # though nobody embeds meanwhile
             assert embedder.embed_query("one", Budget(10)).shape == (64,)
+
+
+def test_a_call_that_waits_ends_when_the_embedder_is_closed(
+    embedder: OpenAiCompatibleEmbedder, endpoint: EmbeddingEndpoint
+) -> None:
+    endpoint.requests.clear()
+    endpoint.hangs.set()
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(embedder.embed_query, "one", Budget())  # without a deadline of its own
+        wait_until(lambda: len(endpoint.requests) == 1)
+        embedder.close()
+        with pytest.raises(UnavailableError, match="was closed"):
+            call.result(30)
+
+
+def test_an_endpoint_that_hangs_at_the_start_is_unavailable(
+    endpoint: EmbeddingEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_compatible, "_CONNECT_S", 0.3)
+    endpoint.hangs.set()
+    with pytest.raises(UnavailableError, match="does not answer"):
+        opened(endpoint)
 
 
 def test_an_endpoint_that_starts_later_is_waited_for(endpoint: EmbeddingEndpoint) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -16,7 +17,7 @@ from groundwire.embedders.model import PROBE_TEXTS, probe_digest, unit_rows
 from groundwire.embedders.tokenization import ModelTokenizer, check_unicode, load_tokenizer
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
-from groundwire.kernel.errors import PreconditionError, UnavailableError
+from groundwire.kernel.errors import DeadlineError, PreconditionError, UnavailableError
 
 PROVIDER: Final = "openai-compatible+windows"
 DEFAULT_MAX_TOKENS: Final = 512
@@ -105,16 +106,13 @@ class OpenAiCompatibleEmbedder:
         return not self._is_lost
 
     def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
-        """Return float32 of shape (len(texts), dimensions), rows L2-normalised."""
         return self._embed(texts, self._model.document_prompt, budget, urgent=urgent)
 
     def embed_query(self, text: str, budget: Budget) -> Vectors:
-        """Return float32 of shape (dimensions,)."""
         vector: Vectors = self.embed_queries([text], budget)[0]
         return vector
 
     def embed_queries(self, texts: Sequence[str], budget: Budget) -> Vectors:
-        """Return float32 of shape (len(texts), dimensions)."""
         return self._embed(texts, self._model.query_prompt, budget, urgent=True)
 
     def close(self) -> None:
@@ -125,8 +123,11 @@ class OpenAiCompatibleEmbedder:
 
     def _run(self) -> None:
         self._loop.run_forever()
-        for task in asyncio.all_tasks(self._loop):
+        running = asyncio.all_tasks(self._loop)
+        for task in running:
             task.cancel()
+        # Their callers wait for them in other threads, and are let go only when they have ended.
+        self._loop.run_until_complete(asyncio.wait(running, timeout=_CONNECT_S) if running else asyncio.sleep(0))
         if self._client is not None:
             self._loop.run_until_complete(self._client.aclose())
         self._loop.close()
@@ -135,8 +136,11 @@ class OpenAiCompatibleEmbedder:
         gives_up_at = time.monotonic() + patience_s
         while True:
             try:
-                vectors = self._embed(PROBE_TEXTS, self._model.document_prompt, Budget(_REQUEST_S), urgent=True)
+                budget = Budget(max(patience_s, _CONNECT_S))
+                vectors = self._embed(PROBE_TEXTS, self._model.document_prompt, budget, urgent=True)
                 break
+            except DeadlineError as error:
+                raise UnavailableError("the embedding endpoint does not answer") from error
             except UnavailableError:
                 if time.monotonic() > gives_up_at:
                     raise
@@ -163,6 +167,8 @@ class OpenAiCompatibleEmbedder:
         work = asyncio.run_coroutine_threadsafe(self._ask_in_batches(sent, urgent=urgent), self._loop)
         try:
             vectors = budget.result_of(work)
+        except CancelledError as error:
+            raise UnavailableError("the embedder was closed") from error
         except BaseException:
             work.cancel()
             raise
