@@ -227,6 +227,11 @@ def shared_rig() -> Iterator[Rig]:
         rig.close()
 
 
+@example(chunks=["Fox fox fox fox fox.\n1. **Fox fox fox fox eats.**\n- Fox fox fox fox fox."], question="fox café")
+@example(
+    chunks=["Fox fox fox fox fox.\n1. **Fox fox fox fox eats.**\n- Fox fox fox fox fox."],
+    question="What does the fox eat?",
+)
 @example(chunks=["The fox eats the mouse. It is red.", "Owls sleep by day."], question="What does the fox eat?")
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
@@ -242,7 +247,7 @@ def test_every_citation_of_any_text_verifies_and_is_its_slice(
     text = "\n".join(chunks)
     answer = asyncio.run(shared_rig.ask(question, collection=name))
     assert answer.citations or answer.refusal_reason
-    assert answer.citations or "The fox eats the mouse." not in text
+    assert answer.citations or not any(sure in text for sure in ("The fox eats the mouse.", "Fox fox fox fox eats."))
     for citation in answer.citations:
         span = citation.span
         assert text[span.start : span.end] == citation.quote

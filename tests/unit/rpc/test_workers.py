@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
+from typing import IO
 
 import pytest
 
@@ -107,6 +108,42 @@ async def test_a_cancelled_budget_refuses_work(workers: Workers) -> None:
 
     with pytest.raises(CallCancelledError):
         await workers.run(budget, pytest.fail, "ran")
+
+
+async def test_what_is_opened_is_closed_when_the_caller_left_meanwhile(workers: Workers) -> None:
+    begun, release, closed = threading.Event(), threading.Event(), threading.Event()
+
+    class Opened:
+        def close(self) -> None:
+            closed.set()
+
+    def make() -> Opened:
+        begun.set()
+        release.wait(10)
+        return Opened()
+
+    async def use() -> None:
+        async with workers.opened(Budget(), make):
+            raise AssertionError
+
+    caller = asyncio.create_task(use())
+    assert await asyncio.to_thread(begun.wait, 10)
+    caller.cancel()
+    await asyncio.sleep(0)
+    assert not closed.is_set()
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert closed.is_set()
+
+
+async def test_what_cannot_be_opened_says_so(workers: Workers) -> None:
+    def fail() -> IO[bytes]:
+        raise FileNotFoundError("no such file")
+
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        async with workers.opened(Budget(), fail):
+            pytest.fail("opened")
 
 
 async def test_a_stream_gives_reports_in_order_and_the_result_last(workers: Workers) -> None:

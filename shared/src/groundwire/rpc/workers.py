@@ -3,11 +3,11 @@
 import asyncio
 import contextvars
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DeadlineError
@@ -20,6 +20,15 @@ ItemT = TypeVar("ItemT")
 _QUEUED_REPORTS = 16
 _POLL_S = 0.05
 _END: Any = object()
+
+
+class Closable(Protocol):
+    """Holds something, as an open file, that has to be let go."""
+
+    def close(self) -> None: ...
+
+
+ClosableT = TypeVar("ClosableT", bound=Closable)
 
 
 class Workers:
@@ -57,6 +66,27 @@ class Workers:
             if not future.done() or future.cancelled():
                 budget.cancel()
             raise
+
+    @asynccontextmanager
+    async def opened(self, budget: Budget, make: Callable[[], ClosableT]) -> AsyncIterator[ClosableT]:
+        """Give what `make()` returns, made and closed in threads; closed also when the caller left while it was made.
+
+        Raises:
+            CallCancelledError: the budget was cancelled before the call.
+            DeadlineError: the deadline passed.
+        """
+        budget.check()
+        future = self._pool.submit(contextvars.copy_context().run, make)
+
+        def close() -> None:
+            if not future.cancelled() and future.exception() is None:
+                future.result().close()
+
+        try:
+            yield await _before_deadline(asyncio.wrap_future(future), budget)
+        finally:
+            # The caller may be cancelled, once and again, and what was made is to be closed all the same.
+            await asyncio.shield(self.run(Budget(), close))
 
     async def iterate(self, budget: Budget, make: Callable[[], Iterator[ItemT]]) -> AsyncGenerator[ItemT, None]:
         """Yield the items of `make()`, each of them fetched in a thread when the consumer wants it.

@@ -216,7 +216,9 @@ class _Reader:
         items_shown = (f"{mark} {text}" for mark, text in zip(marks, texts, strict=True))
         whole = "\n".join([*([intro] if intro else []), *items_shown])
         if 1 < len(entries) <= MAX_LIST_ITEMS and len(whole) <= MAX_LIST_CHARS:
-            start = lead_in.start if lead_in else items[0].start
+            # What is quoted holds the numbers that are shown, so the first one too.
+            first = ranges[0][0] - len(numbers[0][0]) if numbers[0] else items[0].start
+            start = lead_in.start if lead_in else first
             yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, items[-1].end, whole, self._heading, is_whole=True)
 
     def _with_emphasis(self, start: int, end: int) -> tuple[int, int]:

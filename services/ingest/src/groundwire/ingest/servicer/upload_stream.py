@@ -158,7 +158,9 @@ class UploadStream:
                 yield known
                 return
             with self.uploads.announced(tenant, upload_id, header.total_bytes):
-                async with self._opened(header, request, upload_id, budget) as arrival:
+                opening = self.parts.pools.reads.opened(budget, partial(self._open, header, request, upload_id))
+                async with opening as incoming:
+                    arrival = _Arrival(header, request, incoming, budget)
                     yield _accepted(upload_id, arrival.incoming.durable_bytes)
                     async for event in self._receive(messages, arrival, claim):
                         yield event
@@ -191,17 +193,6 @@ class UploadStream:
             return None
         result = self.parts.once.ingest(request.tenant, key if header.request_id else None, lambda _: unchanged)
         return self._answer(result, request.collection)
-
-    @asynccontextmanager
-    async def _opened(
-        self, header: pb.UploadHeader, request: IngestRequest, upload_id: str, budget: Budget
-    ) -> AsyncIterator[_Arrival]:
-        incoming = await self.parts.pools.reads.run(budget, self._open, header, request, upload_id)
-        try:
-            yield _Arrival(header, request, incoming, budget)
-        finally:
-            # The call may be cancelled, once and again, and what came in is to be kept all the same.
-            await asyncio.shield(self.parts.pools.reads.run(Budget(), incoming.close))
 
     def _open(self, header: pb.UploadHeader, request: IngestRequest, upload_id: str) -> IncomingUpload:
         tenant = request.tenant
