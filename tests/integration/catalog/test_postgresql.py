@@ -260,6 +260,28 @@ def test_processes_that_start_at_once_migrate_once(tmp_path: Path) -> None:
             assert connection.execute("SELECT count(owner) FROM operations").fetchone() == (0,)
 
 
+def schema_of(url: str) -> set[tuple[object, ...]]:
+    """Return the columns with their types, orders and defaults, and the indexes and conditions of all tables."""
+    statements = (
+        """SELECT table_name, column_name, data_type, collation_name, is_nullable, column_default
+        FROM information_schema.columns WHERE table_schema = 'public'""",
+        "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+        "SELECT conrelid::regclass::text, contype, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid <> 0",
+    )
+    with psycopg.connect(url) as connection:
+        return {row for statement in statements for row in connection.execute(statement)}
+
+
+def test_a_catalog_that_is_brought_up_to_date_has_the_schema_of_a_new_one(tmp_path: Path) -> None:
+    new, earlier = server().new_database(), server().new_database()
+    for url in (new, earlier):
+        Database.open(url, folder=tmp_path).close()
+    take_back_migrations(earlier)
+    assert ("audit", "subject") in {row[:2] for row in schema_of(new) - schema_of(earlier)}
+    Database.open(earlier, folder=tmp_path).close()
+    assert schema_of(earlier) == schema_of(new)
+
+
 def test_words_beyond_what_an_index_holds_are_found(tmp_path: Path) -> None:
     catalog = open_catalog(tmp_path / "catalog.db")
     docs = catalog.collections.create(make_collection())
