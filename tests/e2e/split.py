@@ -9,8 +9,8 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -56,15 +56,17 @@ class Deployment:
         self._peers: tuple[str, ...] = ()
         self.replicas: dict[str, list[ServerProcess]] = {}
         runner("server")  # before threads want it
-        with ThreadPoolExecutor(2 * replicas) as starting:
+        with ExitStack() as started, ThreadPoolExecutor(2 * replicas) as starting:
             for services in (("ingest", "retrieve"), ("answer",)):
                 begun = {
                     service: [starting.submit(self.start, service, number) for number in range(replicas)]
                     for service in services
                 }
+                started.callback(_stop_all, [each for starts in begun.values() for each in starts])
                 self.replicas |= {service: [each.result() for each in starts] for service, starts in begun.items()}
                 if not self._peers:
                     self._peers = ("--retrieve", self._seen("retrieve"), "--ingest", self._seen("ingest"))
+            started.pop_all()
 
     def start(self, service: str, number: int, listen: str = "127.0.0.1:0") -> ServerProcess:
         """Start a replica; one that takes the place of another has its address."""
@@ -110,6 +112,13 @@ class Deployment:
         for replica in replicas:
             replica.process.terminate()
         return max((replica.close() for replica in replicas), key=abs)
+
+
+def _stop_all(starts: Sequence[Future[ServerProcess]]) -> None:
+    """Stop those that started where another one did not."""
+    for start in starts:
+        if start.exception() is None:
+            start.result().stop()
 
 
 @contextmanager

@@ -4,10 +4,12 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TypeAlias
 
 import grpc
 import psycopg
@@ -16,32 +18,49 @@ import pytest
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1.ingest_service_pb2_grpc import IngestServiceStub
 from groundwire.api.ingest.v1.maintenance_service_pb2 import STORE_FINDING_KIND_GENERATION_UNFINISHED, StoreReport
+from groundwire.api.retrieve.v1.library_service_pb2 import ListDocumentsRequest
 from groundwire.client import GroundwireClient
 from groundwire.client.long_running import wait_for
-from groundwire.kernel.errors import StoreUnavailableError
+from groundwire.kernel.errors import DeadlineError, StoreUnavailableError
+from groundwire.rpc.error_status import from_rpc_error
 from tests.e2e.server import ServerProcess, groundwire
 from tests.postgresql import Server
 from tests.postgresql import server as postgresql
+from tests.stubs import Stubs
 from tests.tcp_proxy import tcp_proxy
 
 ANSWERS_WITHIN_S = 60.0
 """5 s and a few, and what a busy machine may add."""
+Starter: TypeAlias = Callable[..., ServerProcess]
 
 
-def started(data: Path, catalog: str) -> ServerProcess:
-    arguments = ("--embedder", "hashing:64", "--vectors", "memory:", "--catalog", catalog)
-    variables = {"GROUNDWIRE_TOKEN_KEY": "ab" * 32, "GROUNDWIRE_INGEST_STAGING": str(data.parent / "staging")}
-    return ServerProcess(data, arguments, **variables)
+@contextmanager
+def servers_stopped() -> Iterator[Starter]:
+    """Give what starts a server, and stop all of them in the end that have not stopped."""
+    with ExitStack() as running:
+
+        def start(data: Path, catalog: str, **variables: str) -> ServerProcess:
+            arguments = ("--embedder", "hashing:64", "--vectors", "memory:", "--catalog", catalog)
+            shared = {"GROUNDWIRE_TOKEN_KEY": "ab" * 32, "GROUNDWIRE_INGEST_STAGING": str(data.parent / "staging")}
+            server = ServerProcess(data, arguments, **shared, **variables)
+            running.callback(server.stop)
+            return server
+
+        yield start
+
+
+@pytest.fixture
+def started() -> Iterator[Starter]:
+    with servers_stopped() as start:
+        yield start
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, ServerProcess]]:
     """Two servers on one catalog, each with a data folder of its own."""
     folder, catalog = tmp_path_factory.mktemp("pair"), postgresql().new_database()
-    servers = started(folder / "one", catalog), started(folder / "other", catalog)
-    yield servers
-    for server in servers:
-        server.stop()
+    with servers_stopped() as start:
+        yield start(folder / "one", catalog), start(folder / "other", catalog)
 
 
 def test_each_server_sees_at_once_what_the_other_was_told(pair: tuple[ServerProcess, ServerProcess]) -> None:
@@ -100,7 +119,7 @@ def test_an_upload_goes_on_at_the_other_server_when_the_first_one_has_lost_its_c
         assert client.collection("neap").text("neap.txt") == text.decode()
 
 
-def test_a_server_that_is_killed_leaves_the_other_at_work(tmp_path: Path) -> None:
+def test_a_server_that_is_killed_leaves_the_other_at_work(tmp_path: Path, started: Starter) -> None:
     catalog = postgresql().new_database()
     one, other = started(tmp_path / "one", catalog), started(tmp_path / "other", catalog)
     with GroundwireClient(one.address) as client:
@@ -123,7 +142,9 @@ def test_a_password_is_not_taken_from_a_url_and_not_told(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.slow)])
-def test_connections_that_break_neither_lose_nor_double_what_is_written(tmp_path: Path, count: int) -> None:
+def test_connections_that_break_neither_lose_nor_double_what_is_written(
+    tmp_path: Path, count: int, started: Starter
+) -> None:
     catalog, rng = postgresql().new_database(), random.Random(5)
     name = catalog.rpartition("/")[2]
     running = started(tmp_path / "data", catalog)
@@ -183,7 +204,57 @@ def test_connections_that_break_neither_lose_nor_double_what_is_written(tmp_path
     groundwire("fsck", "--repair", address=running.address)
     checked = groundwire("fsck", address=running.address)
     assert (checked.returncode, "nothing is wrong" in checked.stdout) == (0, True), checked.stdout
-    running.stop()
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"GROUNDWIRE_CATALOG_WAIT_S": "1"}, "another process keeps the catalog locked"),
+        ({"GROUNDWIRE_CATALOG_WAIT_S": "60", "GROUNDWIRE_CATALOG_STATEMENT_S": "1"}, "the catalog did not answer"),
+    ],
+)
+def test_a_read_waits_for_what_another_has_locked_as_long_as_is_configured(
+    tmp_path: Path, started: Starter, variables: dict[str, str], message: str
+) -> None:
+    catalog = postgresql().new_database()
+    running = started(tmp_path / "data", catalog, **variables)
+    with GroundwireClient(running.address) as client:
+        client.create_collection(collection="tides")
+    with (
+        psycopg.connect(catalog) as other,
+        grpc.insecure_channel(running.address, [("grpc.enable_retries", 0)]) as channel,
+    ):
+        other.execute("LOCK TABLE documents IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(grpc.RpcError) as failed:  # 10 s and 60 s by default
+            Stubs(channel).ListDocuments(ListDocumentsRequest(collection="tides"), timeout=9.0)
+    error = from_rpc_error(failed.value)
+    assert isinstance(error, StoreUnavailableError)
+    assert message in error.message
+
+
+def test_reads_have_as_many_connections_as_are_configured(tmp_path: Path, started: Starter) -> None:
+    catalog = postgresql().new_database()
+    variables = {"GROUNDWIRE_CATALOG_CONNECTIONS": "2", "GROUNDWIRE_CATALOG_WAIT_S": "120"}
+    running = started(tmp_path / "data", catalog, **variables)
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with (
+        GroundwireClient(running.address, timeout_s=ANSWERS_WITHIN_S) as client,
+        ThreadPoolExecutor(2) as threads,
+        psycopg.connect(catalog) as other,
+        psycopg.connect(catalog, autocommit=True) as watching,
+    ):
+        tides = client.collection("tides")
+        tides.create()
+        tides.ingest_text("The ebb follows the flood.", source="kept.txt")
+        other.execute("LOCK TABLE text_segments IN ACCESS EXCLUSIVE MODE")
+        reads = [threads.submit(tides.text, "kept.txt") for _ in range(2)]
+        while watching.execute(waiting).fetchone() != (2,):
+            assert not any(read.done() for read in reads)
+        with GroundwireClient(running.address, timeout_s=1.0) as third, pytest.raises(DeadlineError):
+            third.list_collections()
+        other.rollback()
+        client.list_collections()
+        assert [read.result() for read in reads] == ["The ebb follows the flood."] * 2
 
 
 @pytest.fixture
@@ -193,7 +264,7 @@ def own_database() -> Iterator[Server]:
     own.remove()
 
 
-def test_readiness_follows_the_database(own_database: Server, tmp_path: Path) -> None:
+def test_readiness_follows_the_database(own_database: Server, tmp_path: Path, started: Starter) -> None:
     running = started(tmp_path / "data", own_database.new_database())
 
     def wait_for(code: int) -> None:
@@ -214,7 +285,7 @@ def test_readiness_follows_the_database(own_database: Server, tmp_path: Path) ->
     assert running.stop() == 0
 
 
-def test_a_write_whose_commit_is_not_answered_has_one_effect(tmp_path: Path) -> None:
+def test_a_write_whose_commit_is_not_answered_has_one_effect(tmp_path: Path, started: Starter) -> None:
     """At one point after the other the database does what it is asked, and its answer is lost."""
     with tcp_proxy(postgresql().port) as proxy:
         catalog = postgresql().new_database().replace(f":{postgresql().port}/", f":{proxy.port}/")
