@@ -89,8 +89,9 @@ test-fast: $(STAMP) ## Run the tests that take a minute: the small ones, and a f
 	$(BIN)/pytest $(SPREAD) -m "$(TESTS) and not alone" $(MODELS:%=--ignore %) $(SCRIPTS:%=--ignore %) \
 		tests/architecture tests/unit tests/wire tests/e2e/test_command_line_docs.py tests/e2e/test_formats.py
 
-test-slow: $(STAMP) ## Run the tests that take minutes
+test-slow: $(STAMP) ## Run the tests that take minutes, and those with random examples
 	$(BIN)/pytest -m "slow and not limits" --timeout 1800
+	GROUNDWIRE_TEST_EXAMPLES=2000 $(BIN)/pytest $(SPREAD) -m "hypothesis and not slow" --timeout 1800
 
 test-faults: $(STAMP) ## Run the tests that kill processes
 	$(BIN)/pytest -m faults --timeout 1800

@@ -12,12 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
 _SPACE = 4 << 30
 _LONGEST_FIRST = ("limits", "unit/vectorstores", "unit/embedders", "e2e", "conformance", "integration")
 """Folders of tests; the others are short."""
 
+
+# The same examples in every run, however slow the machine is: a failure is one of the change that is tested.
+# GROUNDWIRE_TEST_EXAMPLES=N tries N random ones instead.
+_EXAMPLES = int(os.environ.get("GROUNDWIRE_TEST_EXAMPLES", "0"))
+settings.register_profile(
+    "groundwire",
+    max_examples=_EXAMPLES or 100,
+    derandomize=not _EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture],
+    print_blob=True,
+)
+settings.load_profile("groundwire")
 
 _lost_workers: list[str] = []
 

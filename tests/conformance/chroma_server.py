@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.conformance.processes import freeze
+
 _START_S = 100.0
 _MOST_PORTS = 5
 
@@ -64,7 +66,7 @@ class ChromaServer:
     def stopped(self) -> Iterator[None]:
         """Let it hang for a while."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        freeze(self._process.pid)
         try:
             yield
         finally:

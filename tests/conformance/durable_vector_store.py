@@ -17,7 +17,7 @@ from groundwire.kernel.errors import DeadlineError, StoreMismatchError, StoreOwn
 from groundwire.kernel.filters import Comparator, Comparison
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.vectorstores.factory import open_vector_store
-from tests.conformance.processes import descendants, engine_pids
+from tests.conformance.processes import descendants, engine_pids, freeze
 from tests.conformance.vector_store import DIMENSIONS, NAME, batch, found, unit_vectors
 
 WRITER = """
@@ -28,7 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from groundwire.kernel.budget import Budget
 from groundwire.vectorstores.factory import open_vector_store
-from tests.conformance.processes import descendants
+from tests.conformance.processes import descendants, freeze
 from tests.conformance.vector_store import DIMENSIONS, NAME, batch, unit_vectors
 
 store = open_vector_store(sys.argv[1], data_dir=Path())
@@ -133,7 +133,7 @@ class DurableVectorStoreContract:
                 return time.monotonic() - began_at, error
             return 0.0, None
 
-        os.kill(engine, signal.SIGSTOP)
+        freeze(engine)
         try:
             with ThreadPoolExecutor(4 * len(calls)) as pool:
                 outcomes = list(pool.map(outcome, 4 * calls))

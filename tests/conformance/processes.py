@@ -1,5 +1,8 @@
 """What runs below a process, as Linux tells it."""
 
+import os
+import signal
+import time
 from pathlib import Path
 
 
@@ -27,7 +30,20 @@ def engine_pids(owner: int, folder: Path = Path("/")) -> list[int]:
 
 def is_running(pid: int) -> bool:
     """Tell whether a process exists and is no zombie."""
+    return _state(Path(f"/proc/{pid}")) not in "XZ"
+
+
+def freeze(pid: int) -> None:
+    """Stop a process, and return when none of its threads runs: the signal alone leaves them some more milliseconds."""
+    os.kill(pid, signal.SIGSTOP)
+    ends_at = time.monotonic() + 60
+    while any(_state(thread) in "RSD" for thread in Path(f"/proc/{pid}/task").glob("*")):
+        assert time.monotonic() < ends_at
+        time.sleep(0.001)
+
+
+def _state(process: Path) -> str:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+        return process.joinpath("stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"

@@ -14,6 +14,7 @@ import pytest
 from google.protobuf import descriptor_pool, json_format, message_factory
 
 from groundwire.client import GroundwireClient
+from tests.conformance.processes import freeze
 from tests.e2e.server import ServerProcess, groundwire
 
 COLLECTION = "loaded"
@@ -81,7 +82,7 @@ def test_a_stall_counts_for_everybody_who_would_have_met_it(server: ServerProces
         # Once the measurement has begun, however long the command takes to start.
         while calls() < before + 10:
             time.sleep(0.02)
-        os.kill(server.process.pid, signal.SIGSTOP)
+        freeze(server.process.pid)
         time.sleep(1.5)
         os.kill(server.process.pid, signal.SIGCONT)
 

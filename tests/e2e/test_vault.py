@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groundwire.client import Collection, GroundwireClient, NewRecord
@@ -310,7 +310,7 @@ memories = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5)
 @given(many=st.lists(memories, min_size=1, max_size=4))
 def test_any_memories_come_back_from_their_files(
     client: GroundwireClient, tmp_path_factory: pytest.TempPathFactory, many: list[Any]

@@ -28,7 +28,7 @@ from groundwire.kernel.errors import (
     UnavailableError,
 )
 from groundwire.rpc.healthcheck import status_of
-from tests.conformance.processes import engine_pids
+from tests.conformance.processes import engine_pids, freeze
 from tests.e2e.server import ASKS_ENGINE, ServerProcess
 from tests.stubs import by_id
 
@@ -141,7 +141,7 @@ def test_calls_end_in_time_while_the_engine_is_stopped(
     document = ingest(client, 0)
     session = client.create_session(collection=COLLECTION).session
     engine = engine_pid(server)
-    os.kill(engine, signal.SIGSTOP)
+    freeze(engine)
     try:
         with ThreadPoolExecutor(CALLERS + 1) as pool:
             noticed = pool.submit(seconds_until, lambda: not is_serving(server))
@@ -204,7 +204,7 @@ def test_an_engine_that_stays_stopped_is_replaced(tmp_path: Path) -> None:
         for number in range(DOCUMENTS):
             ingest(client, number)
         stopped = engine_pid(server)
-        os.kill(stopped, signal.SIGSTOP)
+        freeze(stopped)
         assert seconds_until(lambda: not is_serving(server)) < TELLING_S + NOISE_S
         assert seconds_until(lambda: is_serving(server) and searches_by_vector(client)) < 30.0
         assert engine_pid(server) != stopped
@@ -218,7 +218,7 @@ def test_a_stopped_engine_does_not_hold_up_the_end_of_the_server(tmp_path: Path)
     with GroundwireClient(server.address) as client, ThreadPoolExecutor(CALLERS) as pool:
         client.create_collection(collection=COLLECTION)
         ingest(client, 1)
-        os.kill(engine_pid(server), signal.SIGSTOP)
+        freeze(engine_pid(server))
         calls = [pool.submit(outcome_of, lambda: search(client, 1, VECTOR)) for _ in range(CALLERS)]
         time.sleep(0.5)
         began_at = time.monotonic()

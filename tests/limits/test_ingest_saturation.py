@@ -1,8 +1,6 @@
 """More ingests and changes than there are threads, parsers and slots, and parsers that hang."""
 
 import asyncio
-import os
-import signal
 import threading
 import time
 from collections import Counter
@@ -17,6 +15,7 @@ from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.rpc.error_status import from_rpc_error
+from tests.conformance.processes import freeze
 from tests.integration.ingest.harness import Harness
 from tests.integration.rpc.fake_ingest import connected
 from tests.stubs import by_id
@@ -109,7 +108,7 @@ async def test_documents_end_in_time_while_parsers_hang(
 ) -> None:
     await asyncio.gather(*(outcome(stub.IngestDocument(text_of(f"{n}.md", f"Text {n}."))) for n in range(8)))
     for process_id in harness.service.parser.process_ids:
-        os.kill(process_id, signal.SIGSTOP)
+        freeze(process_id)
     started = time.monotonic()
     calls = [
         outcome(stub.IngestDocument(text_of(f"many-{number}.md", f"Document {number}."), timeout=DEADLINE_S))

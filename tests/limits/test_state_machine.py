@@ -4,7 +4,7 @@ The model knows documents as texts and markers: words that stand in one paragrap
 find exactly the paragraphs of the documents that the model has visible, whatever was rebuilt, restarted, deleted or
 moved to a model of other dimensions; sessions hold what was said in them, but for what quotes deleted documents.
 
-Other sequences, and more of them: GROUNDWIRE_TEST_RANDOM=1 GROUNDWIRE_TEST_EXAMPLES=1000 make test-limits
+Other sequences, and more of them: GROUNDWIRE_TEST_EXAMPLES=1000 make test-limits
 """
 
 import os
@@ -547,10 +547,7 @@ def _run(vectors: str, examples: int, steps: int) -> None:
             settings=settings(
                 max_examples=examples,
                 stateful_step_count=steps,
-                deadline=None,
-                derandomize="GROUNDWIRE_TEST_RANDOM" not in os.environ,
                 suppress_health_check=list(HealthCheck),
-                print_blob=True,
             ),
         )
 

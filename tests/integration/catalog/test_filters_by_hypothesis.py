@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, delete, insert, select
 
@@ -100,10 +100,6 @@ def _check(connection: Connection, payloads: list[Payload], condition: Filter) -
     assert sorted(found) == expected
 
 
-_QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much]
-
-
-@settings(max_examples=400, deadline=None, suppress_health_check=_QUIET)
 @given(st.lists(_PAYLOADS, min_size=1, max_size=4), _FILTERS)
 def test_sql_agrees_with_the_reference_evaluator(
     connection: Connection, payloads: list[Payload], condition: Filter
@@ -111,7 +107,6 @@ def test_sql_agrees_with_the_reference_evaluator(
     _check(connection, payloads, condition)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=_QUIET)
 @given(st.data())
 def test_sql_agrees_on_the_very_values_that_are_stored(connection: Connection, data: st.DataObject) -> None:
     payloads = data.draw(st.lists(_PAYLOADS.filter(bool), min_size=1, max_size=4))
@@ -123,16 +118,6 @@ def test_sql_agrees_on_the_very_values_that_are_stored(connection: Connection, d
     _check(connection, payloads, Membership(field, (value,), negated=True))
 
 
-@pytest.mark.slow
-@settings(max_examples=20_000, deadline=None, suppress_health_check=_QUIET)
-@given(st.lists(_PAYLOADS, min_size=1, max_size=4), _FILTERS)
-def test_sql_agrees_with_the_reference_evaluator_at_length(
-    connection: Connection, payloads: list[Payload], condition: Filter
-) -> None:
-    _check(connection, payloads, condition)
-
-
-@settings(max_examples=300, deadline=None, suppress_health_check=_QUIET)
 @given(_FILTERS.filter(lambda condition: _depth(condition) <= MAX_DEPTH), _PAYLOADS)
 def test_the_json_form_means_the_same(condition: Filter, payload: Payload) -> None:
     assert matches(parse_filter(filter_to_json(condition)), payload) is matches(condition, payload)

@@ -4,7 +4,7 @@ import random
 import string
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.catalog import lexical_search
@@ -95,7 +95,6 @@ def test_no_user_text_is_an_operator_or_an_error(catalog: Catalog, docs: Collect
     assert catalog.full_text.document_frequencies(TENANT, "docs", [text]) == {text: len(expected)}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), max_size=4))
 def test_any_unicode_is_searched_as_words(catalog: Catalog, docs: Collection, terms: list[str]) -> None:
     catalog.full_text.search(TENANT, "docs", terms, terms, 5)

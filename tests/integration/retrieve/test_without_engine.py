@@ -13,7 +13,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.errors import DeadlineError, StoreUnavailableError
 from groundwire.retrieve.search_types import SearchRequest, SearchResult
-from tests.conformance.processes import engine_pids
+from tests.conformance.processes import engine_pids, freeze
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.replay import replay
 
@@ -48,7 +48,7 @@ def test_the_words_find_chunks_with_their_true_similarity_while_the_engine_hangs
     assert not whole.lacks_dense
     best = whole.hits[0]
     assert (best.stored.document.source_uri, len(whole.hits)) == ("wolves.txt", 3)
-    os.kill(engine, signal.SIGSTOP)
+    freeze(engine)
     began_at = time.monotonic()
     words = search(library)
     assert time.monotonic() - began_at < DEADLINE_S
@@ -66,7 +66,7 @@ def test_the_words_find_chunks_with_their_true_similarity_while_the_engine_hangs
 
 
 def test_the_response_says_what_is_missing_and_is_not_remembered(library: Library, engine: int) -> None:
-    os.kill(engine, signal.SIGSTOP)
+    freeze(engine)
     response = library.retrieve("deer wolves", min_relevance=0.0)
     assert list(response.degraded_stages) == [degraded_stage_pb2.DEGRADED_STAGE_DENSE]
     assert [hit.chunk.source_uri for hit in response.results] == ["wolves.txt"]

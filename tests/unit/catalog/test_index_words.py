@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pysqlite3
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.catalog import index_words as index_words_module
@@ -64,7 +64,6 @@ ENGLISH = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(TEXTS | ENGLISH.map(" ".join), max_size=5))
 def test_words_are_those_of_the_tokenizer_on_the_whole_text(texts: list[str]) -> None:
     """Words are looked up run by run; where scripts have spaces, cutting the whole text must not give others."""

@@ -60,7 +60,7 @@ def fixed(unit: ChunkUnit, target: int, overlap: int) -> ChunkingPolicy:
 @pytest.mark.requirement("S4-21")
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: f"{policy.chunker}-{policy.unit}-{policy.target}")
 @given(text=TEXTS.map("".join).filter(str.strip), is_markdown=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_chunker_cuts_exactly_completely_and_within_the_maximum(
     policy: ChunkingPolicy, text: str, is_markdown: bool
 ) -> None:

@@ -5,7 +5,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.embedders.hashing import HashingEmbedder
@@ -81,7 +81,6 @@ def prose(words: int, seed: int = 1) -> str:
     st.sampled_from([SMALL, CHARS]),
     st.sampled_from([DocumentFormat.MARKDOWN, DocumentFormat.TEXT]),
 )
-@settings(max_examples=300, deadline=None)
 def test_chunks_are_exact_slices_and_miss_nothing(
     text: str, policy: ChunkingPolicy, document_format: DocumentFormat
 ) -> None:

@@ -4,7 +4,7 @@
 import codecs
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.ingest.parsing.parse_document import read_source
@@ -133,7 +133,6 @@ def test_what_cannot_be_told_for_certain_is_refused_with_its_place(data: bytes) 
 
 
 @given(st.binary(min_size=1, max_size=200))
-@settings(max_examples=200, deadline=None)
 def test_any_bytes_end_in_a_text_or_a_typed_refusal(data: bytes) -> None:
     try:
         text, encoding = decode_text(data, "content")

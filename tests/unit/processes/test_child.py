@@ -12,7 +12,7 @@ import pytest
 
 from groundwire.processes.channel import Channel
 from groundwire.processes.child import ChildProcess
-from tests.conformance.processes import descendants, is_running
+from tests.conformance.processes import descendants, freeze, is_running
 
 STUB = "tests.unit.processes.stub_child"
 ROOT = str(Path(__file__).parents[3])
@@ -79,7 +79,7 @@ def test_a_kill_ends_the_worker_although_it_works_or_was_stopped(start: Start, *
     child, channel, _ = start()
     pid = child.pid
     if is_stopped:
-        os.kill(pid, signal.SIGSTOP)
+        freeze(pid)
     else:
         channel.send(b"burn 60")
         assert channel.receive(0.3) is None
@@ -127,7 +127,7 @@ def test_worker_and_watcher_end_with_an_owner_that_is_killed(*, is_stopped: bool
     assert worker in below
     assert len(below) == 2
     if is_stopped:
-        os.kill(worker, signal.SIGSTOP)
+        freeze(worker)
     owner.kill()
     owner.wait()
     owner.stdout.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groundwire.kernel.errors import (
@@ -557,8 +557,6 @@ def test_it_is_imported_without_the_packages_of_servers_and_clients() -> None:
     assert done.stdout.strip() == "set()"
 
 
-# A loaded machine makes values slowly, and waits for the disk.
-unhurried = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
 written = texts.filter(lambda text: bool(text.strip()))
 tags = st.lists(written.map(lambda text: text.replace(",", ".").strip()).filter(bool), unique=True, max_size=4)
@@ -591,7 +589,6 @@ chunks = st.builds(
 
 
 @pytest.mark.requirement("S2-24")
-@unhurried
 @given(chunk=chunks)
 def test_a_chunk_comes_back_from_its_file_as_it_was(chunk: Chunk) -> None:
     text = chunk.to_json()
@@ -600,7 +597,7 @@ def test_a_chunk_comes_back_from_its_file_as_it_was(chunk: Chunk) -> None:
     assert ("extra" in json.loads(text)) == (chunk.extra is not None)
 
 
-@unhurried
+@settings(max_examples=30)
 @given(live=st.lists(chunks, max_size=4), archived=st.lists(chunks, max_size=3))
 def test_chunks_that_are_put_come_back_and_the_indexes_name_them(
     tmp_path_factory: pytest.TempPathFactory, live: list[Chunk], archived: list[Chunk]

@@ -23,6 +23,7 @@ from groundwire.kernel.errors import (
 from groundwire.vectorstores import engine_process
 from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.engine_store import OwnedEngine
+from tests.conformance.processes import freeze
 
 STUB = "tests.unit.vectorstores.stub_engine"
 ROOT = str(Path(__file__).parents[3])
@@ -103,7 +104,7 @@ def test_a_late_answer_reaches_nobody_else(start: Start) -> None:
 
 def test_callers_give_up_on_a_stopped_engine_and_are_answered_when_it_goes_on(start: Start) -> None:
     engine = start()
-    os.kill(engine._process.pid, signal.SIGSTOP)
+    freeze(engine._process.pid)
     try:
         with ThreadPoolExecutor(24) as pool:
             began_at = time.monotonic()
@@ -148,7 +149,7 @@ def test_an_engine_that_works_without_letting_anybody_in_is_not_taken_for_hung(s
 def test_a_hung_engine_is_killed_and_replaced(start: Start) -> None:
     owned = OwnedEngine(lambda: start(hung_after_s=3.0))
     first = owned.live(Budget(10.0))
-    os.kill(first._process.pid, signal.SIGSTOP)
+    freeze(first._process.pid)
     eventually(lambda: first.is_broken, within_s=20.0)
     assert owned.live(Budget(30.0)).read(Budget(30.0), "echo", b"replaced") == b"replaced"
     owned.check_responding()
@@ -201,7 +202,7 @@ def test_the_engine_ends_with_its_parent_process(start: Start) -> None:
 @pytest.mark.parametrize("is_called", [False, True])
 def test_closing_does_not_wait_for_a_stopped_engine(start: Start, *, is_called: bool) -> None:
     engine = start()
-    os.kill(engine._process.pid, signal.SIGSTOP)
+    freeze(engine._process.pid)
     with ThreadPoolExecutor(2) as pool:
         if is_called:
             pool.submit(engine.read, Budget(60.0), "echo", b"never")
