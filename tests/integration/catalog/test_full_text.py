@@ -52,6 +52,8 @@ def test_words_are_found_in_any_form_and_case(catalog: Catalog, docs: Collection
     assert _found(catalog, "elan") == [two]
     assert sorted(_found(catalog, "élan", "RUNS")) == [one, two]
     assert _found(catalog, "absent") == []
+    _, german = catalog.put(docs, make_draft("Die Größe der Straße", source="german.md"))
+    assert [_found(catalog, word) for word in ("größe", "GRO\u0308SSE", "strasse")] == [[german.numbers[0]]] * 3
 
 
 def test_scores_are_positive_and_best_first_and_limited(catalog: Catalog, docs: Collection) -> None:

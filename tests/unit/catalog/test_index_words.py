@@ -1,5 +1,6 @@
 """The words that the full-text index sees."""
 
+import re
 import threading
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from groundwire.catalog import index_words as index_words_module
 from groundwire.catalog.index_words import IndexWords, index_words
 from groundwire.kernel.words import is_pair
+from groundwire.retrieve.queries import parse_query
 
 
 @pytest.mark.parametrize(
@@ -19,8 +21,11 @@ from groundwire.kernel.words import is_pair
     [
         ("Hello, World", ["hello", "world"]),
         ("naïve CAFÉ", ["naiv", "cafe"]),
+        ("Straße STRASSE ﬁnd Ა", ["strass", "strass", "find", "ა"]),  # case as Unicode folds it
         ("it's OPS-306", ["it", "s", "op", "306"]),
-        ("東京 ☃ 🦀", ["東京", "🦀"]),  # The crab is younger than the tokenizer's tables and counts as a letter.
+        ("東京 ☃ 🦀", ["東京"]),
+        ("rust🦀 ₿100", ["rust", "100"]),  # signs that are younger than the tables of the tokenizer
+        ("e\u0301clair x\u0323\u0301y", ["eclair", "xy"]),
         (
             "東京タワーがThe Towersより高い",
             ["東京", "京タ", "タワ", "ワー", "ーが", "the", "tower", "より", "り高", "高い"],
@@ -72,12 +77,20 @@ def test_words_are_those_of_the_tokenizer_on_the_whole_text(texts: list[str]) ->
     whole.execute("CREATE VIRTUAL TABLE v USING fts5vocab (t, instance)")
     # SQLite ends a text at its first NUL when it is read back, and the tokenizer does not see what is behind it.
     texts = [text.replace("\x00", " ") for text in texts]
-    whole.executemany("INSERT INTO t (rowid, w) VALUES (?, ?)", enumerate(texts))
+    folded = [re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFC", text)).casefold() for text in texts]
+    letters = ["".join(c if c.isalnum() or "\u0300" <= c <= "\u036f" else " " for c in text) for text in folded]
+    whole.executemany("INSERT INTO t (rowid, w) VALUES (?, ?)", enumerate(letters))
     expected: list[list[str]] = [[] for _ in texts]
     for row, word in whole.execute("SELECT doc, term FROM v ORDER BY doc, offset"):
         expected[row].append(word)
     whole.close()
     assert index_words().of_each(texts) == expected
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_what_a_query_makes_of_a_word_is_what_the_index_has_of_it(text: str) -> None:
+    indexed = set(index_words().indexed([text])[0])
+    assert {word for words in index_words().sought(parse_query(text).terms) for word in words} <= indexed
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +107,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert long not in words._known
 
 
-@pytest.mark.parametrize("run", ["ж" * 20_000, "é" * 20_000, "a" + "🦀" * 12_000, "a" * 40_000])
+@pytest.mark.parametrize("run", ["ж" * 20_000, "é" * 20_000, "a" + "\U00010428" * 12_000, "a" * 40_000])
 def test_a_word_that_never_ends_is_cut_at_a_character(run: str) -> None:
     [first, second] = IndexWords().of(f"{run} next")
     assert run.replace("é", "e").startswith(first)

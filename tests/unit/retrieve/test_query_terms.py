@@ -1,5 +1,7 @@
 """A query is words and phrases; no sign in it is an operator."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,8 +45,9 @@ def test_signs_only_separate_words(query: str, terms: tuple[str, ...], phrases: 
 
 
 def _is_word(term: str) -> bool:
-    """Tell whether a term is letters and digits, a pair of characters of a script without spaces, or has a sign."""
-    return term.isalnum() or split_words(term) == [term] or [term] == signed_words(term)
+    """Tell whether a term is letters and digits, perhaps with marks on them, or a word that has a sign."""
+    letters = (char.isalnum() or unicodedata.category(char).startswith("M") for char in term)
+    return all(letters) or split_words(term) == [term] or [term] == signed_words(term)
 
 
 @given(st.text(max_size=600))

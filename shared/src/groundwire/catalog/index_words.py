@@ -13,9 +13,9 @@ from typing import Any
 
 import pysqlite3
 
-from groundwire.kernel.words import is_pair, signed_words, split_words
+from groundwire.kernel.words import is_accent, is_pair, signed_words, split_words
 
-WORD_RULES = 2
+WORD_RULES = 3
 """To be raised with every change of what a text is cut into: indexes that were written by other rules are renewed."""
 RULES_COUNTER = "word_rules"
 """Counter of a catalog: by which rules all its indexes were written; absent until those of 0.1.0 are renewed."""
@@ -85,7 +85,7 @@ class IndexWords:
         # Rolled back at the end, so that the table is empty for the next call without any row being deleted.
         connection.execute("BEGIN")
         try:
-            connection.executemany("INSERT INTO given (rowid, words) VALUES (?, ?)", enumerate(runs))
+            connection.executemany("INSERT INTO given (rowid, words) VALUES (?, ?)", enumerate(map(_folded, runs)))
             for row, word in connection.execute("SELECT doc, term FROM found ORDER BY doc, offset"):
                 words[row].append(word)
         finally:
@@ -104,6 +104,17 @@ class IndexWords:
             connection.execute("CREATE VIRTUAL TABLE found USING fts5vocab (given, instance)")
             self._of_thread.connection = connection
         return connection
+
+
+def _folded(run: str) -> str:
+    """Return a run as queries see it: Unicode's folding, which makes ß ss, and a space for what is no letter or digit.
+
+    SQLite folds one letter to one, and takes every sign that is younger than its tables for a letter.
+    """
+    folded = run.casefold()
+    if folded.isascii():
+        return folded
+    return "".join(each if each.isalnum() or is_accent(each) else " " for each in folded)
 
 
 def _whole_characters(text: bytes) -> str:

@@ -14,6 +14,9 @@ _HANGUL = "\u1100-\u11ff\uac00-\ud7a3"
 _RUN = re.compile(f"[{_IDEOGRAPHS}{_SOUTH_EAST_ASIAN}{_HANGUL}]+")
 _WORD = re.compile(r"[^\W_]+")
 
+# Accents that follow their letter, as in names of files on macOS: composed with it where Unicode can, else left out.
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+
 # Letters and digits as wide as ideographs, which East Asian texts mix with the narrow ones.
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _HAS_WIDE = re.compile("[\uff01-\uff5e]")
@@ -24,7 +27,7 @@ _LED = re.compile(r"(?:^|(?<=[\s(\[\"'`\u201c\u2018]))\.[A-Za-z][^\W_]{1,20}")
 
 
 def split_words(text: str, word: re.Pattern[str] = _WORD) -> list[str]:
-    """Return the words of a text in order, as they are written.
+    """Return the words of a text in order, as they are written, accents composed with their letters.
 
     Scripts without spaces give their overlapping pairs of characters: 東京都 gives 東京 and 京都, and a text has a word
     of that script exactly if it has its pairs side by side. A character that stands alone is a word by itself.
@@ -37,6 +40,8 @@ def split_words(text: str, word: re.Pattern[str] = _WORD) -> list[str]:
         return word.findall(text)
     if _HAS_WIDE.search(text):
         text = text.translate(_WIDE)
+    if _ACCENTS.search(text):
+        text = _ACCENTS.sub("", unicodedata.normalize("NFC", text))
     words: list[str] = []
     end = 0
     for run in _RUN.finditer(text):
@@ -49,6 +54,11 @@ def split_words(text: str, word: re.Pattern[str] = _WORD) -> list[str]:
 def is_pair(word: str) -> bool:
     """Tell whether a word of `split_words` is of a script without spaces, and thus cannot be reduced to a stem."""
     return _RUN.match(word) is not None
+
+
+def is_accent(character: str) -> bool:
+    """Tell whether a character is an accent of the letter before it, as case folding may set it apart."""
+    return _ACCENTS.match(character) is not None
 
 
 def without_pairs(text: str) -> str:
