@@ -57,9 +57,12 @@ class ServerProcess:
         return self.process.wait()
 
 
-def groundwire(*arguments: str, address: str | None = None, stdin: str = "") -> "subprocess.CompletedProcess[str]":
-    """Run the command line with this input and return what it printed."""
-    variables = {"GROUNDWIRE_ADDRESS": address} if address else None
+def groundwire(
+    *arguments: str, address: str | None = None, stdin: str = "", **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run the command line with this input and these variables and return what it printed."""
+    if address:
+        variables["GROUNDWIRE_ADDRESS"] = address
     with TemporaryFile() as typed, TemporaryFile() as stdout, TemporaryFile() as stderr:
         os.pwrite(typed.fileno(), stdin.encode(), 0)
         command = Command(

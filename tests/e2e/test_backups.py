@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,6 +128,19 @@ def test_a_backup_that_is_not_as_it_was_written_is_refused(
     assert (done.returncode, done.stderr.startswith(f"error {reason}: ")) == (1, True), done.stderr
     assert not (tmp_path / "data").exists()
     assert not (tmp_path / "escaped").exists()
+
+
+def test_the_check_of_what_is_restored_leaves_the_uploads_of_others_alone(
+    backed_up: tuple[Path, set[str]], tmp_path: Path
+) -> None:
+    staging = tmp_path / "staging"
+    staging.mkdir()
+    (staging / str(uuid.uuid4())).write_bytes(b"half of an upload that another server has acknowledged")
+    done = groundwire(
+        *("restore", str(backed_up[0]), "--data", str(tmp_path / "data")), GROUNDWIRE_INGEST_STAGING=str(staging)
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(list(staging.iterdir())) == 1
 
 
 def test_neither_writes_over_anything(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:

@@ -35,8 +35,12 @@ _MANIFEST: Final = "manifest.json"
 _FORMAT: Final = 1
 _PART: Final = ".partial"
 _LISTENING: Final = "listening on "
-# What makes a server reachable, or asks its callers for credentials, which this one's only caller has not.
-_NOT_FOR_A_CHECK: Final = ("GROUNDWIRE_JW", "GROUNDWIRE_KEYS", "GROUNDWIRE_METRICS", "GROUNDWIRE_TLS", "OTEL_")
+# What makes a server reachable, or asks its callers for credentials, which this one's only caller has not; and a folder
+# of uploads that other servers share, of which it would know none and remove all.
+_NOT_FOR_A_CHECK: Final = (
+    *("GROUNDWIRE_INGEST_STAGING", "GROUNDWIRE_JW", "GROUNDWIRE_KEYS", "GROUNDWIRE_METRICS", "GROUNDWIRE_TLS"),
+    "OTEL_",
+)
 _SERVER: Final = re.compile(r"^[a-z+]+://")
 _POSTGRESQL: Final = ("postgresql:", "postgres:")
 
