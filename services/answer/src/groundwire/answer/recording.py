@@ -22,8 +22,6 @@ from groundwire.kernel.errors import (
     GroundwireError,
     InvalidRequestError,
     NotFoundError,
-    PermissionDeniedError,
-    PreconditionError,
     RequestIdReusedError,
 )
 from groundwire.kernel.identity import DELEGATED_RIGHTS, Identity
@@ -36,7 +34,8 @@ _LOOK_EVERY_S = 30.0
 _LONGEST_PAUSE_S = 60.0
 _IDS = uuid.UUID("0a1e3b52-6f27-4d3c-8f6e-6b3b8f9f2d40")
 """Name space of the ids that records and their writes get here."""
-_HOPELESS = (InvalidRequestError, NotFoundError, PermissionDeniedError, PreconditionError)
+_HOPELESS = (InvalidRequestError, NotFoundError)
+"""What the exchange itself is to blame for. A model or a key that an operator has to put right loses nothing."""
 
 _log = structlog.get_logger(__name__)
 
