@@ -4,6 +4,7 @@ Every method that the running server has is called by reflection with what exist
 that its `oneof`s allow; a method that is new takes part by itself.
 """
 
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -182,6 +183,27 @@ def test_figures_count_what_is_ones_own(pair: Pair) -> None:
     # Documents and records: three and one, one and one. Each asked one question.
     assert seen["first"] == ([NAME], 4, 4, 1, 1, 1, 1, 1)
     assert seen["other"] == ([NAME], 2, 2, 1, 1, 1, 1, 1)
+
+
+@pytest.mark.requirement("R4")
+def test_work_behind_the_calls_is_counted_for_its_own_tenant(pair: Pair) -> None:
+    def done(tenant: Tenant) -> dict[str, int]:
+        return {job.name: job.done_count for job in tenant.client.housekeeping().jobs}
+
+    first, other, _ = pair
+    before, of_other = done(first), done(other)
+    for number in range(3):
+        first.client.ingest_document(collection=NAME, source_uri="rewritten.txt", text=f"The {CANARY} tide {number}.")
+    # The points of what was rewritten are removed behind the calls.
+    ends_at = time.monotonic() + 60
+    while done(first)["outbox"] == before["outbox"]:
+        assert time.monotonic() < ends_at, "nothing was removed"
+        time.sleep(0.05)
+    assert done(other) == of_other
+    assert before.keys() == of_other.keys()
+    first.client.delete_document(
+        collection=NAME, reference=document_pb2.DocumentReference(source_uri="rewritten.txt"), purge=True
+    )
 
 
 def test_a_search_finds_what_is_ones_own(pair: Pair) -> None:

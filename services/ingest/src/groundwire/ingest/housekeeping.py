@@ -103,7 +103,8 @@ class Housekeeping:
         self._every_s = every_s
         self._closing = threading.Event()
         self._guard = threading.Lock()
-        self._figures = dict[str, JobFigures]()
+        self._figures = dict[tuple[str, str], JobFigures]()
+        """By name of the job and tenant, which is empty for what concerns none."""
         self._troubles: dict[tuple[str, str], tuple[Subject, _Trouble]] = {}
         self._ran_at: dict[str, float] = {}
         self._threads = list[threading.Thread]()
@@ -114,7 +115,7 @@ class Housekeeping:
         """Let some jobs take turns in a thread of their own; before `start`."""
         lane, name = _Lane(jobs), f"housekeeping-{len(self._lanes)}"
         self._lanes.append(lane)
-        self._figures |= {job.name: JobFigures() for job in jobs}
+        self._figures |= {(job.name, ""): JobFigures() for job in jobs}
         self._threads.append(threading.Thread(target=self._loop, args=(lane,), name=name, daemon=True))
 
     def start(self) -> None:
@@ -164,13 +165,22 @@ class Housekeeping:
             ]
         return sorted(found, key=lambda failure: failure.since)
 
-    def figures(self) -> dict[str, JobFigures]:
-        """Return what each job has done so far, by name."""
+    def figures(self, tenant: str | None = None) -> dict[str, JobFigures]:
+        """Return what each job has done so far, by name: for all, or for the collections of a tenant and the server.
+
+        A tenant is not told how much is done for the server as a whole, since that is done for others, too.
+        """
+        told: dict[str, JobFigures] = {}
         with self._guard:
-            return {
-                name: JobFigures(each.runs, each.done, each.failures, each.last_success)
-                for name, each in self._figures.items()
-            }
+            for (name, owner), each in self._figures.items():
+                if tenant is not None and owner not in {"", tenant}:
+                    continue
+                total = told.setdefault(name, JobFigures())
+                total.runs, total.failures = total.runs + each.runs, total.failures + each.failures
+                total.done += each.done if tenant in {None, owner} else 0
+                successes = [moment for moment in (total.last_success, each.last_success) if moment is not None]
+                total.last_success = max(successes, default=None)
+        return told
 
     def close(self) -> None:
         """Stop; a job under way ends at its next step."""
@@ -231,7 +241,7 @@ class Housekeeping:
             self._failed(job, subject, error)
             raise
         with self._guard:
-            figures = self._figures[job.name]
+            figures = self._figures.setdefault((job.name, subject.tenant), JobFigures())
             figures.runs, figures.done, figures.last_success = figures.runs + 1, figures.done + done, self._clock.now()
             trouble = self._troubles.pop((job.name, subject.key), None)
         if trouble is not None:
@@ -242,7 +252,7 @@ class Housekeeping:
 
     def _failed(self, job: Job, subject: Subject, error: Exception) -> None:
         with self._guard:
-            figures = self._figures[job.name]
+            figures = self._figures.setdefault((job.name, subject.tenant), JobFigures())
             figures.runs, figures.failures = figures.runs + 1, figures.failures + 1
             key = (job.name, subject.key)
             _, trouble = self._troubles.setdefault(key, (subject, _Trouble(error, self._clock.now())))

@@ -51,7 +51,7 @@ class MaintenanceServicer(pb_grpc.MaintenanceServiceServicer):
         tenant = request_context.current().tenant
         incomplete = self.parts.deletions.incomplete(tenant, _SHOWN)
         return pb.GetHousekeepingResponse(
-            jobs=to_job_messages(self.housekeeping.figures()),
+            jobs=to_job_messages(self.housekeeping.figures(tenant)),
             failures=[to_failure_message(failure) for failure in self.housekeeping.failures(tenant)[:_SHOWN]],
             incomplete_deletions=[to_deletion_receipt(each) for each in incomplete],
         )
