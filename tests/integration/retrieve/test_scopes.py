@@ -168,8 +168,11 @@ def test_names_and_values_of_others_metadata_are_unknown(library: Library) -> No
     assert str(refused.value).replace("illness", "nonsense") == str(unheard.value)
 
 
-@pytest.mark.parametrize(("field", "options"), [("options.entity", {"entity": "x" * 200})])
-def test_a_name_that_no_scope_has_is_refused(library: Library, field: str, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("entity", ["x" * 200, " ann", ":ann", "an\nn"])
+def test_a_name_that_no_entity_has_is_refused_as_a_name(library: Library, entity: str) -> None:
     with pytest.raises(InvalidRequestError) as refused:
-        library.retrieve("harbour", **options)
-    assert [violation.field for violation in refused.value.violations] == [field]
+        library.retrieve("harbour", entity=entity)
+    (violation,) = refused.value.violations
+    assert violation.field == "options.entity"
+    assert "entity:" not in violation.description
+    assert "must be a name" in violation.description

@@ -115,6 +115,19 @@ def parse_scope(value: str, field: str = "scope") -> str:
     return value
 
 
+def parse_entity(value: str, field: str = "entity") -> str:
+    """Return the scope of an entity if its name has 1 to 128 characters (requirement S0-10).
+
+    Raises:
+        InvalidRequestError: naming `field`.
+    """
+    scope = f"{ENTITY_SCOPE}{value}"
+    if _ENTITY.fullmatch(scope) is None:
+        rule = "must be a name of 1 to 128 characters without control characters, not beginning with a space or ':'"
+        raise InvalidRequestError.of(field, rule)
+    return scope
+
+
 def parse_conversation_id(value: str, field: str = "conversation_id") -> str:
     """Return an id if it is `conv-` and 1 to 64 of letters, digits and `._-` (requirement C04).
 

@@ -4,11 +4,8 @@ from collections.abc import Sequence
 
 from groundwire.catalog.scopes import Scopes
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Or
-from groundwire.kernel.identifiers import GLOBAL_SCOPE
+from groundwire.kernel.identifiers import ENTITY_SCOPE, GLOBAL_SCOPE
 from groundwire.kernel.identity import Identity
-
-ENTITY_SCOPE = "entity:"
-"""What the scope of an entity begins with; its name follows."""
 
 
 def searched_scopes(

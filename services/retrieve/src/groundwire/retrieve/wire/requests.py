@@ -19,11 +19,11 @@ from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Filter
-from groundwire.kernel.identifiers import parse_collection_name, parse_scope
+from groundwire.kernel.identifiers import parse_collection_name, parse_entity, parse_scope
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.expansion import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
-from groundwire.retrieve.scopes import ENTITY_SCOPE, searched_scopes
+from groundwire.retrieve.scopes import searched_scopes
 from groundwire.retrieve.search_types import Ranking, ResultOrder, SearchRequest
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.pagination import MAX_PAGE_SIZE
@@ -189,7 +189,7 @@ def _check_lists(options: RetrievalOptions) -> list[FieldViolation]:
     for position, scope in enumerate(options.scopes[:_MAX_SCOPES]):
         violations += _violations(partial(parse_scope, scope, f"options.scopes[{position}]"))
     if options.entity:
-        violations += _violations(lambda: parse_scope(ENTITY_SCOPE + options.entity, "options.entity"))
+        violations += _violations(lambda: parse_entity(options.entity, "options.entity"))
     if options.strategy not in _IS_TOP_DOWN:
         violations.append(FieldViolation("options.strategy", f"unknown value {options.strategy}"))
     if options.strategy == search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN and options.HasField("snapshot"):
