@@ -11,12 +11,14 @@ from pathlib import Path
 
 import grpc
 import pytest
+import yaml
 from google.protobuf.duration_pb2 import Duration
 
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import record_pb2
 from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
+from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
 from groundwire.client import GroundwireClient, tls_from_files
 from groundwire.kernel.errors import (
     InvalidRequestError,
@@ -131,6 +133,25 @@ def test_a_conversation_is_recorded_for_its_owner_in_its_tenant_and_scope_and_fo
         assert records(ada, entity="ada") == []
 
 
+def test_what_is_said_while_the_key_of_answer_is_wrong_is_recorded_once_it_is_right(split: Split) -> None:
+    key = make_key(split.folder / "keys.yaml", "late", Right.READ)
+    peers = ("answer", "--retrieve", split.stored.address, "--ingest", split.stored.address)
+    folder, file = split.folder / "late", split.folder / "keys.yaml"
+    answer = ServerProcess(folder, (*peers, "--keys", str(file)), GROUNDWIRE_SERVICE_KEY=key, **SETTINGS)
+    try:
+        with split.at(answer, "ada") as asking, split.at(split.stored, "ada") as ada:
+            session = asking.create_session(collection=NAME, user_id="ada", new_conversation=True).session
+            asking.ask(session_id=session.session_id, question=QUESTION, message_id=str(uuid.uuid4()))
+            until(lambda: "cannot be recorded" in (split.folder / "late.log").read_text(encoding="utf-8"))
+            assert asking.get_session(session_id=session.session_id).session.unrecorded_exchange_count == 1
+            told = yaml.safe_load(file.read_text(encoding="utf-8"))
+            next(each for each in told["keys"] if each["subject"] == "late")["rights"] = ["service"]
+            file.write_text(yaml.safe_dump(told), encoding="utf-8")
+            until(lambda: len(records(ada, conversation_id=session.conversation_id)) == 2)
+    finally:
+        answer.stop()
+
+
 def test_texts_that_any_tenant_deletes_for_good_leave_the_disk_of_answer(split: Split) -> None:
     for owner in ("boss", "other"):
         with split.at(split.stored, owner) as client, split.at(split.answer, owner) as asking:
@@ -174,6 +195,17 @@ def test_a_service_has_no_right_of_its_own_and_none_to_delete_for_good(split: Sp
         assert [each.name for each in for_an_admin.list_collections().collections] == [NAME]
         with pytest.raises(PermissionDeniedError):
             for_an_admin.delete_collection(collection=NAME, force=True)
+        said = record_pb2.Record(record_type=record_pb2.RECORD_TYPE_FAQ, text="Q: Who? A: Ada.", scope="entity:ada")
+        said.timestamp.GetCurrentTime()
+        kept = for_an_admin.batch_upsert_records(collection=NAME, records=[said]).outcomes[0].result.record_id
+        ids = records_pb.RecordIds(record_ids=[kept])
+        with pytest.raises(PermissionDeniedError, match="'admin'"):
+            for_an_admin.delete_records(collection=NAME, ids=ids, permanent=True)
+        reference = DocumentReference(source_uri=f"record:{kept}")
+        with pytest.raises(PermissionDeniedError, match="'admin'"):
+            for_an_admin.delete_document(collection=NAME, reference=reference, purge=True)
+        assert for_an_admin.get_record(collection=NAME, record_id=kept).record.text == said.text
+        assert for_an_admin.delete_records(collection=NAME, ids=ids).receipt.document_count == 1
         with pytest.raises(PermissionDeniedError):
             for_a_reader.create_collection(collection="x")
         with pytest.raises(PermissionDeniedError):

@@ -103,6 +103,15 @@ class Identity:
         """Tell whether it may ask in sessions of this owner, which then hold what it may see."""
         return owner == self.owner or (owner == NO_OWNER and self.scopes is None)
 
+    def require_right(self, right: Right) -> None:
+        """Return if it has a right.
+
+        Raises:
+            PermissionDeniedError: it has not; metadata: right.
+        """
+        if right not in self.rights:
+            raise PermissionDeniedError(f"the call needs the right {right.value!r}", right=right.value)
+
     def allows_scope(self, scope: str) -> bool:
         """Tell whether records of this scope may be seen and written."""
         return self.scopes is None or scope in self.scopes

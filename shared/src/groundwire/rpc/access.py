@@ -147,9 +147,7 @@ class Access:
         Raises:
             PermissionDeniedError: it may not; metadata: right.
         """
-        right = right_of(method)
-        if right not in identity.rights:
-            raise PermissionDeniedError(f"the call needs the right {right.value!r}", right=right.value)
+        identity.require_right(right_of(method))
         if identity.scopes is not None and not is_within_scopes(method):
             raise PermissionDeniedError("the call tells of all scopes, and the credential has some", right="all scopes")
 

@@ -822,7 +822,9 @@ class DeleteDocumentRequest(_message.Message):
     collection: _builtins.str
     """Required. Name of the collection."""
     purge: _builtins.bool
-    """Optional. Deletes it for good, also one that was deleted softly before; unset means that it can be restored."""
+    """Optional. Deletes it for good, also one that was deleted softly before; unset means that it can be restored. Needs
+    the right `admin`, else PERMISSION_DENIED.
+    """
     etag: _builtins.str
     """Optional. `etag` that the document must have."""
     request_id: _builtins.str

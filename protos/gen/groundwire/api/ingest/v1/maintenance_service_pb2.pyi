@@ -340,11 +340,11 @@ class HousekeepingJob(_message.Message):
     `record_accesses`, `persona_file`, `deletions` or `rebuild`.
     """
     run_count: _builtins.int
-    """How often it ran."""
+    """How often it ran: for each collection of the caller's tenant, or for the server as a whole."""
     failure_count: _builtins.int
     """How often it failed."""
     done_count: _builtins.int
-    """Tasks, chunks, rows or indexes that it has dealt with."""
+    """Tasks, chunks, rows or indexes of collections of the caller's tenant that it has dealt with."""
     @_builtins.property
     def last_success_time(self) -> _timestamp_pb2.Timestamp:
         """When it last succeeded; unset when it never did."""

@@ -498,7 +498,9 @@ class DeleteRecordsRequest(_message.Message):
     collection: _builtins.str
     """Required. Name of the collection."""
     permanent: _builtins.bool
-    """Optional. Deletes them for good, also those that were deleted softly before; unset means that they can be restored."""
+    """Optional. Deletes them for good, also those that were deleted softly before; unset means that they can be restored.
+    Needs the right `admin`, else PERMISSION_DENIED.
+    """
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
     @_builtins.property

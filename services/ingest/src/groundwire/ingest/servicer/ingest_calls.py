@@ -38,6 +38,7 @@ from groundwire.kernel.document import Document, DocumentReference
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError, PermissionDeniedError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.identity import Right
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.rpc import request_context
 from groundwire.rpc.messages import parse_reference, to_chunk_message, to_document_message
@@ -101,6 +102,8 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     @exactly_once(pb.DeleteDocumentResponse, receipt=to_deletion_receipt)
     def DeleteDocument(self, request: pb.DeleteDocumentRequest, receipt: Receipt[Deletion] | None) -> Deletion:
         current, collection = request_context.current(), parse_collection_name(request.collection)
+        if request.purge:
+            current.identity.require_right(Right.ADMIN)
         return self.upkeep.delete(
             current.tenant,
             collection,

@@ -34,6 +34,7 @@ from groundwire.kernel.errors import GroundwireError, InvalidRequestError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.identity import Right
 from groundwire.kernel.records import RecordLinks, StoredRecord, parse_record_id
 from groundwire.rpc import request_context
 from groundwire.rpc.filter_messages import parse_filter_message
@@ -83,6 +84,8 @@ class RecordServicer(pb_grpc.RecordServiceServicer):
     @exactly_once(pb.DeleteRecordsResponse, receipt=to_deletion_receipt)
     def DeleteRecords(self, request: pb.DeleteRecordsRequest, receipt: Receipt[Deletion] | None) -> Deletion:
         current, collection = request_context.current(), parse_collection_name(request.collection)
+        if request.permanent:
+            current.identity.require_right(Right.ADMIN)
         match request.WhichOneof("selection"):
             case "ids":
                 selection: Sequence[str] | Filter = parse_ids(request.ids.record_ids, "ids.record_ids", MAX_IDS)
