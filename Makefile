@@ -26,7 +26,7 @@ MODELS := \
 SCRIPTS := tests/architecture/test_parallel_runs.py tests/architecture/test_requirements_table.py
 
 # What runs on a split deployment as well as in one process.
-SPLIT := python_client conversations memory command_line filters_on_every_engine formats ingest_folders split split_answer
+SPLIT := python_client conversations memory command_line filters_on_every_engine formats ingest_folders split
 
 DOCS ?= docs
 Q    ?= What does a citation point at?

@@ -29,9 +29,12 @@ def _answer(data: Path, retrieve: str, **variables: str) -> ServerProcess:
 
 
 @pytest.fixture(scope="module")
-def retrieve(server: ServerProcess, notes: Path) -> ServerProcess:
-    assert groundwire("ingest", str(notes), "-c", "notes", address=server.address).returncode == 0
-    return server
+def retrieve(notes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """Everything in one process, of which the answer service is not asked."""
+    running = ServerProcess(tmp_path_factory.mktemp("retrieve") / "data")
+    assert groundwire("ingest", str(notes), "-c", "notes", address=running.address).returncode == 0
+    yield running
+    running.stop()
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
-"""Three services on PostgreSQL and a Chroma server, one link after the other cut or frozen for half a minute."""
+"""Three services on PostgreSQL and a Chroma server: links that are cut or frozen, and processes that stand still."""
 
+import signal
 import time
 import uuid
 from collections import Counter
@@ -24,6 +25,10 @@ LOST_S = 30.0
 LIMIT_S = 15.0
 GRACE_S = 10.0
 """What a busy machine may add to a deadline."""
+SILENT_S = 1.0
+"""Who does not say for so long that it serves does not."""
+NOTICED_S = 5.0
+"""The runbook promises it."""
 SEARCHES = 64
 """Four times as many at a time as a process has connections to read with."""
 WRITES = 16
@@ -34,6 +39,7 @@ _SERVING = health_pb2.HealthCheckResponse.SERVING
 class Links:
     """A proxy before everything that the services reach one another and their stores by."""
 
+    split: Deployment = field(init=False)
     proxies: dict[str, TcpProxy] = field(default_factory=dict)
     stack: ExitStack = field(default_factory=ExitStack)
 
@@ -45,6 +51,11 @@ class Links:
     def lost(self, names: tuple[str, ...], how: str) -> Iterator[None]:
         with ExitStack() as broken:
             for name in names:
+                if how == "stopped":
+                    (process,) = (replica.process for replica in self.split.replicas[name])
+                    process.send_signal(signal.SIGSTOP)
+                    broken.callback(process.send_signal, signal.SIGCONT)
+                    continue
                 state: Callable[[], AbstractContextManager[None]] = getattr(self.proxies[name], how)
                 broken.enter_context(state())
             yield
@@ -59,7 +70,7 @@ def links() -> Iterator[Links]:
 
 @pytest.fixture(scope="module")
 def split(links: Links, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    running = Deployment(tmp_path_factory.mktemp("split"), 1, through=links.through)
+    links.split = running = Deployment(tmp_path_factory.mktemp("split"), 1, through=links.through)
     yield running
     running.stop()
 
@@ -72,22 +83,18 @@ class Readiness:
     now: dict[str, bool] = field(default_factory=dict)
     changes: list[tuple[float, str, bool]] = field(default_factory=list)
 
-    def watch(self, ended: Event) -> None:
-        with ExitStack() as stack:
-            stubs = {
-                service: health_pb2_grpc.HealthStub(
-                    stack.enter_context(
-                        grpc.insecure_channel(running[0].address, [("grpc.use_local_subchannel_pool", 1)])
-                    )
-                )
-                for service, running in self.split.replicas.items()
-            }
+    def watch(self, service: str, ended: Event) -> None:
+        (replica,) = self.split.replicas[service]
+        with grpc.insecure_channel(replica.address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+            stub = health_pb2_grpc.HealthStub(channel)
             while not ended.wait(0.25):
-                for service, stub in stubs.items():
-                    status = stub.Check(health_pb2.HealthCheckRequest(), timeout=LOST_S).status
-                    if self.now.get(service) != (status == _SERVING):
-                        self.now[service] = status == _SERVING
-                        self.changes.append((time.monotonic(), service, self.now[service]))
+                try:
+                    serves = stub.Check(health_pb2.HealthCheckRequest(), timeout=SILENT_S).status == _SERVING
+                except grpc.RpcError:  # it stands still
+                    serves = False
+                if self.now.get(service) != serves:
+                    self.now[service] = serves
+                    self.changes.append((time.monotonic(), service, serves))
 
     def seconds_until(self, service: str, since: float, *, serves: bool) -> float:
         """Wait for a change that came since then and return how long it took."""
@@ -144,23 +151,29 @@ class Calls:
             self.slowest_s = max(self.slowest_s, time.monotonic() - began_at)
 
 
-@pytest.mark.parametrize("how", ["cut", "frozen"])
 @pytest.mark.parametrize(
-    ("names", "unready"),
+    ("names", "unready", "how"),
     [
-        (("catalog", "sessions"), ("ingest", "retrieve", "answer")),
-        (("vectors",), ("ingest", "retrieve", "answer")),
-        (("retrieve", "ingest"), ("answer",)),
+        *(
+            pytest.param(names, unready, how, id=f"{what}-{how}")
+            for how in ("cut", "frozen")
+            for what, names, unready in (
+                ("postgresql", ("catalog", "sessions"), ("ingest", "retrieve", "answer")),
+                ("vectors", ("vectors",), ("ingest", "retrieve", "answer")),
+                ("services", ("retrieve", "ingest"), ("answer",)),
+            )
+        ),
+        pytest.param(("retrieve",), ("retrieve", "answer"), "stopped", id="retrieve-stopped"),
     ],
-    ids=["postgresql", "vectors", "services"],
 )
 def test_a_link_that_is_lost_costs_typed_errors_and_nothing_else(
     split: Deployment, links: Links, names: tuple[str, ...], unready: tuple[str, ...], how: str
 ) -> None:
     collection = f"c{uuid.uuid4().hex[:12]}"
     ended, readiness = Event(), Readiness(split)
-    watching = Thread(target=readiness.watch, args=(ended,))
-    watching.start()
+    watching = [Thread(target=readiness.watch, args=(service, ended)) for service in split.replicas]
+    for each in watching:
+        each.start()
     with GroundwireClient(split.address, timeout_s=LIMIT_S) as client:
         patient = GroundwireClient(split.address)
         patient.create_collection(collection=collection)
@@ -193,12 +206,14 @@ def test_a_link_that_is_lost_costs_typed_errors_and_nothing_else(
             assert stored == dict.fromkeys(calls.acknowledged | {"tides.md"}, 1)
         finally:
             ended.set()
-            watching.join()
+            for each in watching:
+                each.join()
             patient.close()
     figures = {"unready": unready_s, "ready": ready_s, "works": works_s, "slowest call": {"": calls.slowest_s}}
     told = {what: {name: round(seconds, 1) for name, seconds in each.items()} for what, each in figures.items()}
     print(f"\n{names} {how}: {told}, {len(stored)} documents, {dict(calls.codes)}")  # noqa: T201 - the figures
     assert calls.slowest_s < LIMIT_S + GRACE_S
+    assert max(*unready_s.values(), *ready_s.values(), *works_s.values()) <= NOTICED_S
 
 
 def _first_good(calls: Calls, kind: str, since: float) -> float:
