@@ -46,7 +46,8 @@ class Deployment:
         self.variables = {**VARIABLES, **(variables or {})}
         # Servers of a test run are shared: each deployment has names of its own in them.
         prefix = f"prefix=d{uuid.uuid4().hex[:8]}-"
-        vectors = f"chroma+http://127.0.0.1:{through('vectors', _chroma().port)}?{prefix}"
+        self.vectors_port = through("vectors", _chroma().port)
+        vectors = f"chroma+http://127.0.0.1:{self.vectors_port}?{prefix}"
         databases = {
             name: server().new_database().replace(f":{server().port}/", f":{through(name, server().port)}/")
             for name in ("catalog", "sessions")

@@ -10,23 +10,27 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from groundwire.api.answer.v1 import citation_pb2
-from groundwire.api.common.v1.document_pb2 import DocumentReference
+from groundwire.api.common.v1.document_pb2 import Document, DocumentFields, DocumentReference
 from groundwire.api.ingest.v1.maintenance_service_pb2 import StoreReport
 from groundwire.client import GroundwireClient
 from groundwire.client.long_running import wait_for
 from groundwire.kernel.errors import ConflictError, DocumentNotFoundError
 from tests.e2e.server import ServerProcess
 from tests.e2e.split import Deployment, deployment
+from tests.tcp_proxy import tcp_proxy
 
 pytestmark = pytest.mark.slow
 
 _TEXT = b"# Tides\n\nThe moon causes the tides of the sea.\n"
 _QUESTION = "What causes the tides?"
+_WAIT_S = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +167,45 @@ def test_ten_replicas_of_ingest_neither_double_nor_lose(split: Deployment, colle
         assert sorted(hit.source for hit in found) == sorted(stored)
         checked = wait_for(client, client.check_store(collection=collection), StoreReport)
         assert (checked.checked_count, checked.finding_count) == (42, 0)
+
+
+def test_what_a_killed_replica_had_still_to_do_in_the_engine_is_done_by_another(
+    split: Deployment, collection: str, tmp_path: Path
+) -> None:
+    """It is killed while it waits for an engine that does not answer it, and others for what it holds."""
+    with tcp_proxy(split.vectors_port) as link, ExitStack() as stack:
+        ports = (f"127.0.0.1:{split.vectors_port}", f"127.0.0.1:{link.port}")
+        arguments = [each.replace(*ports) for each in split.arguments("ingest")]
+        dying = ServerProcess(tmp_path / "dying", arguments, **split.variables)
+        stack.callback(dying.stop)
+        addresses = dying.address, split.address_of("ingest"), split.address_of("retrieve")
+        one, others, reading = (stack.enter_context(GroundwireClient(address)) for address in addresses)
+        for source in ("changed.md", "deleted.md", "other.md"):
+            one.ingest_document(collection=collection, source_uri=source, content=_TEXT + source.encode())
+        threads = stack.enter_context(ThreadPoolExecutor(2))
+        stack.enter_context(link.frozen())
+        document, mask = Document(fields=DocumentFields(language="fr")), FieldMask(paths=["fields.language"])
+        changed, deleted = (DocumentReference(source_uri=f"{name}.md") for name in ("changed", "deleted"))
+        threads.submit(
+            one.update_document, collection=collection, reference=changed, document=document, update_mask=mask
+        )
+        threads.submit(one.delete_document, collection=collection, reference=deleted, purge=True)
+        ends_at = time.monotonic() + _WAIT_S
+        while _languages(reading, collection) != {"changed.md": "fr", "other.md": "en"}:
+            assert time.monotonic() < ends_at
+            time.sleep(0.05)
+        dying.kill()
+        while (
+            others.housekeeping().incomplete_deletions
+            or wait_for(others, others.check_store(collection=collection), StoreReport).finding_count
+        ):
+            assert time.monotonic() < ends_at
+            time.sleep(0.2)
+
+
+def _languages(client: GroundwireClient, collection: str) -> dict[str, str]:
+    documents = client.list_documents(collection=collection).documents
+    return {each.source_uri: each.fields.language for each in documents}
 
 
 def _write_everywhere(clients: Sequence[GroundwireClient], collection: str, threads: ThreadPoolExecutor) -> None:
