@@ -108,7 +108,7 @@ async def _graded(address: str, collection: str, questions: list[Question]) -> l
             if not excerpts:
                 continue
             of_question, *vectors = await client.embed(
-                [question.text], [scoring.scored_text(each) for each in excerpts]
+                [question.text], [scoring.scored_text(asked, each) for each in excerpts]
             )
             scored = scoring.score_excerpts(asked, excerpts, [cosine(of_question, vector) for vector in vectors])
             support = scoring.Support(asked, scored)

@@ -105,6 +105,28 @@ Created: 4 May 2019
 
 Tides are written as pairs of a time and a height.
 """,
+    "rfc-0020.rst": """RFC: 20
+Title: Winds
+Author: Grace Hopper
+Status: Draft
+
+Abstract
+~~~~~~~~
+
+This document proposes a scale of winds with twelve degrees.
+
+Reading a scale
+~~~~~~~~~~~~~~~
+
+Read a scale with its name::
+
+    scale = read_scale("winds")
+    scale.degrees
+
+The degrees are whole numbers.
+""",
+    "remarks.md": "# Remarks\n\n"
+    + "\n\n".join(f"## Remark {n}\n\nRFC 20 proposes too much, says remark {n}." for n in range(1, 13)),
     "modules.md": """# Modules
 
 The tool consists of these modules:
@@ -250,6 +272,19 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroundwireClien
         ),
         pytest.param("When was RFC 12 created?", "Created: 4 May 2019 [1]", "Created: 4 May 2019", id="field, when"),
         pytest.param("What is the status of RFC 12?", "Status: Final [1]", "Status: Final", id="field, of two words"),
+        pytest.param("Who wrote RFC 12?", "Author: Ada Lovelace [1]", "Author: Ada Lovelace", id="field, who wrote"),
+        pytest.param(
+            "What does RFC 20 propose?",
+            "This document proposes a scale of winds with twelve degrees. [1]",
+            "This document proposes a scale of winds with twelve degrees.",
+            id="a document by its number",
+        ),
+        pytest.param(
+            "Show me the code to read a scale of RFC 20",
+            'Read a scale with its name:\nscale = read_scale("winds")\nscale.degrees [1]',
+            'Read a scale with its name::\n\n    scale = read_scale("winds")\n    scale.degrees',
+            id="code below two colons",
+        ),
         pytest.param(
             "What happens when a disk is full?",
             "The call fails with DISK_FULL, and nothing of the document is kept. [1]",

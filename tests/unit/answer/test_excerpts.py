@@ -137,6 +137,43 @@ def test_fragments_at_the_borders_of_a_chunk_are_left_out() -> None:
     assert (excerpt.text, excerpt.leans) == ("It is a whole sentence here.", True)
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["- Foxes eat mice at night.\n- Owls open connections. One", "- Foxes eat mice at night.\n- Owls are known to"],
+)
+def test_what_the_border_of_a_chunk_leaves_of_a_list_item_is_left_out(content: str) -> None:
+    found = _texts(content)
+    assert found[0] == "Foxes eat mice at night."
+    assert not any(text.endswith(("One", "known to")) for text in found)
+    assert ("Owls open connections." in content) == any("Owls open connections." in text for text in found)
+
+
+def test_a_lead_in_that_leans_comes_with_the_sentence_before_it() -> None:
+    whole = _find("Some animals are not fed. These include:\n\n- Foxes that bite\n- Owls that hoot")[-1]
+    assert whole.text == "Some animals are not fed. These include:\n- Foxes that bite\n- Owls that hoot"
+    assert _quoted(whole).startswith("Some animals are not fed.")
+
+
+def test_literal_blocks_of_restructuredtext_are_code() -> None:
+    content = (
+        "Reading\n~~~~~~~\n\nRead it like this::\n\n    scale = read()\n\n    scale.close()\n\nIt is closed then.\n\n"
+        ">>> scale\n<closed>\n\n.. note::\n\n    This note is prose that stands indented."
+    )
+    code, prose, shown, note = _find(content, Markup.RST)
+    assert (code.kind, code.heading) == (BlockKind.CODE, "Reading")
+    assert code.text.endswith("scale = read()\n\nscale.close()")
+    assert _quoted(code).endswith("scale.close()")
+    assert (prose.kind, prose.text) == (BlockKind.PROSE, "It is closed then.")
+    assert (shown.kind, shown.text.splitlines()[-1]) == (BlockKind.CODE, "<closed>")
+    assert (note.kind, note.text) == (BlockKind.PROSE, "This note is prose that stands indented.")
+
+
+def test_a_chunk_that_begins_in_a_literal_block_shows_it_by_what_is_indented() -> None:
+    code, prose = _find("    scale = read()\n    scale.close()\n\nIt was closed by this call.", Markup.RST)
+    assert (code.kind, code.text) == (BlockKind.CODE, "scale = read()\nscale.close()")
+    assert (prose.kind, prose.text) == (BlockKind.PROSE, "It was closed by this call.")
+
+
 def test_text_that_two_chunks_share_comes_once() -> None:
     first = make_passage("One sentence here. The shared sentence stands.")
     second = make_passage("The shared sentence stands.", rank=2, start=19, document_id="doc_1")

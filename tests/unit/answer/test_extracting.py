@@ -76,6 +76,16 @@ def test_the_subject_of_a_definition() -> None:
     assert read_question("How many smart pointers are there?").subject == ()
 
 
+@pytest.mark.parametrize("question", ["How big do foxes grow?", "In which year do foxes grow?"])
+def test_what_an_answer_replaces_is_no_word_that_it_must_have(question: str) -> None:
+    assert set(read_question(question).stems) == {stem("foxes"), stem("grow")}
+
+
+def test_a_question_that_only_has_the_word_do_asks_for_no_definition() -> None:
+    assert read_question("What does the queen want to do about fees?").kind is not QuestionKind.DEFINITION
+    assert read_question("What does the queen do?").subject == ("queen",)
+
+
 def test_a_question_of_separators_is_read_in_no_time() -> None:
     began = time.thread_time()
     read_question(1000 * ", ")
@@ -290,13 +300,17 @@ def test_numbers_names_and_negations_that_the_passage_lacks_weaken_support(fitti
         "1.",
         "A. B",
         "_ _",
+        "~~~\n\n",
+        ">>> a\n\n",
+        "a::\n\n  b\n\n",
     ],
 )
 def test_hostile_text_is_read_in_no_time(piece: str) -> None:
     content = piece * (20_000 // len(piece))
+    markup = Markup.RST if piece.endswith("\n\n") else Markup.MARKDOWN
     question = read_question("What is a? Why 1.0 and not a_b? " + content[:400])
     began = time.thread_time()
-    passages = [make_passage(content), make_passage("All of it is read.", rank=2)]
+    passages = [make_passage(content, markup=markup), make_passage("All of it is read.", rank=2)]
     excerpts = shortlist(question, find_excerpts(passages), 64)
     scored = score_excerpts(question, excerpts, [1.0] * len(excerpts))
     lead, _ = Support(question, scored).lead()
@@ -323,6 +337,18 @@ def test_how_far_a_sentence_defines(better: str, worse: str) -> None:
 def test_a_name_of_code_that_the_passage_lacks_weakens_support() -> None:
     content = "The pin project crate pins fields of a project."
     assert _support("What does the pin_project crate do?", content) < _support("What does the crate do?", content)
+
+
+def test_a_name_in_short_is_met_where_the_document_has_it_in_full() -> None:
+    question = read_question("Who composed the music of Red Fox Delta?")
+    short = make_passage("The music of Red Fox was composed by Ada Byron.", document_id="game")
+
+    def support(document_id: str) -> float:
+        full = make_passage("Red Fox Delta came out in Japan.", rank=2, document_id=document_id)
+        scored = score_excerpts(question, excerpts := find_excerpts([short, full]), [1.0] * len(excerpts))
+        return Support(question, scored).of(scored[0])
+
+    assert support("game") > support("another game")
 
 
 def test_a_number_in_words_names_nothing_that_the_passage_must_have() -> None:

@@ -47,7 +47,7 @@ from groundwire.answer.sessions import (
     create_session,
     start_session,
 )
-from groundwire.answer.summary_requests import document_asked_for, named_place
+from groundwire.answer.summary_requests import document_asked_for, named_place, numbered_name
 from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import (
@@ -372,6 +372,13 @@ class Answerer:
             ask.collection, text, ask.options, ask.chunk_ids, places, context, ask.conversation_id, ask.scope
         )
         document = None if ask.is_selective else document_asked_for(text)
+        name = None if ask.is_selective or ask.scope or document is not None else numbered_name(text)
+        if name is not None:
+            # What a document says of itself seldom repeats its number, so no search for the number finds it.
+            retrieval = await self._retriever.retrieve(replace(search, named_like=name.patterns))
+            if passages := tuple(each for each in retrieval.passages if name.names(each)):
+                progress.search = retrieval.search
+                return Retrieval(passages, retrieval.search)
         if document == "":
             search = replace(search, summary_of="")
         with Step("answer.search"):

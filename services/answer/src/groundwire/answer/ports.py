@@ -24,6 +24,7 @@ class Search:
     `options` is the caller's message, passed on unread. `chunk_ids`, when given, are the only chunks to return,
     all of them. `places`, when given, are the (document id, chapter) pairs to search in. `summary_of`, when given, asks
     for many chunks, however little they have to do with the text: those of this document, of any where it is empty.
+    `named_like`, when given, are patterns of which the source or title matches one.
     With a `scope` its records and those of `global` are searched besides, the latest of the conversation among them.
     """
 
@@ -36,6 +37,7 @@ class Search:
     conversation_id: str = ""
     scope: str = ""
     summary_of: str | None = None
+    named_like: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
-"""Questions that ask for a summary, and the document that they ask it of."""
+"""Which document a question asks about: one to summarise, or one that is named by its number."""
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from groundwire.answer.evidence import Passage
-from groundwire.kernel.stems import content_stems
+from groundwire.kernel.stems import FUNCTION_WORDS, content_stems
 
 _SUMMARY = re.compile(
     r"^\W*(?:please |can you |could you |i want |i need )*(?:(?:summari[sz]e|sum up|outline|recap)"
@@ -48,3 +49,35 @@ def named_place(name: str, passages: Sequence[Passage]) -> tuple[str, str] | Non
     return next(
         ((each.document_id, each.chapter) for each in passages if stems <= {*content_stems(each.chapter)}), None
     )
+
+
+_NUMBERED = re.compile(r"\b(?P<word>[A-Z][A-Za-z]{1,20})[ -]?(?P<number>\d{1,8})\b(?![.,:%]?\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedName:
+    """A name such as `PEP 8`, which titles and sources have as `PEP 8`, `pep-0008.rst` or `pep8`."""
+
+    word: str
+    number: str
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Return what `LIKE` matches of such a title or source, with other texts among it."""
+        ways = dict.fromkeys((self.word, self.word.lower(), self.word.upper(), self.word.capitalize()))
+        return tuple(f"%{word}%{self.number}%" for word in ways)
+
+    def names(self, passage: Passage) -> bool:
+        """Tell whether the document of a passage has the name."""
+        pattern = rf"(?<![^\W\d_]){self.word}[\W_]*0*{self.number}(?!\d)"
+        return re.search(pattern, f"{passage.title}\n{passage.source_uri}", re.IGNORECASE) is not None
+
+
+def numbered_name(question: str) -> NumberedName | None:
+    """Return the only word with a number behind it that may name a document; a capital tells it from `in 30 days`."""
+    found = {
+        NumberedName(match["word"], match["number"].lstrip("0"))
+        for match in _NUMBERED.finditer(question)
+        if match["word"].casefold() not in FUNCTION_WORDS and match["number"].strip("0")
+    }
+    return found.pop() if len(found) == 1 else None

@@ -32,7 +32,7 @@ from groundwire.kernel.errors import (
     RetrieverUnavailableError,
     UnavailableError,
 )
-from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Or
+from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Like, Membership, Or
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.records import record_source
 from groundwire.kernel.spans import Span
@@ -86,7 +86,8 @@ class RetrieveClient:
 
     async def retrieve(self, search: Search) -> Retrieval:
         """Return the passages, best first; see `groundwire.answer.ports.Retriever`."""
-        if search.scope and not search.chunk_ids and not search.places and search.summary_of is None:
+        is_restricted = search.chunk_ids or search.places or search.named_like or search.summary_of is not None
+        if search.scope and not is_restricted:
             return await self._with_records(search)
         options = _options(search)
         response = await self._send(search.collection, search.text, options, search.context)
@@ -210,6 +211,10 @@ def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
         _only_chunks(options, search.chunk_ids)
     elif search.places:
         _restrict(options, Or(tuple(_at(*place) for place in search.places)))
+    if search.named_like:
+        _restrict(
+            options, Or(tuple(Like(field, each) for each in search.named_like for field in ("source_uri", "title")))
+        )
     if search.summary_of is not None:
         options.top_k, options.min_relevance = _SUMMARY_HITS, 0.0
         if search.summary_of:

@@ -1,8 +1,10 @@
 """Picks from retrieved passages what could stand in an answer: sentences, list items, lists, table rows, code."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from textwrap import dedent
 
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.weights import LABEL_WORDS
@@ -64,9 +66,21 @@ _URL = re.compile(r"[a-z]+://\S+")
 _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
 # A quote with `[1]` in it could not be told from the answer's own markers.
 _LIKE_A_MARKER = re.compile(r"\[\d+\]")
+_LINE = re.compile(r"[^\r\n]*+(?:\r?\n|$)")
+_WORD = re.compile(r"\w")
+_ADORNMENT = re.compile(r"^([~^\"'`+*#.:])\1{2,}+[ \t]*+$", re.MULTILINE)
+_LIKE_CODE = re.compile(r"[(\[{=]|^\s*(?:>>>|\.\.\.|#|@|(?:def|class|import|from|return|raise|print|try|else)\b)")
+_ANNOUNCES_CODE = re.compile(r"^(?!\.\. ).*::$|^\.\. (?:code|sourcecode|code-block|doctest|literalinclude)::")
 # The head of a document: `Author: Ada Lovelace`, one to a line.
 _FIELD = re.compile(r"^:?[A-Z][\w-]{1,30}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE)
+# Nothing ends with these words, not even what ends without a full stop.
+_UNFINISHED = re.compile(
+    r"\b(?:an?|the|and|or|nor|but|of|to|in|on|at|for|from|with|by|into|as|is|are|was|were|be|that|which|if|because|than"
+    r"|its|their|your|our)$",
+    re.IGNORECASE,
+)
 _MIN_FIELDS = 3
+_OF_WRITERS = re.compile(r"(?:author|creator|writer|by|editor)s?:", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
 _EDITORIAL = re.compile(
     r"(?:TODO|FIXME|XXX|TBD)\b|(?:see|compare|cf\.)\s.{1,80}$"
@@ -122,7 +136,12 @@ class _Reader:
     def __init__(self, passage: Passage) -> None:
         self._passage = passage
         self._content = passage.content
-        self._items = split_sentences(passage.content)
+        if passage.markup is Markup.RST:
+            # Headings may be underlined with what is a fence or nothing in Markdown.
+            ruled = _ADORNMENT.sub(lambda line: "-" * len(line[0]), passage.content)
+            self._items = _with_literals(passage.content, split_sentences(ruled))
+        else:
+            self._items = split_sentences(passage.content)
         self._heading = passage.section_heading if passage.markup is not Markup.NONE else ""
         self._antecedent: Sentence | None = None
         self._lead_in: Sentence | None = None
@@ -136,7 +155,8 @@ class _Reader:
             found: list[Excerpt] = []
             match item.kind:
                 case BlockKind.HEADING:
-                    self._heading = heading_text(self._source(item).strip().strip("#=-~ \n"))
+                    lines = self._source(item).splitlines()
+                    self._heading = heading_text(" ".join(filter(_WORD.search, lines)).strip().strip("# "))
                     self._antecedent = self._lead_in = None
                     opens = True
                 case BlockKind.TABLE:
@@ -178,9 +198,9 @@ class _Reader:
             first = " ".join(self._plain(*each.span()) for each in fields[:2])
             for each in fields:
                 start, end = each.span()
-                yield Excerpt(
-                    self._passage, BlockKind.LIST_ITEM, start, end, self._plain(start, end), first, field_of=first
-                )
+                text = self._plain(start, end)
+                of = f"{first} wrote written" if _OF_WRITERS.match(text) else first
+                yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, end, text, first, field_of=of)
             return
         if len(words(text)) < LABEL_WORDS and not ends_sentence(text):
             return  # a heading that nothing marks as one, a cell of a table, a job title
@@ -197,8 +217,11 @@ class _Reader:
         yield Excerpt(self._passage, item.kind, start, item.end, text, about, is_joined=is_joined, leans=leans)
 
     def _list(self, items: Sequence[Sentence]) -> Iterator[Excerpt]:
-        lead_in = self._lead_in
-        intro = self._plain(lead_in.start, lead_in.end) if lead_in else ""
+        if self._is_cut_off(items[-1]):
+            items = items[:-1]
+        if not items:
+            return
+        intro, intro_start = self._introduction(self._lead_in, items[0].start)
         about = f"{self._heading} {intro}"
         entries: list[list[Sentence]] = []
         for item in items:
@@ -218,8 +241,22 @@ class _Reader:
         if 1 < len(entries) <= MAX_LIST_ITEMS and len(whole) <= MAX_LIST_CHARS:
             # What is quoted holds the numbers that are shown, so the first one too.
             first = ranges[0][0] - len(numbers[0][0]) if numbers[0] else items[0].start
-            start = lead_in.start if lead_in else first
-            yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, items[-1].end, whole, self._heading, is_whole=True)
+            start, end = intro_start if intro else first, items[-1].end
+            yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, end, whole, self._heading, is_whole=True)
+
+    def _introduction(self, lead_in: Sentence | None, start: int) -> tuple[str, int]:
+        """Return what introduces a list or code at `start`, empty if nothing does, and where that begins.
+
+        One that leans ("These include:") comes with the sentence before it.
+        """
+        if lead_in is None:
+            return "", start
+        intro, before = self._plain(lead_in.start, lead_in.end), self._antecedent
+        if before is not None and before is not lead_in and _leans(intro):
+            joined = self._plain(before.start, lead_in.end)
+            if len(joined) <= MAX_CHARS:
+                return joined, before.start
+        return intro, lead_in.start
 
     def _with_emphasis(self, start: int, end: int) -> tuple[int, int]:
         """Return the range with the marks of emphasis at its ends that splitting into sentences has left outside."""
@@ -231,16 +268,15 @@ class _Reader:
         return front, back
 
     def _code(self, item: Sentence) -> Iterator[Excerpt]:
-        lines = self._source(item).splitlines()
+        indent = self._content[self._content.rfind("\n", 0, item.start) + 1 : item.start]
+        lines = dedent(f"{indent}{self._source(item)}").splitlines()
         code = "\n".join(line for line in lines if not line.strip().startswith(("```", "~~~")))
         if not code.strip() or len(code) > MAX_CODE_CHARS or _DIRECTIVE.search(code) or _LIKE_A_MARKER.search(code):
             return
-        before = self._lead_in or self._antecedent
-        intro = self._plain(before.start, before.end) if before else ""
-        if before is not None and len(intro) <= MAX_CHARS:
-            text, start = f"{intro}\n{code}", before.start
-        else:
-            text, start = code, item.start
+        intro, start = self._introduction(self._lead_in or self._antecedent, item.start)
+        if len(intro) > MAX_CHARS:
+            intro, start = "", item.start
+        text = f"{intro}\n{code}" if intro else code
         yield Excerpt(self._passage, BlockKind.CODE, start, item.end, text, f"{self._heading} {intro}")
 
     def _table(self, item: Sentence) -> Iterator[Excerpt]:
@@ -280,7 +316,42 @@ class _Reader:
         """Tell whether the chunk's border cuts the sentence in two."""
         at_front = not self._content[: item.start].strip() and self._content[item.start].islower()
         at_back = not self._content[item.end :].strip() and self._content[item.end - 1].isalpha()
-        return at_front or (at_back and not item.begins_block)
+        return at_front or (at_back and (not item.begins_block or _UNFINISHED.search(self._source(item)) is not None))
+
+
+def _with_literals(content: str, items: Sequence[Sentence]) -> list[Sentence]:
+    """Return the sentences of reStructuredText with its literal blocks as code, one item each.
+
+    They are what is indented below a line that ends with `::`, and what an interactive session shows up to the next
+    blank line. Where the text begins inside of one, indented lines that look like code show it.
+    """
+    blocks: list[list[int]] = []
+    border: int | None = None  # the depth that a line must pass to belong to the open block, None without one
+    first = content.lstrip("\n").partition("\n")[0]
+    announced = 0 if first[:1].isspace() and _LIKE_CODE.search(first) else None
+    for line in _LINE.finditer(content):
+        text = line[0].strip()
+        depth = len(line[0]) - len(line[0].lstrip())
+        end = line.start() + len(line[0].rstrip())
+        if not text:
+            border = None if border == -1 else border
+        elif border is not None and depth > border:
+            blocks[-1][1] = end
+        elif (announced is not None and depth > announced) or text.startswith(">>>"):
+            blocks.append([line.start() + depth, end])
+            border = -1 if text.startswith(">>>") else announced
+        else:
+            border = None
+            announced = depth if _ANNOUNCES_CODE.search(text) else None
+    code = [Sentence(BlockKind.CODE, start, end, begins_block=True, ends_block=True) for start, end in blocks]
+    starts = [start for start, _ in blocks]
+
+    def is_prose(item: Sentence) -> bool:
+        index = bisect_left(starts, item.end) - 1
+        return index < 0 or blocks[index][1] <= item.start
+
+    prose = filter(is_prose, items)
+    return sorted((*prose, *code), key=lambda each: each.start)
 
 
 def _row_text(names: Sequence[str], cells: Sequence[str]) -> str:

@@ -60,7 +60,9 @@ class ExtractiveGenerator:
             if not excerpts:
                 return
             # Between two pieces of work, so that no worker waits for the model.
-            vectors, (of_question,) = await self._vectors.of([scored_text(each) for each in excerpts], [question])
+            vectors, (of_question,) = await self._vectors.of(
+                [scored_text(asked, each) for each in excerpts], [question]
+            )
             similarities = [cosine(of_question, vector) for vector in vectors]
             statements = await self._workers.run(budget, self._write, asked, excerpts, similarities, least)
         if statements:

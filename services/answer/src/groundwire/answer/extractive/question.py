@@ -46,11 +46,14 @@ _FRONT = (
     r"(?:^\W*+|[,;:]\s++[^\w,;:]*+)(?:(?:so|and|but|ok|please|tell me|do you know|i want to know"
     r"|can you (?:tell me|explain|say|show me)|in|at|on|for|to|from|by|since|until|during|with|of|about)\s++)*"
 )
+_MEASURES = "long|old|far|large|big|tall|high|often|fast|deep|wide|late|early|soon"
+_TIMES = "year|date|day|month|century|decade|time|era|period"
+_PLACES = "city|country|state|place|region|county|town|continent"
 _CUES = {
-    QuestionKind.QUANTITY: r"how (?:long|old|far|large|big|tall|high|often|fast|deep|wide|late|early|soon)",
-    QuestionKind.TIME: r"when|(?:what|which) (?:year|date|day|month|century|decade|time|era|period)",
+    QuestionKind.QUANTITY: rf"how (?:{_MEASURES})",
+    QuestionKind.TIME: rf"when|(?:what|which) (?:{_TIMES})",
     QuestionKind.PERSON: r"who(?:m|se)?",
-    QuestionKind.PLACE: r"where|(?:what|which) (?:city|country|state|place|region|county|town|continent)",
+    QuestionKind.PLACE: rf"where|(?:what|which) (?:{_PLACES})",
     QuestionKind.REASON: r"why|how come|what (?:is|was|are|were) the (?:reasons?|causes?|purpose|point|motivation)"
     r"|(?:for )?what reason",
     QuestionKind.PROCEDURE: r"how (?:do|can|should|to|could|might|must|may) ?(?:i|we|you|one|they|users?|somebody)?"
@@ -68,9 +71,11 @@ _PATTERNS = [
     *((kind, re.compile(rf"\b(?:{cues})\b", re.IGNORECASE)) for kind, cues in _ANYWHERE.items()),
     *((kind, re.compile(rf"{_FRONT}(?:{cues})(?!\w)", re.IGNORECASE)) for kind, cues in _CUES.items()),
 ]
+# What an answer has in place of these words: a number, a date, a name.
+_ASKED_FOR = re.compile(rf"\bhow (?:{_MEASURES})\b|\b(?:what|which) (?:{_TIMES}|{_PLACES})\b", re.IGNORECASE)
 _DEFINITION = re.compile(
     r"^\W*(?:so |and |please |can you |could you )*(?:what(?:'s|\u2019s| is| are| was| were)(?: meant by)?|define"
-    r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do|say)\b)) (?:an? |the |exactly )*"
+    r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do|say)(?: in \w+)?\W*$)) (?:an? |the |exactly )*"
     r"(?P<subject>[^?.,;]{1,60}?)"
     r"(?: mean| do| say| (?:used )?for| about)?(?: in (?:rust|python|general|simple terms))?\W*$",
     re.IGNORECASE,
@@ -104,7 +109,7 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     wants_code = _CODE.search(text) is not None
     stems = [
         _as_written(stem, vocabulary)
-        for stem in content_stems(_compounded(text, vocabulary))
+        for stem in content_stems(_compounded(_ASKED_FOR.sub(" ", text), vocabulary))
         if not (wants_code and stem in _REQUESTS)
     ]
     return Question(

@@ -2,13 +2,13 @@
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import permutations
 
-from groundwire.answer.evidence import Markup
+from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import definition_match, is_announcement, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt, ends_sentence
 from groundwire.answer.extractive.question import Question, QuestionKind
@@ -25,7 +25,7 @@ from groundwire.answer.extractive.weights import (
 from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, lacking, read
 from groundwire.kernel.sentences import BlockKind
-from groundwire.kernel.stems import NEGATION, content_stems, words
+from groundwire.kernel.stems import NEGATION, content_stems, stem, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,14 @@ def resemble(one: Excerpt, other: Excerpt) -> bool:
     return len(one.stems & other.stems) >= NEAR_DUPLICATE * max(1, len(one.stems | other.stems))
 
 
-def scored_text(excerpt: Excerpt) -> str:
-    """Return what is embedded of an excerpt: its text below the heading that it stands under."""
+def scored_text(question: Question, excerpt: Excerpt) -> str:
+    """Return what is embedded of an excerpt: its text below the heading that it stands under.
+
+    The name of the document comes first where the question has the number in it: "PEP 8" means nothing to a model.
+    """
     about = excerpt.about.strip()
+    if _is_named(question, excerpt.passage):
+        about = f"{_document_name(excerpt.passage)} {about}"
     if excerpt.kind is BlockKind.CODE and about:
         return about  # code says little to a model of sentences; what introduces it says what it shows
     is_headed = excerpt.passage.markup is not Markup.NONE or excerpt.field_of
@@ -94,7 +99,20 @@ def shortlist(question: Question, excerpts: Sequence[Excerpt], limit: int) -> li
 
 
 def _coverage(weights: Mapping[str, float], excerpt: Excerpt) -> float:
-    return covered(weights, excerpt.stems, frozenset(content_stems(f"{excerpt.about} {excerpt.passage.title}")))
+    name = content_stems(_document_name(excerpt.passage))
+    # A number names the document: all of "PEP 8" speaks of it, whether a sentence repeats the number or not.
+    said = excerpt.stems.union(each for each in name if each.isdigit())
+    return covered(weights, said, frozenset((*content_stems(excerpt.about), *name)))
+
+
+def _document_name(passage: Passage) -> str:
+    """Return the words of title and source, numbers without leading zeros: `docs pep 8 rst` of `docs/pep-0008.rst`."""
+    return " ".join(dict.fromkeys(word.lstrip("0") or word for word in words(f"{passage.title} {passage.source_uri}")))
+
+
+def _is_named(question: Question, passage: Passage) -> bool:
+    """Tell whether the document of a passage has a number in its name that the question has."""
+    return any(word.isdigit() and word in question.stems for word in _document_name(passage).split())
 
 
 def _score_without_similarity(
@@ -211,6 +229,9 @@ class Support:
         self._reading = read(question.text)
         self._is_negated = NEGATION.search(question.text) is not None
         self._identifiers = _IDENTIFIER.findall(question.text)
+        self._words_of_documents = defaultdict[str, set[str]](set)
+        for passage in {each.excerpt.passage.chunk_number: each.excerpt.passage for each in scored}.values():
+            self._words_of_documents[passage.document_id].update(words(passage.content))
         best: dict[int, Scored] = {}
         for item in sorted(scored, key=Scored.order):
             best.setdefault(item.excerpt.passage.chunk_number, item)
@@ -238,23 +259,33 @@ class Support:
     def parts(self, item: Scored) -> dict[str, float]:
         """Return what the support of an excerpt is made of, by the name of its weight."""
         question, passage, text = self._question, item.excerpt.passage, item.excerpt.text
-        place = f"{passage.source_uri} {passage.title} {passage.chapter} {passage.section_heading}"
+        place = f"{_document_name(passage)} {passage.chapter} {passage.section_heading}"
         # A field says nothing of what else its passage names.
         around = f"{place} {item.excerpt.about} {text if item.excerpt.field_of else passage.content}"
         # "Two conditions" asks for no passage that counts them: only numbers in digits are names of things.
-        missing = {
-            fact.kind
+        missing = [
+            fact
             for fact in lacking(self._reading, [read(around)])
             if fact.kind is not FactKind.NUMBER or any(map(str.isdigit, fact.text))
-        }
+        ]
+        named = {stem(word) for word in words(around)}
         lacks_identifier = any(name.casefold() not in around.casefold() for name in self._identifiers)
+        # Texts shorten long names: "Valkyria Chronicles" after the first "Valkyria Chronicles III".
+        in_full = self._words_of_documents[passage.document_id]
+        unnamed = any(
+            2 * len(named & set(map(stem, fact.values))) <= len(fact.values) or not in_full.issuperset(fact.values)
+            for fact in missing
+            if fact.kind is FactKind.NAME
+        )
+        coverage = covered(self._weights, frozenset(content_stems(around)))
         rivals = [each.score for each in self.tested if not self._agree(each, item)]
         return {
             "similarity": item.similarity,
             "relevance": passage.relevance,
-            "coverage_around": covered(self._weights, frozenset(content_stems(around))),
-            "missing_number": float(bool(missing & {FactKind.NUMBER, FactKind.DATE})),
-            "missing_name": float(FactKind.NAME in missing or lacks_identifier),
+            "coverage_around": coverage,
+            "named": coverage * _is_named(question, passage),
+            "missing_number": float(any(fact.kind is not FactKind.NAME for fact in missing)),
+            "missing_name": float(lacks_identifier or unnamed),
             "missing_negation": float(self._is_negated and not NEGATION.search(around)),
             "missing_kind": float(question.kind in _FACT_KINDS and kind_match(question, text) < 0),
             "asked_field": float(
