@@ -264,7 +264,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroundwireClien
         pytest.param(
             "How do I upgrade a server?",
             "1. Read the changelog.\n2. Stop the server.\n3. Install the new version. [1]",
-            "Read the changelog.\n2. Stop the server.\n3. Install the new version.",
+            "1. Read the changelog.\n2. Stop the server.\n3. Install the new version.",
             id="steps",
         ),
         pytest.param(
