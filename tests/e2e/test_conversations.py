@@ -12,7 +12,8 @@ import pytest
 
 from groundwire.api.answer.v1 import answer_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
-from groundwire.api.common.v1 import record_pb2
+from groundwire.api.common.v1 import record_pb2, role_pb2
+from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
 from groundwire.client import GroundwireClient
@@ -358,6 +359,45 @@ def test_a_persona_is_at_hand_when_it_is_asked_for(client: GroundwireClient) -> 
     assert answer.citations[0].source_uri == "record:persona-tone"
     other = ask(client, session, SAID[1])
     assert record_pb2.RECORD_TYPE_PERSONA not in {each.record_type for each in other.records}
+
+
+def test_what_a_purged_document_said_leaves_the_conversation(client: GroundwireClient) -> None:
+    whales = client.ingest_document(collection=NAME, source_uri="whales.md", text="Whales sing in the deep sea.")
+    session = client.create_session(collection=NAME, user_id="lara", new_conversation=True).session
+    for said in ("I live in Lund.", "Where do whales sing?", SAID[1], "I like whales that sing."):
+        ask(client, session, said)
+    wait_until_recorded(client, session)
+
+    def told() -> dict[int, list[str]]:
+        """Return what the summaries and the answers say, summaries under the negative of their number."""
+        said: dict[int, list[str]] = {}
+        for each in records(client, conversation_id=session.conversation_id):
+            if each.record_type == record_pb2.RECORD_TYPE_SUMMARY:
+                said.setdefault(-each.summary.summary_index, []).append(each.text)
+            elif each.turn.role == role_pb2.ROLE_ASSISTANT:
+                said.setdefault(each.turn.turn_index, []).append(each.text)
+        return said
+
+    before = told()
+    assert "deep sea" in before[2][0]
+    assert "deep sea" in before[-1][0]
+    reference = DocumentReference(document_id=whales.result.document.document_id)
+    client.delete_document(collection=NAME, reference=reference, purge=True)
+    assert "deep sea" not in str(told())
+    assert told()[3] == before[3]
+    # The summary that quoted it is made again with the next exchange, of what is left, and keeps its place.
+    ask(client, session, SAID[3])
+    wait_until_recorded(client, session)
+    (summary,) = told()[-1]
+    assert "I live in Lund." in summary
+    assert "deep sea" not in summary
+    ranges = {
+        each.summary.summary_index: each.summary.turn_range
+        for each in records(client, conversation_id=session.conversation_id, record_type="summary")
+    }
+    assert ranges == {1: "1-2", 2: "3-4"}
+    memories = records(client, record_type="memory", entity="lara")
+    assert {each.text for each in memories} == {"I live in Lund.", "I like whales that sing."}
 
 
 def test_a_person_is_forgotten(client: GroundwireClient) -> None:

@@ -19,6 +19,7 @@ from groundwire.kernel.errors import (
     SessionNotFoundError,
 )
 from tests.e2e.server import ServerProcess, groundwire
+from tests.tcp_proxy import TcpProxy
 
 _QUESTION = "What causes the tides?"
 _ANSWER_SERVICE = "groundwire.api.answer.v1.AnswerService"
@@ -180,6 +181,31 @@ def test_a_sweep_takes_texts_of_purged_documents_off_the_disk(tmp_path: Path) ->
         told = asking.get_session(session_id=session_id).session.messages
         assert (len(told), told[1].content) == (2, "")
     assert running.stop() == 0
+
+
+def test_an_answer_that_quotes_what_was_purged_before_it_is_recorded_is_left_out(
+    retrieve: ServerProcess, tmp_path: Path
+) -> None:
+    proxy = TcpProxy(int(retrieve.address.rpartition(":")[2]))
+    peers = ("answer", "--retrieve", retrieve.address, "--ingest", f"127.0.0.1:{proxy.port}")
+    running = ServerProcess(tmp_path / "data", peers, GROUNDWIRE_ANSWER_MIN_SUPPORT="0.05")
+    with GroundwireClient(retrieve.address) as records, GroundwireClient(running.address) as answers:
+        records.create_collection(collection="late")
+        stored = records.ingest_document(collection="late", source_uri="a.md", text="The moon causes the tides.")
+        session = answers.create_session(collection="late", user_id="ada", new_conversation=True).session
+
+        def waiting() -> int:
+            return answers.get_session(session_id=session.session_id).session.unrecorded_exchange_count
+
+        with proxy.cut():
+            answers.ask(session_id=session.session_id, question=_QUESTION, message_id=str(uuid.uuid4()))
+            assert waiting() == 1
+            reference = DocumentReference(document_id=stored.result.document.document_id)
+            records.delete_document(collection="late", reference=reference, purge=True)
+        _until(lambda: waiting() == 0, 60)
+        assert [each.text for each in records.collection("late").records()] == [_QUESTION]
+    assert running.stop() == 0
+    proxy.close()
 
 
 @pytest.mark.requirement("S0-42")

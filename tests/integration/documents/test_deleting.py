@@ -66,6 +66,7 @@ def test_a_permanent_deletion_leaves_nothing_and_says_so(engine_store: Store) ->
         "texts": (1, 0, True),
         "embedding_cache": (count, 0, True),
         "sessions": (0, 0, True),
+        "records": (0, 0, True),
     }
     others = [chunk.chunk_number for chunk in engine_store.chunks(kept.document_id)]
     assert engine_store.points() == others
@@ -89,6 +90,7 @@ def test_a_soft_deletion_hides_at_once_and_a_restoration_brings_back_exactly(eng
         "texts": (0, 0, True),
         "embedding_cache": (0, 0, True),
         "sessions": (0, 0, True),
+        "records": (0, 0, True),
     }
     assert (engine_store.points(), _index_rows(engine_store)) == ([], 0)
     assert engine_store.search("tide moon") == []

@@ -72,7 +72,8 @@ def test_a_document_stays_under_its_next_source(engine_store: Store, purge: bool
     assert (receipt.document_count, receipt.chunk_count) == (0, 0)
     assert receipt.state == deletion_pb2.DELETION_STATE_COMPLETE
     removed = {each.store: each.removed_count for each in receipt.stores}
-    assert removed == dict.fromkeys(("catalog", "full_text", "vectors", "texts", "embedding_cache", "sessions"), 0)
+    stores = ("catalog", "full_text", "vectors", "texts", "embedding_cache", "sessions", "records")
+    assert removed == dict.fromkeys(stores, 0)
     stays = engine_store.get(first.document_id)
     assert (stays.source_uri, list(stays.alias_uris), stays.alias_count) == ("b.md", ["c.md"], 1)
     assert stays.etag != first.etag

@@ -104,6 +104,7 @@ async def test_a_document_is_ingested_read_and_deleted(stub: Any, collection: st
         "vectors": len(found.chunk_ids),
         "embedding_cache": len(found.chunk_ids),
         "sessions": 0,
+        "records": 0,
     }
     gone = await failure(
         stub.GetDocument(library_pb.GetDocumentRequest(collection=collection, reference=by_id(wanted)))

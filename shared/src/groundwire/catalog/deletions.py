@@ -34,7 +34,7 @@ from groundwire.catalog.idempotency import oldest_kept, redact_answers
 from groundwire.catalog.lexical_index import remove_chunks
 from groundwire.catalog.lexical_search import count_among
 from groundwire.catalog.outbox import OutboxKind, queue_deleted_points, queue_dropped_collection
-from groundwire.catalog.records import set_records
+from groundwire.catalog.records import count_quoting, quoting_records, set_records
 from groundwire.catalog.rows import (
     IS_HIDDEN,
     GenerationState,
@@ -44,6 +44,7 @@ from groundwire.catalog.rows import (
     key_of,
     numbers_of,
     set_tags,
+    stored_rows,
 )
 from groundwire.catalog.schema import (
     chunks,
@@ -186,9 +187,20 @@ class Deleted:
 
     @classmethod
     def now(
-        cls, traces: DeletionTraces, tasks: Sequence[int], time_ms: int, *, texts: int, embeddings: int, messages: int
+        cls,
+        traces: DeletionTraces,
+        tasks: Sequence[int],
+        time_ms: int,
+        *,
+        texts: int = 0,
+        embeddings: int = 0,
+        messages: int = 0,
+        records: int = 0,
     ) -> "Deleted":
-        """Make one of what a transaction removed; the engine has not been told yet."""
+        """Make one of what a transaction removed; the engine has not been told yet.
+
+        `records` are those of the documents that went because they quote others.
+        """
         stores = (
             StoreDeletion("catalog", len(traces.document_keys) + len(traces.numbers) if traces.permanent else 0),
             StoreDeletion("full_text", traces.indexed),
@@ -196,6 +208,7 @@ class Deleted:
             StoreDeletion("texts", texts),
             StoreDeletion("embedding_cache", embeddings),
             StoreDeletion("sessions", messages),
+            StoreDeletion("records", records),
         )
         deletion = Deletion(
             deletion_id=str(uuid.uuid4()),
@@ -293,6 +306,7 @@ class Deletions:
                 "texts": 0,
                 "embedding_cache": _count(connection, embeddings.c.embedding_hash, traces.embedding_hashes, unneeded),
                 "sessions": 0,
+                "records": 0,
             }
             if traces.permanent:
                 # A row without any content stays while another ingest of the document is under way.
@@ -308,6 +322,7 @@ class Deletions:
                 )
                 gone = set(traces.document_ids) - set(connection.execute(again).scalars())
                 left["sessions"] = count_quoting_messages(connection, traces.tenant, sorted(gone))
+                left["records"] = count_quoting(connection, traces.collection_key, sorted(gone))
         return left
 
     def note(self, tenant: str, searched: Sequence[Deletion]) -> None:
@@ -395,8 +410,9 @@ def _to_deletion(row: Row[Any]) -> Deletion:
 def delete_documents(connection: Connection, collection: Collection, rows: Sequence[RowMapping], now: int) -> Deleted:
     """Remove texts, chunks, full-text rows and unused vectors of documents; leave tombstones and queue the points.
 
-    Pending generations stay until who writes them finds the document changed and takes them back. The number of
-    statements does not depend on how many documents there are.
+    The records that quote them go with them: no part of a text outlives it. Pending generations stay until who writes
+    them finds the document changed and takes them back. The number of statements does not depend on how many documents
+    there are.
 
     Args:
         connection: of the transaction.
@@ -404,7 +420,10 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
         rows: of the documents, what `visible_rows` or `hidden_rows` returned; may be empty.
         now: in milliseconds.
     """
-    tenant, keys = collection.tenant, [row["document_key"] for row in rows]
+    tenant, ids = collection.tenant, [row["document_id"] for row in rows]
+    quoting = quoting_records(connection, collection_key(connection, tenant, collection.name), ids)
+    rows = [*rows, *stored_rows(connection, tenant, collection.name, sorted(quoting))] if quoting else rows
+    keys = [row["document_key"] for row in rows]
     of_documents = among(generations.c.document_key, keys)
     leaving = select(generations.c.generation_key).where(
         of_documents, generations.c.state != GenerationState.PENDING.value
@@ -412,7 +431,7 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
     # While the rows are there to be counted.
     traces = trace_documents(connection, collection, rows, leaving, permanent=True)
     if not rows:
-        return Deleted.now(traces, [], now, texts=0, embeddings=0, messages=0)
+        return Deleted.now(traces, [], now)
     # The engine is told through the outbox: it may be away, and a deletion does not wait for it to be acknowledged.
     tasks = queue_deleted_points(connection, tenant, collection.engine_name, traces.numbers)
     last = select(generations.c.document_key, func.max(generations.c.generation)).where(of_documents)
@@ -454,6 +473,7 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
         texts=len(traces.generation_keys),
         embeddings=forget_embeddings(connection, traces.identity_digest, traces.embedding_hashes),
         messages=redact_messages(connection, tenant, traces.document_ids),
+        records=len(quoting),
     )
 
 

@@ -59,7 +59,7 @@ from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
-from groundwire.kernel.records import record_id_of
+from groundwire.kernel.records import QUOTED, record_id_of
 
 _BY_SOURCE = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_path == bindparam("value"))
 _BY_ALIAS = SELECT_DOCUMENTS_OF_COLLECTION.join(
@@ -440,7 +440,8 @@ class Documents:
             receipt: what is to be remembered of the call.
 
         Raises:
-            DocumentChangedError: a document was changed meanwhile, or a conversation has got further exchanges.
+            DocumentChangedError: a document was changed meanwhile, a conversation has got further exchanges, or a
+                document that a record quotes was deleted for good.
             ConflictError: the same request was completed meanwhile.
             RequestIdReusedError: the request id was used with another body.
         """
@@ -457,6 +458,9 @@ class Documents:
                 refuse_other_etag(connection, row, change.etag)
                 tasks += change_fields(connection, row, change.apply, self._now())
                 written.append(visible_document(connection, tenant, name, change.document_id))
+            quoted = sorted({each for document in written for each in (document.fields.record or {}).get(QUOTED, ())})
+            for gone in gone_documents(connection, tenant, quoted) if quoted else ():
+                raise changed(gone)
             ids = [record_id_of(document.source_uri) for document in written]
             self._audit.record_all(connection, tenant, "put_record", ids)
             published = PublishedRecords({document.source_uri: document for document in written}, tuple(tasks))
@@ -496,7 +500,7 @@ class Documents:
     ) -> Deleted:
         """Remove a document with all its generations; no reader finds any part of it afterwards.
 
-        It counts as done by the operation, if one is given.
+        It counts as done by the operation, if one is given, with the records that go because they quote it.
 
         Raises:
             DocumentNotFoundError: the collection has none of this id.
@@ -527,8 +531,10 @@ class Documents:
             deleted = delete_documents(connection, serving, rows, self._now())
             insert_deletion(connection, deleted, self._database.steady.now_ms())
             self._audit.record(connection, tenant, "delete_document", document_id, receipt, deleted)
+            quoting = [each for each in deleted.traces.document_ids if each != document_id]
+            self._audit.record_all(connection, tenant, "delete_document", quoting)
             if operation_id:
-                count_done(connection, tenant, operation_id)
+                count_done(connection, tenant, operation_id, deleted.deletion.documents)
             return deleted
 
         return self._database.write(work)

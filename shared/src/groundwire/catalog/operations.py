@@ -170,9 +170,9 @@ def _change(connection: Connection, tenant: str, operation_id: str, values: dict
     connection.execute(update(operations).where(*_named(tenant, operation_id), going_on).values(**values))
 
 
-def count_done(connection: Connection, tenant: str, operation_id: str) -> None:
-    """Count one more thing that an operation has done, in the transaction that does it."""
-    counted = operations.c.done_count + 1
+def count_done(connection: Connection, tenant: str, operation_id: str, more: int) -> None:
+    """Count more things that an operation has done, in the transaction that does them."""
+    counted = operations.c.done_count + more
     connection.execute(update(operations).where(*_named(tenant, operation_id)).values(done_count=counted))
 
 

@@ -1,7 +1,7 @@
 """Records: what is sorted and linked by of documents that are records, their links, and how often they were read."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,7 +27,16 @@ from groundwire.catalog.dialects import among, replacing, upsert
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import to_sql
 from groundwire.catalog.rows import DOCUMENT_COLUMNS, IS_HIDDEN, IS_VISIBLE, collection_key, to_document
-from groundwire.catalog.schema import chunks, collections, document_tags, documents, generations, record_links, records
+from groundwire.catalog.schema import (
+    chunks,
+    collections,
+    document_tags,
+    documents,
+    generations,
+    record_links,
+    record_quotes,
+    records,
+)
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms, from_epoch_ms
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import RecordNotFoundError
@@ -36,6 +45,7 @@ from groundwire.kernel.filters import And, Comparator, Comparison, Filter
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.record_links import FOLLOWS_WINDOW, MAX_RELATED
 from groundwire.kernel.records import (
+    QUOTED,
     LinkKind,
     RecordLinks,
     RecordOrder,
@@ -62,19 +72,20 @@ _RECORD_COLUMNS = (
     *("collection_key", "record_id", "record_type", "scope", "entity"),
     *("conversation_id", "role", "turn_index", "importance", "time"),
 )
-_DELETE = delete(records).where(among(_r.document_key, bindparam("keys")))
+_DELETE = [delete(table).where(among(table.c.document_key, bindparam("keys"))) for table in (records, record_quotes)]
 
 
 def set_records(connection: Connection, collection: int, fields: Sequence[tuple[int, str, DocumentFields]]) -> None:
-    """Write once more what records are sorted and linked by; nothing of documents that are none.
+    """Write once more what records are sorted and linked by, and what else they quote; nothing of other documents.
 
     Call it in the transaction that changes the fields; `collection` is the key of the collection, and `fields` are
     those of documents, given by key and source.
     """
     no_records = [key for key, _, each in fields if each.record is None]
     if no_records:
-        connection.execute(_DELETE, {"keys": encode_json(no_records)})
-    rows = []
+        for statement in _DELETE:
+            connection.execute(statement, {"keys": encode_json(no_records)})
+    rows, quotes = [], []
     for key, source, each in fields:
         record = each.record
         if record is not None:
@@ -82,8 +93,39 @@ def set_records(connection: Connection, collection: int, fields: Sequence[tuple[
             named = (record_id_of(source), record["type"], record["scope"], entity_of(record))
             values = (collection, *named, *stated, epoch_ms(record_time(record)))
             rows.append({"document_key": key, **dict(zip(_RECORD_COLUMNS, values, strict=True))})
+            quotes += [{"document_key": key, "document_id": quoted} for quoted in record.get(QUOTED, ())]
     if rows:
         connection.execute(replacing(connection, records, ("document_key",), _RECORD_COLUMNS), rows)
+    if quotes:
+        connection.execute(upsert(connection, record_quotes).on_conflict_do_nothing(), quotes)
+
+
+def quoting_records(connection: Connection, collection: int, document_ids: Collection[str]) -> set[str]:
+    """Return the documents of the records that quote any of these, or quote a record that does, and so on.
+
+    All are given by their ids, the collection by its key.
+    """
+    quoting: set[str] = set()
+    new = set(document_ids)
+    while new:
+        statement = (
+            select(_d.document_id)
+            .join_from(record_quotes, documents, record_quotes.c.document_key == _d.document_key)
+            .where(_d.collection_key == collection, among(record_quotes.c.document_id, sorted(new)))
+        )
+        new = set(connection.execute(statement).scalars()) - quoting - {*document_ids}
+        quoting |= new
+    return quoting
+
+
+def count_quoting(connection: Connection, collection: int, document_ids: Sequence[str]) -> int:
+    """Return how many records of a collection, given by its key, quote any of the documents themselves."""
+    statement = (
+        select(func.count(record_quotes.c.document_key.distinct()))
+        .join_from(record_quotes, documents, record_quotes.c.document_key == _d.document_key)
+        .where(_d.collection_key == collection, among(record_quotes.c.document_id, document_ids))
+    )
+    return int(connection.execute(statement).scalar_one())
 
 
 _SELECT: Select[Any] = (

@@ -192,6 +192,16 @@ record_links = Table(
 )
 """Links that were added; those that follow from what records say are worked out when they are read."""
 
+record_quotes = Table(
+    "record_quotes",
+    metadata,
+    belongs_to("documents.document_key", primary_key=True),
+    *words("document_id", primary_key=True),
+    Index("record_quotes_document", "document_id"),
+    sqlite_with_rowid=False,
+)
+"""The documents whose text a record holds, by their ids: it is deleted for good with the first of them."""
+
 tombstones = Table(
     "tombstones",
     metadata,

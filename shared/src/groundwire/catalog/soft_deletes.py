@@ -162,7 +162,7 @@ class SoftDeletes:
             nothing = select(generations.c.generation_key).where(false())
             of_source = require_collection(connection, tenant, collection)
             traces = trace_documents(connection, of_source, [], nothing, permanent=permanent)
-            deleted = Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
+            deleted = Deleted.now(traces, tasks, now)
             insert_deletion(connection, deleted, self._database.steady.now_ms())
             self._audit.record(connection, tenant, "drop_source", row["document_id"], receipt, deleted)
             return deleted
@@ -249,7 +249,7 @@ def _hide(connection: Connection, collection: Collection, rows: Sequence[RowMapp
     leaving = select(generations.c.generation_key).where(of_documents, IS_LIVE)
     traces = trace_documents(connection, collection, rows, leaving, permanent=False)
     if not rows:
-        return Deleted.now(traces, [], now, texts=0, embeddings=0, messages=0)
+        return Deleted.now(traces, [], now)
     position = advance_position(connection, traces.collection_key)
     # While the generations are still live and superseded: the index looks for chunks by these states.
     remove_chunks(connection, of_documents)
@@ -262,7 +262,7 @@ def _hide(connection: Connection, collection: Collection, rows: Sequence[RowMapp
     values = {"live_generation": 0, "deleted_generation": documents.c.live_generation, "delete_time": now}
     connection.execute(update(documents).where(among(documents.c.document_key, keys)).values(values))
     tasks = queue_matched_points(connection, collection.tenant, collection.engine_name, traces.numbers)
-    return Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
+    return Deleted.now(traces, tasks, now)
 
 
 def _of_hidden(row: RowMapping) -> ColumnElement[bool]:

@@ -36,7 +36,7 @@ _BATCH_RECORDS: Final = 100
 _BATCH_BYTES: Final = 2 * 1024 * 1024
 """A batch that has so much is sent; with the last record it stays below the 4 MiB that servers take."""
 _ENTITY: Final = "entity:"
-_OF_ALL_TYPES: Final = ("record_id", "text", "origin", "scope", "etag")
+_OF_ALL_TYPES: Final = ("record_id", "text", "origin", "scope", "etag", "quoted_document_ids")
 _ENUMS: Final = {"kind": record_pb2.MemoryKind, "role": role_pb2.Role, "origin": record_pb2.RecordOrigin}
 
 
@@ -56,6 +56,7 @@ class CommonFields(TypedDict, total=False):
 class RecordChanges(CommonFields, total=False):
     """What can be changed beside the text; a field that the type of the record does not have is refused.
 
+    It is deleted for good with the first of `quoted_document_ids`, the documents of the collection whose text it holds.
     With an `etag` of the record a write is refused if somebody else has changed it since.
     """
 
@@ -71,6 +72,7 @@ class RecordChanges(CommonFields, total=False):
     topic: str
     version: str
     specialist_name: str
+    quoted_document_ids: Sequence[str]
     etag: str
 
 
@@ -134,6 +136,7 @@ class Record:
     update_time: datetime | None
     delete_time: datetime | None
     etag: str
+    quoted_document_ids: tuple[str, ...]
     message: record_pb2.Record = field(repr=False, compare=False)
 
     @classmethod
@@ -174,6 +177,7 @@ class Record:
             update_time=time_of(message, "update_time"),
             delete_time=time_of(message, "delete_time"),
             etag=message.etag,
+            quoted_document_ids=tuple(message.quoted_document_ids),
             message=message,
         )
 

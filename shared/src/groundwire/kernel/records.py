@@ -22,6 +22,10 @@ MIN_STRICT_TOKENS = 100
 MAX_TOKENS = 800
 HISTORY = "history"
 """Key of the metadata of a record that came from another server: what that said of its creation and its accesses."""
+QUOTED = "quoted_document_ids"
+"""Key of the metadata of a record that holds text of documents: their ids, in order."""
+MAX_QUOTED = 1000
+_NO_FILTER_KEYS = frozenset({"timestamp", HISTORY, QUOTED})
 _ENTITY = "entity:"
 _MEMORY_ID = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-[0-9a-f]{8}", re.ASCII)
 _FILTER_NAMES = {"type": "record_type", "source": "origin"}
@@ -73,7 +77,7 @@ def entity_of(record: Mapping[str, Any]) -> str | None:
 
 def record_keys(source_uri: str, record: Mapping[str, Any]) -> dict[str, Value | None]:
     """Return the filter keys of a record under the names of `RECORD_FIELDS`; its time is that of its chunks."""
-    own = {_FILTER_NAMES.get(key, key): value for key, value in record.items() if key not in {"timestamp", HISTORY}}
+    own = {_FILTER_NAMES.get(key, key): value for key, value in record.items() if key not in _NO_FILTER_KEYS}
     return own | {"record_id": record_id_of(source_uri), "entity": entity_of(record)}
 
 

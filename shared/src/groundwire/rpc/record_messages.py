@@ -8,7 +8,7 @@ from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 
 from groundwire.api.common.v1 import record_pb2 as pb
 from groundwire.kernel.filters import Value
-from groundwire.kernel.records import HISTORY, RecordLinks, StoredRecord, record_time
+from groundwire.kernel.records import HISTORY, QUOTED, RecordLinks, StoredRecord, record_time
 from groundwire.rpc.value_messages import to_metadata, to_timestamp
 
 RECORD_TYPES = ("persona", "faq", "memory", "turn", "summary")
@@ -66,6 +66,7 @@ def to_record_message(record: StoredRecord) -> pb.Record:
         document_id=document.document_id,
         generation=document.generation,
         token_count=record.token_count,
+        quoted_document_ids=metadata.get(QUOTED, ()),
     )
     details = getattr(message, record_type)
     details.SetInParent()

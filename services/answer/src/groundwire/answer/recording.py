@@ -7,9 +7,9 @@ before a crash is not written twice.
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from groundwire.answer.consolidation import Derived, derive_memories, says_the_s
 from groundwire.answer.sessions import Message, Session
 from groundwire.answer.summaries import Turn, shortened, summarise
 from groundwire.kernel.errors import (
+    DocumentNotFoundError,
     GroundwireError,
     InvalidRequestError,
     NotFoundError,
@@ -119,21 +120,31 @@ class Records(Protocol):
     All methods raise what the ingest service answers, and UnavailableError when it does not.
     """
 
-    async def write_exchange(self, conversation: Conversation, user: Turn, assistant: Turn, write_id: str) -> int:
-        """Write both sides; return the number of the exchange in its conversation, from 1."""
+    async def write_exchange(self, conversation: Conversation, turns: Sequence[Turn], write_id: str) -> int:
+        """Write the sides of an exchange; return its number in its conversation, from 1.
+
+        Raises:
+            DocumentNotFoundError: a document that one of them quotes was deleted for good.
+        """
         ...
 
     async def turns(self, conversation: Conversation, first: int, last: int | None = None) -> list[Turn]:
         """Return the turns of the exchanges `first` to `last`, None for all that follow, in order."""
         ...
 
-    async def last_summary(self, conversation: Conversation) -> Summary | None:
-        """Return the newest summary, None when there is none."""
+    async def summaries(self, conversation: Conversation) -> list[Summary]:
+        """Return those that there are, in order."""
         ...
 
     async def write_summary(
-        self, conversation: Conversation, summary: Summary, text: str, time: datetime, record_id: str
-    ) -> None: ...
+        self, conversation: Conversation, summary: Summary, turns: Sequence[Turn], text: str, record_id: str
+    ) -> None:
+        """Write a summary of turns, which quotes what they quote.
+
+        Raises:
+            DocumentNotFoundError: a document that one of them quotes was deleted for good.
+        """
+        ...
 
     async def similar_memories(self, conversation: Conversation, text: str) -> list[StoredMemory]:
         """Return the memories of the conversation's scope that are closest to a text, the closest first."""
@@ -304,38 +315,40 @@ class Recording:
         Raises:
             GroundwireError: as `Records`.
         """
-        if exchange.answer.redacted:
-            return  # a document that it quotes was deleted for good meanwhile
         conversation = exchange.conversation
-        sides = (_turn(exchange, exchange.question, "user"), _turn(exchange, exchange.answer, "assistant"))
-        write_id = made_id(sides[0].record_id)
+        turns = [_turn(exchange, exchange.question, "user"), _turn(exchange, exchange.answer, "assistant")]
         try:
-            try:
-                index = await self._records.write_exchange(conversation, *sides, write_id=write_id)
-            except InvalidRequestError:
-                user, assistant = (replace(each, text=shortened(each)) for each in sides)
-                if (user, assistant) == sides:
-                    raise
-                # A pasted text, or a long answer of a chat model: what a record can hold of it is better than nothing.
-                index = await self._records.write_exchange(conversation, user, assistant, write_id)
+            written = turns[:1] if exchange.answer.redacted else turns
+            index = await self._write_turns(conversation, written, made_id(turns[0].record_id))
         except RequestIdReusedError:
             return  # written before with other content: it was redacted in between
         if index < self._summary_every:
             return
-        newest = await self._records.last_summary(conversation)
-        number, done = (newest.index, newest.last) if newest else (0, 0)
-        while index - done >= self._summary_every:
-            number += 1
-            due = Summary(number, done + 1, done + self._summary_every)
+        for due in due_summaries(await self._records.summaries(conversation), index, self._summary_every):
             turns = await self._records.turns(conversation, due.first, due.last)
-            if turns:
-                record_id = made_id(conversation.collection, conversation.conversation_id, str(number))
-                await self._records.write_summary(
-                    conversation, due, summarise(turns), turns[-1].time, f"summary-{record_id}"
-                )
-                if self._consolidates:
-                    await self.consolidate(conversation, due.first, due.last)
-            done = due.last
+            if not turns:
+                continue
+            record_id = made_id(conversation.collection, conversation.conversation_id, str(due.index))
+            # What a summary quotes may be deleted for good just now: the next exchange finds it missing, without that.
+            with suppress(DocumentNotFoundError):
+                await self._records.write_summary(conversation, due, turns, summarise(turns), f"summary-{record_id}")
+            if self._consolidates:
+                await self.consolidate(conversation, due.first, due.last)
+
+    async def _write_turns(self, conversation: Conversation, turns: Sequence[Turn], write_id: str) -> int:
+        """Write what there can be of an exchange, and return its number."""
+        try:
+            return await self._records.write_exchange(conversation, turns, write_id)
+        except DocumentNotFoundError:
+            if len(turns) == 1:
+                raise
+            writable = turns[:1]  # the answer quotes what was deleted for good since
+        except InvalidRequestError:
+            # A pasted text, or a long answer of a chat model: what a record can hold of it is better than nothing.
+            writable = [replace(each, text=shortened(each)) for each in turns]
+            if writable == turns:
+                raise
+        return await self._write_turns(conversation, writable, write_id)
 
     def _complain(self, error: GroundwireError) -> None:
         if not self._has_failed:
@@ -343,10 +356,30 @@ class Recording:
         self._has_failed = True
 
 
+def due_summaries(written: Sequence[Summary], last: int, every: int) -> Iterator[Summary]:
+    """Yield the summaries that are missing up to the exchange `last`, one for `every` exchanges.
+
+    Those between others are missing because they quoted what was deleted for good: they get their numbers again, and
+    the exchanges in between.
+    """
+    number = done = 0
+    for each in written:
+        while number + 1 < each.index and done + 1 < each.first:
+            number += 1
+            is_last = number + 1 == each.index
+            due = Summary(number, done + 1, each.first - 1 if is_last else min(done + every, each.first - 1))
+            yield due
+            done = due.last
+        number, done = each.index, each.last
+    while last - done >= every:
+        number, done = number + 1, done + every
+        yield Summary(number, done - every + 1, done)
+
+
 def _turn(exchange: Unrecorded, message: Message, side: str) -> Turn:
     record_id = f"turn-{made_id(exchange.session.session_id, exchange.question.message_id)}-{side}"
     is_refusal = message.answer is not None and message.answer.refusal is not None
-    return Turn(record_id, message.role, message.content, 0, message.time, is_refusal)
+    return Turn(record_id, message.role, message.content, 0, message.time, is_refusal, quoted=message.cited)
 
 
 def _memory_id(derived: Derived) -> str:

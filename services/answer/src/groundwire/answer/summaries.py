@@ -32,7 +32,7 @@ class Turn:
     """One side of an exchange, as it was recorded.
 
     `index` counts exchanges from 1, 0 before it is known. `is_refusal` is an answer that says nothing. `supports` are
-    the ids of the memories that follow from it.
+    the ids of the memories that follow from it, `quoted` those of the documents whose text it holds.
     """
 
     record_id: str
@@ -42,6 +42,7 @@ class Turn:
     time: datetime
     is_refusal: bool = False
     supports: frozenset[str] = frozenset()
+    quoted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,10 @@ class Purge:
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How many documents were deleted; where they were only counted, with the sources of the first ones."""
+    """How many documents were deleted, with records that quoted them.
+
+    Where they were only counted, `sample` holds the sources of the first ones that match.
+    """
 
     documents: int
     sample: tuple[str, ...] = ()
@@ -92,7 +95,7 @@ class DocumentPurge:
             for document in self._matching(purge, where):
                 budget.check()
                 try:
-                    self.documents.delete(
+                    deleted = self.documents.delete(
                         purge.tenant,
                         purge.collection,
                         document.document_id,
@@ -106,7 +109,7 @@ class DocumentPurge:
                 except DocumentChangedError:
                     found_changed = True  # it may match no more: look again
                     continue
-                done += 1
+                done += deleted.deletion.documents
                 report(Progress(Stage.DELETING, done, max(done, total)))
         return Purged(done)
 

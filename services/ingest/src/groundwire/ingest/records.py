@@ -29,6 +29,7 @@ from groundwire.kernel.errors import (
     AlreadyExistsError,
     DataLossError,
     DocumentChangedError,
+    DocumentNotFoundError,
     GroundwireError,
     InvalidRequestError,
     RecordNotFoundError,
@@ -40,7 +41,9 @@ from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.records import (
     HISTORY,
+    MAX_QUOTED,
     MEMORY,
+    QUOTED,
     LinkKind,
     RecordLinks,
     StoredRecord,
@@ -79,6 +82,12 @@ class NewRecord:
     def metadata(self) -> Mapping[str, object]:
         """Return its metadata but for tags and the caller's own keys."""
         return self.fields.record or {}
+
+    @property
+    def quoted(self) -> Sequence[str]:
+        """Return the ids of the documents whose text it holds."""
+        quoted: Sequence[str] = (self.fields.record or {}).get(QUOTED, ())
+        return quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +142,7 @@ class RecordUpkeep:
             InvalidRequestError: a record is to become one of another type.
             DocumentChangedError: the etag of a record is not the given one, if one is given.
             AlreadyExistsError: the id of a record is taken by one that the caller may not see.
+            DocumentNotFoundError: a document that a record quotes was deleted for good.
             ConflictError: the same request was completed meanwhile.
         """
         found = self.collections.get(identity.tenant, collection)
@@ -323,6 +333,8 @@ class RecordUpkeep:
         ]
         ids = [item.record_id for item in named if isinstance(item, NewRecord)]
         plan = _Plan(self.records.find(identity.tenant, collection.name, ids), {}, [])
+        quoted = sorted({each for item in named if isinstance(item, NewRecord) for each in item.quoted})
+        gone = self.documents.locate(identity.tenant, quoted, None)[1] if quoted else set()
         turns = _Turns(lambda name: self.records.last_turn(identity.tenant, collection.name, name))
         for number, (given, item) in enumerate(zip(items, named, strict=True)):
             if isinstance(item, GroundwireError) or isinstance(given, GroundwireError):
@@ -333,6 +345,8 @@ class RecordUpkeep:
                 raise DocumentChangedError("a new id is taken already", document_id=item.record_id)
             try:
                 _refuse(identity, item, stored, f"records[{number}]")
+                for document_id in gone.intersection(item.quoted):
+                    raise DocumentNotFoundError(document_id)
             except GroundwireError as error:
                 if not allow_partial:
                     raise
@@ -480,15 +494,23 @@ def _refuse(identity: Identity, item: NewRecord, stored: StoredRecord | None, pl
         raise AlreadyExistsError(f"the id {item.record_id!r} is taken", resource=item.record_id)
     if stored is not None and stored.metadata["type"] != item.metadata["type"]:
         raise InvalidRequestError.of(f"{place}.record_type", f"the record is of the type {stored.metadata['type']}")
+    if stored is not None and len({*stored.metadata.get(QUOTED, ()), *item.quoted}) > MAX_QUOTED:
+        said = f"would be more than {MAX_QUOTED}, with those that earlier texts of the record quote"
+        raise InvalidRequestError.of(f"{place}.quoted_document_ids", said)
     if item.etag and (stored is None or stored.document.etag != item.etag):
         raise DocumentChangedError("the record has another etag by now: read it again", document_id=item.record_id)
 
 
 def _with_history_of(item: NewRecord, stored: StoredRecord) -> NewRecord:
-    """Return a record with the history of the one that it replaces: what is stored here is known here."""
+    """Return a record with the history of the one that it replaces: what is stored here is known here.
+
+    It goes on quoting what that one quotes, because the earlier text stays for its citations.
+    """
     record = {key: value for key, value in item.metadata.items() if key != HISTORY}
     if HISTORY in stored.metadata:
         record[HISTORY] = stored.metadata[HISTORY]
+    if QUOTED in stored.metadata:
+        record[QUOTED] = list(dict.fromkeys([*stored.metadata[QUOTED], *item.quoted]))
     return replace(item, fields=replace(item.fields, record=record))
 
 

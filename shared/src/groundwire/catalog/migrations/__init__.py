@@ -19,7 +19,7 @@ from groundwire.kernel.errors import StoreMismatchError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0008_order_of_texts"
+HEAD = "0009_record_quotes"
 """The newest revision below `versions`, which is what `schema.py` says."""
 SCRIPTS = str(files("groundwire.catalog") / "migrations")
 

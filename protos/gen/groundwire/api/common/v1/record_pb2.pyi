@@ -186,6 +186,7 @@ class Record(_message.Message):
     DOCUMENT_ID_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
     TOKEN_COUNT_FIELD_NUMBER: _builtins.int
+    QUOTED_DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
     record_id: _builtins.str
     """Optional. Id, unique in the collection. Unset on a new record: `chunk-YYYY-MM-DD-` and 8 hex digits for a memory, the
     date being that of its creation in UTC; `doc-` and a UUID for the others. One that the caller gives has the same form
@@ -265,6 +266,13 @@ class Record(_message.Message):
     def delete_time(self) -> _timestamp_pb2.Timestamp:
         """When it was deleted softly; unset while it is live."""
 
+    @_builtins.property
+    def quoted_document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Ids of the documents of the collection whose text it holds, at most 1,000, such as those that an answer cites.
+        When one of them is deleted for good, so is the record, and the records that quote it in turn. Never gets fewer: earlier
+        texts stay for their citations. DOCUMENT_NOT_FOUND where one was deleted for good before.
+        """
+
     def __init__(
         self,
         *,
@@ -290,10 +298,11 @@ class Record(_message.Message):
         document_id: _builtins.str = ...,
         generation: _builtins.int = ...,
         token_count: _builtins.int = ...,
+        quoted_document_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "delete_time", b"delete_time", "details", b"details", "faq", b"faq", "last_accessed_time", b"last_accessed_time", "links", b"links", "memory", b"memory", "persona", b"persona", "summary", b"summary", "timestamp", b"timestamp", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_count", b"access_count", "create_time", b"create_time", "delete_time", b"delete_time", "details", b"details", "document_id", b"document_id", "etag", b"etag", "faq", b"faq", "generation", b"generation", "last_accessed_time", b"last_accessed_time", "links", b"links", "memory", b"memory", "metadata", b"metadata", "origin", b"origin", "persona", b"persona", "record_id", b"record_id", "record_type", b"record_type", "scope", b"scope", "summary", b"summary", "text", b"text", "timestamp", b"timestamp", "token_count", b"token_count", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_count", b"access_count", "create_time", b"create_time", "delete_time", b"delete_time", "details", b"details", "document_id", b"document_id", "etag", b"etag", "faq", b"faq", "generation", b"generation", "last_accessed_time", b"last_accessed_time", "links", b"links", "memory", b"memory", "metadata", b"metadata", "origin", b"origin", "persona", b"persona", "quoted_document_ids", b"quoted_document_ids", "record_id", b"record_id", "record_type", b"record_type", "scope", b"scope", "summary", b"summary", "text", b"text", "timestamp", b"timestamp", "token_count", b"token_count", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_details: _TypeAlias = _typing.Literal["persona", "faq", "memory", "turn", "summary"]  # noqa: Y015
     _WhichOneofArgType_details: _TypeAlias = _typing.Literal["details", b"details"]  # noqa: Y015

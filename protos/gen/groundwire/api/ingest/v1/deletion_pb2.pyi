@@ -69,7 +69,7 @@ class DeletionReceipt(_message.Message):
     purged: _builtins.bool
     """Whether it is gone for good; otherwise it can be restored."""
     document_count: _builtins.int
-    """Documents removed."""
+    """Documents removed; of a purge with the records that quoted them."""
     chunk_count: _builtins.int
     """Chunks removed."""
     @_builtins.property
@@ -115,8 +115,8 @@ class StoreDeletion(_message.Message):
     LEFTOVER_COUNT_FIELD_NUMBER: _builtins.int
     COMPLETE_FIELD_NUMBER: _builtins.int
     store: _builtins.str
-    """Name of the store: `catalog`, `full_text`, `vectors`, `texts`, `embedding_cache`,
-    `sessions`.
+    """Name of the store: `catalog`, `full_text`, `vectors`, `texts`, `embedding_cache`, `sessions`, `records`. The entries
+    of `records` are those that quoted what was purged.
     """
     removed_count: _builtins.int
     """Entries removed."""

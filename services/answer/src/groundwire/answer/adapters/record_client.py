@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any, Protocol
 
 import grpc
@@ -70,10 +70,8 @@ class RecordClient:
         self._records = records
         self._retrieve = retrieve
 
-    async def write_exchange(self, conversation: Conversation, user: Turn, assistant: Turn, write_id: str) -> int:
-        outcomes = await self._upsert(
-            conversation, [_turn_record(conversation, each) for each in (user, assistant)], write_id
-        )
+    async def write_exchange(self, conversation: Conversation, turns: Sequence[Turn], write_id: str) -> int:
+        outcomes = await self._upsert(conversation, [_turn_record(conversation, each) for each in turns], write_id)
         return outcomes[0].result.turn_index
 
     async def turns(self, conversation: Conversation, first: int, last: int | None = None) -> list[Turn]:
@@ -85,17 +83,17 @@ class RecordClient:
             where.append(Comparison("turn_index", Comparator.LTE, last))
         return [_to_turn(each) async for each in self._listed(conversation, where, pb.RECORD_ORDER_TURN_ASC)]
 
-    async def last_summary(self, conversation: Conversation) -> Summary | None:
+    async def summaries(self, conversation: Conversation) -> list[Summary]:
         where = [Comparison("record_type", Comparator.EQ, "summary")]
-        newest: Summary | None = None
-        async for each in self._listed(conversation, where, pb.RECORD_ORDER_TIMESTAMP_DESC):
+        written = []
+        async for each in self._listed(conversation, where, pb.RECORD_ORDER_TIMESTAMP_ASC):
             first, _, last = each.summary.turn_range.partition("-")
-            if last and (newest is None or each.summary.summary_index > newest.index):
-                newest = Summary(each.summary.summary_index, int(first), int(last))
-        return newest
+            if last:
+                written.append(Summary(each.summary.summary_index, int(first), int(last)))
+        return sorted(written, key=lambda each: each.index)
 
     async def write_summary(
-        self, conversation: Conversation, summary: Summary, text: str, time: datetime, record_id: str
+        self, conversation: Conversation, summary: Summary, turns: Sequence[Turn], text: str, record_id: str
     ) -> None:
         details = record_pb2.SummaryDetails(
             conversation_id=conversation.conversation_id,
@@ -106,12 +104,14 @@ class RecordClient:
             record_id=record_id,
             record_type=record_pb2.RECORD_TYPE_SUMMARY,
             text=text,
-            timestamp=to_timestamp(time),
+            timestamp=to_timestamp(turns[-1].time),
             origin=record_pb2.RECORD_ORIGIN_SYSTEM,
             scope=conversation.scope,
             summary=details,
+            quoted_document_ids=sorted(set[str]().union(*(each.quoted for each in turns))),
         )
-        await self._upsert(conversation, [record], made_id(record_id))
+        # By its text, too: one that quoted what was deleted for good is written once more without it.
+        await self._upsert(conversation, [record], made_id(record_id, text))
 
     async def similar_memories(self, conversation: Conversation, text: str) -> list[StoredMemory]:
         where = And(
@@ -142,6 +142,7 @@ class RecordClient:
             origin=record_pb2.RECORD_ORIGIN_DERIVED,
             scope=conversation.scope,
             memory=details,
+            quoted_document_ids=sorted(derived.turn.quoted),
         )
         await self._upsert(conversation, [record], made_id(record_id))
 
@@ -210,6 +211,7 @@ def _turn_record(conversation: Conversation, turn: Turn) -> record_pb2.Record:
         origin=record_pb2.RECORD_ORIGIN_CHAT,
         scope=conversation.scope,
         turn=record_pb2.TurnDetails(conversation_id=conversation.conversation_id, role=_ROLES[turn.role]),
+        quoted_document_ids=sorted(turn.quoted),
     )
     if turn.is_refusal:
         record.metadata[_REFUSED].bool_value = True
@@ -225,6 +227,7 @@ def _to_turn(record: record_pb2.Record) -> Turn:
         record.timestamp.ToDatetime(UTC),
         is_refusal=_REFUSED in record.metadata,
         supports=frozenset(record.links.supports),
+        quoted=frozenset(record.quoted_document_ids),
     )
 
 

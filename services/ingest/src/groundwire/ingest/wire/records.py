@@ -19,9 +19,11 @@ from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidReq
 from groundwire.kernel.filters import Value
 from groundwire.kernel.records import (
     HISTORY,
+    MAX_QUOTED,
     MAX_TOKENS,
     MEMORY,
     MIN_STRICT_TOKENS,
+    QUOTED,
     LinkKind,
     RecordOrder,
     StoredRecord,
@@ -44,7 +46,7 @@ MAX_IDS = 1000
 MAX_LINKS = 100
 _ORDERS = numbers_of(pb.RecordOrder, "RECORD_ORDER", RecordOrder)
 _KINDS = numbers_of(pb.LinkKind, "LINK_KIND", LinkKind)
-_CHANGEABLE = frozenset({"text", "timestamp", "origin", "scope", "metadata"})
+_CHANGEABLE = frozenset({"text", "timestamp", "origin", "scope", "metadata", "quoted_document_ids"})
 
 
 def parse_upserts(
@@ -95,7 +97,7 @@ def parse_record(
     if details not in {None, record_type}:
         said = f"are details of another type than {record_type}"
         raise InvalidRequestError([*violations, FieldViolation(f"{path}.{details}", said)])
-    metadata, custom = stored_metadata(message), dict[str, Value]()
+    metadata, custom, quoted = stored_metadata(message), dict[str, Value](), list[str]()
     try:
         if message.record_id:
             parse_record_id(message.record_id, record_type, f"{path}.record_id")
@@ -103,6 +105,7 @@ def parse_record(
             metadata["timestamp"] = parse_timestamp(message.timestamp, f"{path}.timestamp")
         custom = parse_metadata(message.metadata, f"{path}.metadata")
         metadata["custom"] = custom_values(custom)
+        quoted = parse_ids(message.quoted_document_ids, f"{path}.quoted_document_ids", MAX_QUOTED, least=0)
     except InvalidRequestError as error:
         violations += error.violations
     try:
@@ -112,6 +115,8 @@ def parse_record(
     if violations:
         raise InvalidRequestError(list(dict.fromkeys(violations)))
     record = {key: value for key, value in checked.items() if key not in {"tags", "custom"}}
+    if quoted:
+        record[QUOTED] = quoted
     fields = DocumentFields(tags=tuple(checked.get("tags", ())), metadata=custom, record=record)
     return NewRecord(message.record_id, message.text, tokens, fields, message.etag)
 
@@ -178,14 +183,14 @@ def parse_order(order: int) -> RecordOrder:
     return known(_ORDERS, order, "order_by") or RecordOrder.TIMESTAMP_DESC
 
 
-def parse_ids(ids: Sequence[str], field: str, most: int) -> list[str]:
+def parse_ids(ids: Sequence[str], field: str, most: int, *, least: int = 1) -> list[str]:
     """Return the ids, each once, in order.
 
     Raises:
-        InvalidRequestError: there are none or too many, or one cannot be an id.
+        InvalidRequestError: there are too few or too many, or one cannot be an id.
     """
-    if not 1 <= len(ids) <= most:
-        raise InvalidRequestError.of(field, f"must be 1 to {most} ids")
+    if not least <= len(ids) <= most:
+        raise InvalidRequestError.of(field, f"must be {least} to {most} ids")
     return list(dict.fromkeys(parse_record_id(each, field=f"{field}[{at}]") for at, each in enumerate(ids)))
 
 
