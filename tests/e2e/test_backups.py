@@ -143,6 +143,16 @@ def test_the_check_of_what_is_restored_leaves_the_uploads_of_others_alone(
     assert len(list(staging.iterdir())) == 1
 
 
+def test_the_folder_that_one_is_in_can_be_filled(
+    backed_up: tuple[Path, set[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    done = groundwire("backup", ".", "--data", str(backed_up[0]))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "catalog.db" in {path.name for path in (tmp_path / "here").iterdir()}
+
+
 def test_neither_writes_over_anything(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "file").write_text("mine", "utf-8")

@@ -491,6 +491,29 @@ def test_a_missing_path_is_a_usage_error(address: str) -> None:
     assert "does not exist" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("pipeline --window nan", "--window"),
+        ("stats --address=", "address"),
+        ("copy --from nowhere --to sqlite:{folder}/x", "--to"),
+        ("serve --embedder openai+http://127.0.0.1:bad/v1#m --data {folder}/data", "embedder"),
+        ("serve --embedder openai+http://[::1/v1#m --data {folder}/data", "embedder"),
+        ("config show --env-file {folder}/latin.env", "--env-file"),
+        ("vault import {folder}/nowhere -c c", "DIR"),
+        ("vault check {folder}/nowhere", "DIR"),
+        ("keys create a --right service --scope entity:x --keys {folder}/keys.yaml", "scopes"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error_that_names_it(tmp_path: Path, command: str, named: str) -> None:
+    (tmp_path / "latin.env").write_bytes(b"GROUNDWIRE_DATA=caf\xe9\n")
+    done = groundwire(*(word.format(folder=tmp_path) for word in command.split()))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error ")
+    assert named in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} <= {"latin.env", "data"}
+
+
 def test_answer_alone_has_to_know_where_to_search() -> None:
     done = groundwire("serve", "answer")
     assert done.returncode == 2

@@ -42,6 +42,7 @@ _NOT_FOR_A_CHECK: Final = (
     "OTEL_",
 )
 _SERVER: Final = re.compile(r"^[a-z+]+://")
+_URL: Final = re.compile(r"^[a-z+]+:")
 _POSTGRESQL: Final = ("postgresql:", "postgres:")
 
 _data_option = click.option(
@@ -123,6 +124,8 @@ def copy(source: str, target: str) -> None:
 
     Vectors are in the catalog: a server that is started on the copy fills its vector store from it.
     """
+    if _URL.match(target) and not target.startswith(_POSTGRESQL):
+        raise InvalidRequestError.of("--to", f"{target!r} is neither a folder nor postgresql://…")
     given = source if source.startswith(_POSTGRESQL) else _url("sqlite:", Path(source))
     if target.startswith(_POSTGRESQL):
         copied = _copy(given, target)
@@ -191,6 +194,7 @@ def _new_folder(folder: Path) -> Iterator[Path]:
         InvalidRequestError: there is one of that name, which is not empty.
     """
     _refuse_used(folder)
+    folder = folder.resolve()  # `.` has no name
     part = folder.with_name(folder.name + _PART)
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(mode=0o700, parents=True)

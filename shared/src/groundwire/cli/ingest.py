@@ -28,6 +28,8 @@ from groundwire.cli.ingest_report import (
 )
 from groundwire.cli.messages import shown_name
 from groundwire.cli.options import (
+    INT64,
+    MOST,
     PROFILES,
     Interrupted,
     check_consent,
@@ -77,13 +79,13 @@ _NAMED = 20
     help="How these files are cut, instead of the collection's way.",
 )
 @click.option(
-    "--target-size", type=click.IntRange(min=1), help="Size of a chunk to aim at, instead of the collection's."
+    "--target-size", type=click.IntRange(1, MOST), help="Size of a chunk to aim at, instead of the collection's."
 )
 @click.option(
-    "--minimum-size", type=click.IntRange(min=1), help="Smallest size of a chunk, instead of the collection's."
+    "--minimum-size", type=click.IntRange(1, MOST), help="Smallest size of a chunk, instead of the collection's."
 )
 @click.option(
-    "--maximum-size", type=click.IntRange(min=1), help="Largest size of a chunk, instead of the collection's."
+    "--maximum-size", type=click.IntRange(1, MOST), help="Largest size of a chunk, instead of the collection's."
 )
 @click.option(
     "--overlap", type=click.FloatRange(min=0.0, max=0.5), help="Share of a chunk that neighbours share, below 0.5."
@@ -101,7 +103,7 @@ _NAMED = 20
     "--exclude", metavar="GLOB", multiple=True, help="No files or folders of this name; may be given several times."
 )
 @click.option(
-    "--source-version", type=int, help="Version of all these files; one below that of a stored document is refused."
+    "--source-version", type=INT64, help="Version of all these files; one below that of a stored document is refused."
 )
 @click.option("--jobs", type=click.IntRange(min=1, max=32), default=DEFAULT_JOBS, help="Files in flight at a time.")
 @click.option("--plan", is_flag=True, help="Say what would be done, and do nothing.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from groundwire.cli.options import json_option
+from groundwire.cli.options import MOST, json_option
 from groundwire.cli.output import print_fields, print_line, print_table, printed_as_json
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.identity import Identity, Quota, Right
@@ -39,10 +39,10 @@ keys_option = click.option(
 @click.option(
     "--scope", "scopes", multiple=True, metavar="SCOPE", help="Scope of records that the key sees; none means all."
 )
-@click.option("--days", type=click.IntRange(min=1), help="Days until the key expires; without it never.")
+@click.option("--days", type=click.IntRange(1, 36_500), help="Days until the key expires; without it never.")
 @click.option("--per-second", type=click.FloatRange(min=0, min_open=True), help="Units of work a second.")
 @click.option("--burst", type=click.FloatRange(min=0, min_open=True), help="Units at once after a pause.")
-@click.option("--at-a-time", type=click.IntRange(min=1), help="Calls at a time.")
+@click.option("--at-a-time", type=click.IntRange(1, MOST), help="Calls at a time.")
 @keys_option
 @json_option
 def create(

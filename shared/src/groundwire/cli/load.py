@@ -20,7 +20,7 @@ import click
 import yaml
 
 from groundwire.cli.connection import connection
-from groundwire.cli.options import collection_option, is_json, server_options
+from groundwire.cli.options import INT64, collection_option, is_json, server_options
 from groundwire.cli.output import is_terminal, print_line, print_table, printed_as_json
 from groundwire.client import AsyncCollection, AsyncGroundwireClient
 from groundwire.kernel.errors import GroundwireError, InvalidRequestError
@@ -84,7 +84,7 @@ bench = click.Group("bench", help="Measure a server.")
 @click.option("--queries", type=click.Path(path_type=Path, exists=True), required=True, help="Questions, one a line.")
 @click.option("--slo", type=click.Path(path_type=Path, exists=True), help="YAML file of limits; exits with 1 over one.")
 @click.option("--html", "page", type=click.Path(path_type=Path), help="File for a report with plots.")
-@click.option("--seed", type=int, default=0, help="Of the moments at which calls begin and what they ask.")
+@click.option("--seed", type=INT64, default=0, help="Of the moments at which calls begin and what they ask.")
 @server_options
 def load(
     collection: str,

@@ -16,6 +16,7 @@ from groundwire.cli.docs import show_receipt
 from groundwire.cli.fields import assign
 from groundwire.cli.messages import message_json, search_json
 from groundwire.cli.options import (
+    MOST,
     check_consent,
     collection_option,
     etag_option,
@@ -154,7 +155,7 @@ def _row(record: Record) -> tuple[str | int, ...]:
 @click.argument("query", metavar="TEXT", help="What to look for.")
 @collection_option
 @click.option(
-    "--top-k", "-k", "k", type=click.IntRange(min=1), help="Most results; the collection's default if not given."
+    "--top-k", "-k", "k", type=click.IntRange(1, MOST), help="Most results; the collection's default if not given."
 )
 @click.option("--entity", help="Whose memories; without it global ones.")
 @click.option("--include-global", is_flag=True, help="Global memories besides those of the entity.")
@@ -180,7 +181,7 @@ def search_memories(
 @click.option("--conversation", default="", help="Conversation whose latest turns and summaries are wanted.")
 @click.option("--entity", help="Whose records; without it global ones.")
 @click.option("--include-global", is_flag=True, help="Global records besides those of the entity.")
-@click.option("--max-tokens", type=click.IntRange(min=1), help="Most tokens of all texts together.")
+@click.option("--max-tokens", type=click.IntRange(1, MOST), help="Most tokens of all texts together.")
 @server_options
 def retrieve_context(
     query: str,

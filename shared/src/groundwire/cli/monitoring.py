@@ -13,10 +13,10 @@ from groundwire.api.ingest.v1 import maintenance_service_pb2
 from groundwire.api.retrieve.v1 import stats_pb2
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import message_json, milliseconds
-from groundwire.cli.options import is_json, server_options
+from groundwire.cli.options import MOST, is_json, server_options
 from groundwire.cli.output import counted, print_fields, print_json, print_line, print_table, printed_as_json
 from groundwire.client import GroundwireClient
-from groundwire.kernel.errors import GroundwireError, NotFoundError, UnavailableError
+from groundwire.kernel.errors import GroundwireError, InvalidRequestError, NotFoundError, UnavailableError
 
 _PAGE_SIZE = 200
 _SERVICES = (
@@ -28,6 +28,7 @@ _SERVICES = (
     "groundwire.api.answer.v1.AnswerService",
     "liveness",
 )
+_LONGEST_WINDOW_S = 3600
 _STATS_COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", "overlap", "per document")
 
 
@@ -95,6 +96,8 @@ def pipeline(collection: str, window: float | None) -> None:
     """Show the figures of the server's searches since it started, or of a recent window."""
     duration = None
     if window is not None:
+        if not 0 < window <= _LONGEST_WINDOW_S:  # no number is none of them either
+            raise InvalidRequestError.of("--window", f"must be above 0 and at most {_LONGEST_WINDOW_S}")
         duration = Duration()
         duration.FromNanoseconds(int(window * 1e9))
     with connect() as client:
@@ -116,7 +119,7 @@ def pipeline(collection: str, window: float | None) -> None:
 
 @click.command()
 @click.option("--collection", "-c", default="", help="Only queries of this collection.")
-@click.option("-n", "--count", type=click.IntRange(min=1), default=20, help="Most entries to show.")
+@click.option("-n", "--count", type=click.IntRange(1, MOST), default=20, help="Most entries to show.")
 @click.option("--since", type=click.DateTime(), help="Only queries from this time on; UTC.")
 @click.option("--until", type=click.DateTime(), help="Only queries before this time; UTC.")
 @server_options

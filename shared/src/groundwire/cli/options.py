@@ -14,6 +14,9 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 PROFILES = ("general", "documents", "conversations", "memory", "web", "book")
 
+INT32, INT64 = click.IntRange(-(2**31), 2**31 - 1), click.IntRange(-(2**63), 2**63 - 1)
+"""Whole numbers that a message can hold; the server says which of them it takes."""
+MOST = INT32.max
 collection_option = click.option("--collection", "-c", required=True, help="Collection to use.")
 etag_option = click.option("--etag", default="", help="Only if it still has this etag.")
 filter_option = click.option(

@@ -20,7 +20,7 @@ from groundwire.cli.connection import connect
 from groundwire.cli.explanation import show_explanation
 from groundwire.cli.fields import duration_message
 from groundwire.cli.messages import answer_json, applied_json, message_json, passage_json, search_json, shown_name
-from groundwire.cli.options import collection_option, filter_option, is_json, read_json, server_options
+from groundwire.cli.options import INT32, INT64, collection_option, filter_option, is_json, read_json, server_options
 from groundwire.cli.output import excerpt, page_place, print_line, print_marked, print_text, printed_as_json
 from groundwire.cli.quotations import quoted_place, read_quotations
 from groundwire.client import GroundwireClient
@@ -67,7 +67,7 @@ def retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
             help="What is searched; the collection's default.",
         ),
         filter_option,
-        click.option("-k", "--top-k", type=int, help="Number of chunks; the collection's default."),
+        click.option("-k", "--top-k", type=INT32, help="Number of chunks; the collection's default."),
     ):
         decorated = option(decorated)
     return decorated
@@ -94,12 +94,12 @@ def retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option(
     "--radius",
-    type=int,
+    type=INT32,
     help="With --expand: sentences or chunks on each side, or levels up the hierarchy; the server's default.",
 )
 @click.option("--exact", is_flag=True, help="Compare with every vector instead of an index.")
 @click.option("--diversity", type=float, help="How much results that resemble each other make way, 0 to 1.")
-@click.option("--snapshot", type=int, help="Read as of this position of the catalog.")
+@click.option("--snapshot", type=INT64, help="Read as of this position of the catalog.")
 @click.option("--explain", is_flag=True, help="Show how the ranking came about.")
 @server_options
 def search(

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from groundwire.cli.options import json_option
+from groundwire.cli.options import INT32, json_option
 from groundwire.cli.output import is_terminal, print_line, printed_as_json
-from groundwire.kernel.errors import MissingExtraError
+from groundwire.kernel.errors import InvalidRequestError, MissingExtraError
 
 config = click.Group("config", help="Show the configuration.")
 
@@ -24,7 +24,10 @@ def _read_variables(_context: click.Context, _option: click.Parameter, file: Pat
         with server_packages("serve"):
             from dotenv import load_dotenv  # noqa: PLC0415 - may not be installed
 
-        load_dotenv(file, interpolate=False)
+        try:
+            load_dotenv(file, interpolate=False)
+        except UnicodeDecodeError:
+            raise InvalidRequestError.of("--env-file", f"{str(file)!r} is no text in UTF-8") from None
 
 
 env_file_option = click.option(
@@ -54,7 +57,7 @@ env_file_option = click.option(
 @click.option("--retrieve", help="For `answer`: where retrieve is, such as dns:///retrieve:50051.")
 @click.option("--ingest", help="For `answer`: where ingest is, which records conversations.")
 @click.option("--sessions", help="For `answer`: sqlite:FILE, postgresql://… or memory:.")
-@click.option("--processes", type=int, help="For `retrieve` and `answer`: processes behind the port.")
+@click.option("--processes", type=INT32, help="For `retrieve` and `answer`: processes behind the port.")
 @click.option(
     "--embedder", help="Embedder: sentence-transformers:NAME_OR_DIR or an endpoint, openai+http://HOST/v1#MODEL."
 )

@@ -23,6 +23,9 @@ app = click.Group("vault", help="Keep records as a folder of files: export, impo
 folder_argument = click.argument(
     "folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Folder of the vault."
 )
+existing_folder_argument = click.argument(
+    "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of the vault."
+)
 verbose_option = click.option("--verbose", "-v", is_flag=True, help="Also print the audit record of every file.")
 
 
@@ -104,7 +107,7 @@ def mirror_vault(folder: Path, collection: str, interval_s: float, verbose: bool
 
 
 @app.command("import")
-@folder_argument
+@existing_folder_argument
 @collection_option
 @verbose_option
 @server_options
@@ -131,7 +134,7 @@ def import_vault(folder: Path, collection: str, verbose: bool) -> None:
 
 
 @app.command("check")
-@folder_argument
+@existing_folder_argument
 @click.option("--repair", is_flag=True, help="Write wrong and lost indexes anew.")
 @json_option
 def check_vault(folder: Path, repair: bool) -> None:

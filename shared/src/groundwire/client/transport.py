@@ -55,8 +55,10 @@ def addresses(address: str) -> dict[str, str]:
     """Return the target of each service: the address, or what stands behind the name of the service in it.
 
     Raises:
-        InvalidRequestError: something stands before the first name, a name comes twice, or has no target.
+        InvalidRequestError: it is blank, something stands before the first name, a name comes twice, or has no target.
     """
+    if not address.strip():
+        raise InvalidRequestError.of("address", "must be HOST:PORT, or one for each service")
     before, *named = _NAMED.split(address)
     if not named:
         return dict.fromkeys(_SERVICES, address)

@@ -111,8 +111,14 @@ def _open_endpoint(url: str, api_key: str) -> Embedder:
         )
     except ModuleNotFoundError as error:
         raise MissingExtraError("an embedding endpoint needs httpx: pip install httpx", extra="ingest") from error
-    parts = urlsplit(url)
-    if not parts.hostname or parts.username or not parts.fragment:
+    try:
+        parts = urlsplit(url)
+        is_whole = bool(
+            parts.hostname and not parts.username and parts.fragment and parts.port != 0
+        )  # a bad one raises
+    except ValueError:
+        is_whole = False
+    if not is_whole:
         raise InvalidRequestError.of("embedder", "must be openai+http(s)://HOST/v1#MODEL, without user and password")
     options = _options(parts.query, _ENDPOINT_OPTIONS)
     numbers = {name: options.pop(name) for name in ("dimensions", "max_tokens") if name in options}

@@ -271,6 +271,9 @@ def _parse_key(entry: Any, where: str) -> ApiKey:
         scopes=parse_scopes(entry.get("scopes"), f"{where}.scopes"),
         quota=_parse_limits(entry.get("limits"), f"{where}.limits"),
     )
+    if Right.SERVICE in identity.rights and identity.scopes is not None:
+        # It would not be limited by them: its calls say for which scopes they are made.
+        raise InvalidRequestError.of(f"{where}.scopes", "must not be given with the right service")
     key_id = read("id", lambda value: re.fullmatch(r"[0-9a-f]{12}", str(value)) is not None, "must be 12 hex digits")
     secret_hash = read("hash", lambda value: _HASH.fullmatch(str(value)) is not None, "must be sha256:HEX")
     return ApiKey(
