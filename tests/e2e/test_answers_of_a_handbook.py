@@ -1,11 +1,13 @@
 """What a newcomer asks a handbook, answered with the default model; each question is of a kind of its own."""
 
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from groundwire.api.answer.v1 import answer_pb2
 from groundwire.client import GroundwireClient
 from tests.e2e.server import ServerProcess
 
@@ -318,6 +320,25 @@ def test_an_example_is_given_of_what_was_asked_before(client: GroundwireClient) 
         for question in ("How do conditions of a filter combine?", "Can you give an example?")
     ]
     assert asked[1].content == ('Conditions combine with $and:\n{"$and": [{"year": 2024}, {"language": "en"}]} [1]')
+
+
+def test_what_somebody_said_of_themselves_is_noted_and_answers_what_they_ask(client: GroundwireClient) -> None:
+    session = client.create_session(collection="handbook", new_conversation=True, user_id="ann").session.session_id
+
+    def ask(question: str) -> answer_pb2.Answer:
+        deadline = time.monotonic() + 60
+        while client.get_session(session_id=session).session.unrecorded_exchange_count:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return client.ask(session_id=session, question=question, message_id=str(uuid.uuid4())).answer
+
+    told = ask("My cat is called Tom.")
+    assert (told.content, told.refusal_reason) == ("Noted.", answer_pb2.REFUSAL_REASON_NO_QUESTION)
+    for other in ("I live in Oslo.", "I work with owls.", "My flight leaves on Friday."):
+        assert ask(other).content == "Noted."
+    assert ask("What is my cat called?").content == "My cat is called Tom. [1]"
+    assert ask("Where do I live?").content == "I live in Oslo. [1]"
+    assert not ask("Where does my sister live?").grounded
 
 
 def test_a_document_is_summarised_from_section_to_section(client: GroundwireClient) -> None:

@@ -23,6 +23,7 @@ class RefusalReason(StrEnum):
     UNSUPPORTED_CLAIMS = "UNSUPPORTED_CLAIMS"
     RETRIEVAL_DISABLED = "RETRIEVAL_DISABLED"
     OUTSIDE_SELECTION = "OUTSIDE_SELECTION"
+    NO_QUESTION = "NO_QUESTION"
 
 
 REFUSALS = {
@@ -33,6 +34,7 @@ REFUSALS = {
     RefusalReason.UNSUPPORTED_CLAIMS: "The material does not cover this question: no statement could be traced to it.",
     RefusalReason.RETRIEVAL_DISABLED: "The material was not searched for this question: retrieval is switched off.",
     RefusalReason.OUTSIDE_SELECTION: "The selected material does not cover this question.",
+    RefusalReason.NO_QUESTION: "Noted.",
 }
 """The fixed text of each refusal."""
 

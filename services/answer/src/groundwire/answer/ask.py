@@ -34,6 +34,7 @@ from groundwire.answer.answers import (
     refusal_text,
     replayed,
 )
+from groundwire.answer.consolidation import says_something
 from groundwire.answer.conversation import is_topic_shift, search_context, search_text
 from groundwire.answer.evidence import Statement, with_agreeing_sources
 from groundwire.answer.heartbeats import Silence, with_silences
@@ -368,9 +369,7 @@ class Answerer:
             places = await self._retriever.places_of(ask.collection, ask.selected_text, max_chars)
             if not places:
                 return Retrieval((), progress.search)
-        search = Search(
-            ask.collection, text, ask.options, ask.chunk_ids, places, context, ask.conversation_id, ask.scope
-        )
+        search = Search(ask.collection, text, ask.options, ask.chunk_ids, places, context, ask.scope)
         document = None if ask.is_selective else document_asked_for(text)
         name = None if ask.is_selective or ask.scope or document is not None else numbered_name(text)
         if name is not None:
@@ -520,6 +519,8 @@ class Answerer:
 
 
 def _refusal(ask: AskedQuestion, retrieval: Retrieval, *, has_draft: bool) -> RefusalReason:
+    if ask.conversation_id and says_something(ask.question):
+        return RefusalReason.NO_QUESTION
     if has_draft:
         return RefusalReason.UNSUPPORTED_CLAIMS
     if ask.is_selective:

@@ -8,6 +8,7 @@ those about the moment ("now I want …") are passed over.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from groundwire.answer.summaries import Turn
 from groundwire.kernel.contradictions import contradiction
@@ -96,6 +97,11 @@ def derive_memories(turns: Sequence[Turn]) -> list[Derived]:
                 derived = [each for each in derived if not says_the_same(each.text, new.text)]
                 derived.append(new)
     return derived
+
+
+def says_something(text: str) -> bool:
+    """Tell whether somebody states what would become a memory, and asks nothing beside it."""
+    return "?" not in text and bool(derive_memories([Turn("", Role.USER, text, 0, datetime.min.replace(tzinfo=UTC))]))
 
 
 def _of_sentence(said: str, turn: Turn) -> Derived | None:

@@ -25,7 +25,7 @@ class Search:
     all of them. `places`, when given, are the (document id, chapter) pairs to search in. `summary_of`, when given, asks
     for many chunks, however little they have to do with the text: those of this document, of any where it is empty.
     `named_like`, when given, are patterns of which the source or title matches one.
-    With a `scope` its records and those of `global` are searched besides, the latest of the conversation among them.
+    With a `scope` its records and those of `global` are searched besides.
     """
 
     collection: str
@@ -34,7 +34,6 @@ class Search:
     chunk_ids: tuple[str, ...] = ()
     places: tuple[tuple[str, str], ...] = ()
     context: str = ""
-    conversation_id: str = ""
     scope: str = ""
     summary_of: str | None = None
     named_like: tuple[str, ...] = ()

@@ -104,7 +104,6 @@ class RetrieveClient:
             collection=search.collection,
             query=search.text,
             options=options,
-            conversation_id=search.conversation_id,
             context=search.context,
         )
         try:

@@ -24,6 +24,7 @@ from groundwire.answer.extractive.weights import (
 )
 from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, lacking, read
+from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.stems import NEGATION, content_stems, stem, words
 
@@ -47,6 +48,7 @@ class Scored:
 
 
 _IDENTIFIER = re.compile(r"\b[^\W_]+_\w+\b")
+_SELF = re.compile(r"\b(?:I|me|my|mine|we|us|our|ours)\b", re.IGNORECASE)
 _FACT_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME, QuestionKind.QUANTITY})
 
 
@@ -110,6 +112,13 @@ def _document_name(passage: Passage) -> str:
     return " ".join(dict.fromkeys(word.lstrip("0") or word for word in words(f"{passage.title} {passage.source_uri}")))
 
 
+def _is_own(question: Question, excerpt: Excerpt) -> bool:
+    """Tell whether "Where do I live?" meets what somebody said of themselves, as records hold it."""
+    is_record = excerpt.passage.source_uri.startswith(SOURCE_PREFIX)
+    asks_of_self = question.kind is not QuestionKind.PROCEDURE and _SELF.search(question.text)
+    return bool(is_record and asks_of_self and _SELF.search(excerpt.text))
+
+
 def _is_named(question: Question, passage: Passage) -> bool:
     """Tell whether the document of a passage has a number in its name that the question has."""
     return any(word.isdigit() and word in question.stems for word in _document_name(passage).split())
@@ -160,6 +169,7 @@ def _form_bonus(question: Question, excerpt: Excerpt, headed: float) -> float:
         + RANKING.exclamation * excerpt.text.endswith("!")
         + (RANKING.headed + RANKING.opens * excerpt.opens) * headed**2
         + RANKING.example * (question.kind is QuestionKind.EXAMPLE and kind_match(question, excerpt.text) > 0)
+        + RANKING.own * _is_own(question, excerpt)
         + RANKING.heading_is_subject
         * (bool(question.subject) and set(question.subject) == set(content_stems(excerpt.passage.section_heading)))
     )
@@ -284,6 +294,7 @@ class Support:
             "relevance": passage.relevance,
             "coverage_around": coverage,
             "named": coverage * _is_named(question, passage),
+            "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "missing_number": float(any(fact.kind is not FactKind.NAME for fact in missing)),
             "missing_name": float(lacks_identifier or unnamed),
             "missing_negation": float(self._is_negated and not NEGATION.search(around)),
