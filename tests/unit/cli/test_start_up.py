@@ -117,7 +117,7 @@ def test_a_command_of_servers_says_what_to_install(command: list[str]) -> None:
 
 
 def test_a_command_of_folders_says_what_to_install(tmp_path: Path) -> None:
-    command = ["vault", "check", str(tmp_path / "vault")]
+    command = ["vault", "export", str(tmp_path / "vault"), "-c", "any"]
     done = _run(f"{WITHOUT_THEM}\nfrom groundwire.cli.__main__ import main\nmain()", *command)
     assert done.returncode == 1
     said = "error MISSING_EXTRA: `groundwire vault` needs one more package: pip install 'groundwire[vault]'\n"
