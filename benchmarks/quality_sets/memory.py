@@ -28,14 +28,11 @@ from benchmarks.quality_sets.plain import PlainHybrid
 from benchmarks.quality_sets.stack import data_folder, need
 from benchmarks.quality_sets.statistics import Scores, report
 from benchmarks.served import server
-from groundwire.answer.conversation import search_context, search_text
-from groundwire.answer.sessions import Message
 from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2, search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.client import GroundwireClient, NewRecord
 from groundwire.client.values import filter_message
-from groundwire.kernel.session import WINDOW_MESSAGES, Role
 
 _QUESTIONS = Path(__file__).with_name("turn_questions.tsv")
 _START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -158,18 +155,11 @@ def _facts(served: _Served, options: argparse.Namespace) -> None:
         texts = {_fact_id(topic, number): fact for number, fact in topic["ptkb"].items()}
         ways = served.searches("facts", "memory", texts, topic["number"])
         ways["memories"] = served.memories("facts", topic["number"])
-        said: list[Message] = []
         for turn in topic["turns"]:
             relevant = {_fact_id(topic, str(number)) for number in turn["ptkb_provenance"]}
-            query, window = turn["utterance"], said[-WINDOW_MESSAGES:]
             for row, search in ways.items() if relevant else ():
-                rows.setdefault(row, []).append(_of_facts(search(query, ""), relevant))
-            if relevant:
-                gone_on = search_text(query, window, 500), search_context(query, window, 500)
-                rows.setdefault("memories, conversation", []).append(_of_facts(ways["memories"](*gone_on), relevant))
-            said += [Message("", Role.USER, query, _START), Message("", Role.ASSISTANT, turn["response"], _START)]
+                rows.setdefault(row, []).append(_of_facts(search(turn["utterance"], ""), relevant))
     pairs = [("memories", each) for each in ("plain BM25", "plain dense", "plain hybrid")]
-    pairs.append(("memories, conversation", "memories"))
     report(_scores(rows), ["R@3", "MRR@10"], pairs)
 
 

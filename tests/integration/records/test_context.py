@@ -67,6 +67,25 @@ def test_a_turn_is_found_by_the_question_before_it(keeping: Keeping) -> None:
     assert shares == [0.5]
 
 
+def test_what_a_question_goes_on_from_finds_documents_and_no_records(keeping: Keeping) -> None:
+    keeping.put(memory("Tea is what Ann drinks"), memory("Ferries leave the harbour at noon"))
+    for name, text in (("tea.md", "Tea is grown on hills."), ("ferries.md", "Ferries cross the harbour.")):
+        keeping.client.ingest_document(collection=keeping.collection, source_uri=name, text=text)
+
+    def scores(said_before: str) -> tuple[dict[str, float], dict[str, float]]:
+        response = context(keeping, "tea", sections={MEMORY: 5}, context=said_before)
+        (section,) = response.sections
+        return (
+            {entry.record.text: entry.hit.relevance_score for entry in section.entries},
+            {hit.chunk.content: hit.relevance_score for hit in response.document_results},
+        )
+
+    (records, documents), (records_then, documents_then) = scores(""), scores("ferries harbour")
+    assert len(records) == len(documents) == 2
+    assert records_then == pytest.approx(records, abs=0.001)
+    assert documents_then["Ferries cross the harbour."] > documents["Ferries cross the harbour."]
+
+
 def talk(keeping: Keeping, exchanges: int, conversation: str = _CONVERSATION, scope: str = "") -> None:
     """Store the exchanges of a conversation, a minute each, the latest ones first."""
     both = [

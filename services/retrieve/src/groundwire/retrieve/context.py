@@ -115,15 +115,20 @@ class RetrieveContext:
         found: dict[str, list[list[ContextEntry]]] = {}
         # What a section is searched for is nearly always among the best of all; only rare types need a search more.
         kinds = (*request.limits, *([_DOCUMENTS] if request.with_documents else []))
+        # What was said before helps to find documents; of facts about somebody it finds those that were not asked for.
+        alone = replace(request.search, context="")
         prepared, shared, lacks_dense = request.search.prepared, None, False
         if any(kind not in _BY_TIME or not request.conversation_id for kind in kinds):
-            prepared, shared = self.search.search_for_several(view, request.search, budget, is_last=is_last)
+            prepared, shared = self.search.search_for_several(view, alone, budget, is_last=is_last)
         for kind in kinds:
             budget.check()
             if kind in _BY_TIME and request.conversation_id:
                 found[kind] = self._latest(request, view, kind)
                 continue
-            each = replace(self._request_for(kind, request), prepared=prepared)
+            goes_on = kind == _DOCUMENTS and bool(request.search.context)
+            each = self._request_for(kind, request)
+            if not goes_on:
+                each = replace(each, prepared=prepared, context="")
             result = self.search.search_in(
                 view,
                 each,
@@ -131,7 +136,7 @@ class RetrieveContext:
                 Progress(self.search.clock, None),
                 is_last=is_last,
                 record_type="" if kind == _DOCUMENTS else kind,
-                shared=shared,
+                shared=None if goes_on else shared,
             )
             lacks_dense = lacks_dense or result.lacks_dense
             entries = [ContextEntry(hit.stored, hit) for hit in result.hits]

@@ -302,7 +302,7 @@ class RetrieveContextRequest(_message.Message):
     most relevant first, of turns and summaries the newest. What does not fit is left out whole.
     """
     context: _builtins.str
-    """Optional. What the query goes on from; rules as in `RetrieveRequest`."""
+    """Optional. What the query goes on from, in searching for documents alone; rules as in `RetrieveRequest`."""
     @_builtins.property
     def options(self) -> _retrieval_options_pb2.RetrievalOptions:
         """Optional. How to search. `top_k` is how many chunks of documents to return. `ranking`, `order_by`, `self_query`,
