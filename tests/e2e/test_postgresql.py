@@ -21,7 +21,7 @@ from groundwire.api.ingest.v1.maintenance_service_pb2 import STORE_FINDING_KIND_
 from groundwire.api.retrieve.v1.library_service_pb2 import ListDocumentsRequest
 from groundwire.client import GroundwireClient
 from groundwire.client.long_running import wait_for
-from groundwire.kernel.errors import DeadlineError, StoreUnavailableError
+from groundwire.kernel.errors import DeadlineError, InvalidRequestError, StoreUnavailableError
 from groundwire.rpc.error_status import from_rpc_error
 from tests.e2e.server import ServerProcess, groundwire
 from tests.postgresql import Server
@@ -117,6 +117,25 @@ def test_an_upload_goes_on_at_the_other_server_when_the_first_one_has_lost_its_c
         assert events[0].accepted.durable_offset == half
         assert events[-1].HasField("result")
         assert client.collection("neap").text("neap.txt") == text.decode()
+
+
+def test_a_refused_search_that_postgresql_cannot_hold_is_logged_like_all_others(
+    pair: tuple[ServerProcess, ServerProcess],
+) -> None:
+    with GroundwireClient(pair[0].address) as client:
+        client.create_collection(collection="logged")
+        client.retrieve(collection="logged", query="ebb")
+        for collection, query in (("logged", "ebb\0flood"), ("log\0ged", "ebb")):
+            with pytest.raises(InvalidRequestError):
+                client.retrieve(collection=collection, query=query)
+        client.retrieve(collection="logged", query="flood")
+        logs = client.list_query_logs(page_size=4).logs
+    assert [(each.collection, each.query) for each in reversed(logs)] == [
+        ("logged", "ebb"),
+        ("logged", "ebb\ufffdflood"),
+        ("log\ufffdged", ""),
+        ("logged", "flood"),
+    ]
 
 
 def test_a_server_that_is_killed_leaves_the_other_at_work(tmp_path: Path, started: Starter) -> None:

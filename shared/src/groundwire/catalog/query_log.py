@@ -14,6 +14,8 @@ from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.query_log import LoggedQuery, QueryType
 
+_REPLACEMENT = "\ufffd"
+
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
@@ -99,9 +101,11 @@ def _values(entry: LoggedQuery, steady_ms: int) -> dict[str, Any]:
     return {
         "log_id": entry.log_id,
         "tenant": entry.tenant,
-        "collection": entry.collection,
+        # As they were sent, valid or not. PostgreSQL holds no U+0000, and an entry that cannot be stored would hold up
+        # all that wait with it.
+        "collection": entry.collection.replace("\0", _REPLACEMENT),
         "collection_uid": entry.collection_uid,
-        "query_text": entry.query,
+        "query_text": entry.query.replace("\0", _REPLACEMENT),
         "query_type": entry.query_type and entry.query_type.value,
         "result_count": entry.result_count,
         "average_relevance": entry.average_relevance,
