@@ -11,7 +11,7 @@ RUN    := $(if $(wildcard $(STAMP)),$(VENV),$(LIGHT))
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests that take minutes, kill processes or need other languages have targets of their own.
-TESTS := not slow and not faults and not clients
+TESTS := not slow and not faults and not limits and not clients
 # Half as many workers again as there are processors: a test waits a third of its time. A file stays with one worker:
 # its tests share what it has started. tests/conftest.py says in which order. A worker that a test holds in the code of
 # a library, where no time limit reaches it, prints where it stands and ends.

@@ -103,7 +103,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--require", action="append", default=[], help="rows that must be shown: S1-05, S1-01..S1-93, or C01..C07"
     )
-    parser.add_argument("--markers", default="not slow and not faults and not clients", help="which tests to run")
+    usual = "not slow and not faults and not limits and not clients"
+    parser.add_argument("--markers", default=usual, help="which tests to run")
     parser.add_argument("--workers", default="0", help="how many tests to run at once: a number, or logical")
     return parser.parse_args()
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.conformance.processes import give_way_to_nobody
+
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
 _SPACE = 4 << 30
 _LONGEST_FIRST = ("limits", "unit/vectorstores", "unit/embedders", "e2e", "conformance", "integration")
@@ -48,6 +50,10 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free > _SPACE:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
+
+
+def pytest_sessionstart() -> None:
+    give_way_to_nobody()
 
 
 @pytest.hookimpl(wrapper=True)

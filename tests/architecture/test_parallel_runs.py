@@ -97,6 +97,7 @@ def run(folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    alone\n", encoding="utf-8")
     # Other plugins take longer to import than all the rest.
     variables = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
+    variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
     return subprocess.run([*command, *options], cwd=folder, capture_output=True, text=True, check=False, env=variables)
 
@@ -120,7 +121,7 @@ def test_a_run_that_loses_a_worker_ends_and_says_how(tmp_path: Path, deed: str, 
     for number in range(3):
         text = LAST.format(is_victim=number == 0, deed=deed)
         (tmp_path / f"test_{number}.py").write_text(text, encoding="utf-8")
-    hung_s = 1 if "sleep" in deed else 0
+    hung_s = 4 if "sleep" in deed else 0
     done = run(tmp_path, "-o", f"faulthandler_timeout={hung_s}", "-o", "faulthandler_exit_on_timeout=true")
     assert done.returncode != 0
     for trace in traces:

@@ -1,5 +1,6 @@
 """What runs below a process, as Linux tells it."""
 
+import importlib
 import os
 import signal
 import time
@@ -40,6 +41,16 @@ def freeze(pid: int) -> None:
     while any(_state(thread) in "RSD" for thread in Path(f"/proc/{pid}/task").glob("*")):
         assert time.monotonic() < ends_at
         time.sleep(0.001)
+
+
+def give_way_to_nobody() -> None:
+    """Let parsers and builders of indexes run like everything else: on a full machine tests would wait for minutes."""
+    for module, constant in (
+        ("groundwire.ingest.parsing.parser_process", "_NICENESS"),
+        ("groundwire.vectorstores.qdrant_edge.store", "_BUILDER_NICENESS"),
+    ):
+        assert getattr(importlib.import_module(module), constant) > 0
+        setattr(importlib.import_module(module), constant, 0)
 
 
 def _state(process: Path) -> str:

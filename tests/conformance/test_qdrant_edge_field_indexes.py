@@ -9,7 +9,7 @@ from groundwire.kernel.vector_store import VectorStore
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
 from tests.conformance.engine_limits import is_unsupported_by_qdrant_edge
 from tests.conformance.memory_folder import memory_folder
-from tests.conformance.vector_store import VectorStoreContract
+from tests.conformance.vector_store import FilteringContract
 
 pytest.importorskip("qdrant_edge")
 
@@ -22,6 +22,6 @@ def engine() -> Iterator[VectorStore]:
         store.close()
 
 
-class TestQdrantEdgeStoreWithFieldIndexes(VectorStoreContract):
+class TestQdrantEdgeStoreWithFieldIndexes(FilteringContract):
     def is_unsupported(self, clause: Filter) -> bool:
         return is_unsupported_by_qdrant_edge(clause)

@@ -6,6 +6,7 @@ from groundwire.kernel.embedder import Embedder
 from tests.conformance.embedder import EmbedderContract, opened
 
 
+@pytest.mark.slow  # the contract is that of the batching around it, which the other engines show
 class TestTorchEmbedder(EmbedderContract):
     reads_all = False
 

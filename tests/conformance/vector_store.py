@@ -48,8 +48,8 @@ def found(store: VectorStore, vector: Vectors, limit: int = 10_000, **selection:
     return [point.number for point in store.search(NAME, vector, limit, Budget(), **selection)]  # type: ignore[arg-type] # passed on as given
 
 
-class VectorStoreContract:
-    """What every engine promises."""
+class FilteringContract:
+    """What every engine promises of the payloads of points, by which searches are filtered."""
 
     def is_unsupported(self, clause: Filter) -> bool:
         """Tell whether the engine declares that it cannot evaluate this leaf."""
@@ -69,6 +69,110 @@ class VectorStoreContract:
     def books(self, store: VectorStore) -> VectorStore:
         store.create_collection(NAME, DIMENSIONS, Budget())
         return store
+
+    def test_nothing_of_a_dropped_collection_shows_in_a_later_one(self, books: VectorStore) -> None:
+        vectors = unit_vectors(20)
+        tagged: list[Payload] = [{"tags": ("old",), "size": 5}] * 20
+        books.upsert(NAME, batch(range(1, 21), vectors, tagged), Budget())
+        books.drop_collection(NAME, Budget())
+        books.create_collection(NAME, DIMENSIONS, Budget())
+        books.upsert(NAME, batch(range(1, 21), vectors), Budget())
+        assert found(books, vectors[0], where=Comparison("tags", Comparator.EQ, "old")) == []
+        assert found(books, vectors[0], where=Comparison("size", Comparator.EQ, 5)) == []
+
+    @pytest.mark.requirement("T26")
+    @pytest.mark.requirement("T28")
+    def test_writing_a_number_again_replaces_vector_and_payload(self, books: VectorStore) -> None:
+        vectors = unit_vectors(3)
+        books.upsert(NAME, batch([1], vectors[:1], [{"title": "old", "chapter": "one", "size": 1}]), Budget())
+        books.upsert(NAME, batch([1], vectors[1:2], [{"title": "new"}]), Budget())
+        assert books.count(NAME, Budget()) == 1
+        assert books.search(NAME, vectors[1], 1, Budget())[0].similarity == pytest.approx(1.0, abs=1e-6)
+        for old in (("title", "old"), ("chapter", "one"), ("size", 1)):
+            assert found(books, vectors[1], where=Comparison(old[0], Comparator.EQ, old[1])) == []
+        assert found(books, vectors[1], where=Comparison("title", Comparator.EQ, "new")) == [1]
+        books.upsert(NAME, batch([1], vectors[1:2], [{}]), Budget())
+        assert found(books, vectors[1], where=Comparison("title", Comparator.EQ, "new")) == []
+        assert found(books, vectors[1]) == [1]
+
+    @pytest.mark.requirement("T28")
+    def test_deleting_removes_and_ignores_unknown_numbers(self, books: VectorStore) -> None:
+        vectors = unit_vectors(5)
+        books.upsert(NAME, batch(range(1, 6), vectors), Budget())
+        books.delete(NAME, [2, 4, 77], Budget())
+        books.delete(NAME, [2, 4, 77], Budget())
+        books.delete(NAME, [], Budget())
+        assert sorted(found(books, vectors[0])) == [1, 3, 5]
+        assert list(books.numbers(NAME, Budget())) == [1, 3, 5]
+
+    def test_all_of_many_equal_vectors_are_there(self, books: VectorStore) -> None:
+        """No walk through a graph reaches all of them."""
+        vectors = unit_vectors(2)
+        books.upsert(NAME, batch(range(1, 601), np.repeat(vectors[:1], 600, axis=0)), Budget())
+        books.upsert(NAME, batch([601], vectors[1:]), Budget())
+        everything = list(range(1, 602))
+        assert found(books, vectors[0], 700) == everything
+        assert found(books, vectors[0], 20) == everything[:20]
+        assert found(books, vectors[0], 700, within=everything) == everything
+        where = Comparison("level", Comparator.GTE, 300)
+        assert found(books, vectors[0], 700, where=where) == everything[299:]
+        assert found(books, vectors[0], 700, where=where, within=everything[:500]) == everything[299:500]
+
+    @pytest.mark.requirement("S0-57")
+    def test_within_and_a_filter_must_both_hold(self, books: VectorStore) -> None:
+        vectors = unit_vectors(50)
+        books.upsert(NAME, batch(range(1, 51), vectors), Budget())
+        where = And((Comparison("level", Comparator.GTE, 9), Comparison("level", Comparator.LT, 45)))
+        assert sorted(found(books, vectors[0], where=where, within=[3, 9, 44, 45])) == [9, 44]
+        assert found(books, vectors[0], where=where, within=[1, 2]) == []
+
+    @pytest.mark.requirement("S1-31")
+    def test_membership_on_a_list_field_means_any_of_them(self, books: VectorStore) -> None:
+        vectors = unit_vectors(3)
+        payloads: list[Payload] = [{"tags": ("law", "tax")}, {"tags": ("tax",)}, {}]
+        books.upsert(NAME, batch([1, 2, 3], vectors, payloads), Budget())
+        assert sorted(found(books, vectors[0], where=Membership("tags", ("law", "war")))) == [1]
+        assert sorted(found(books, vectors[0], where=Membership("tags", ("law",), negated=True))) == [2, 3]
+
+    @pytest.mark.requirement("S1-31")
+    @pytest.mark.parametrize("seed", [11, 12, 13])
+    @pytest.mark.requirement("S1-29")
+    @pytest.mark.requirement("T25")
+    def test_random_filters_agree_with_the_reference_evaluator(self, books: VectorStore, seed: int) -> None:
+        rng = random.Random(seed)
+        payloads = [random_payload(rng) for _ in range(60)]
+        books.upsert(NAME, batch(range(1, 61), unit_vectors(60), payloads), Budget())
+        query = unit_vectors(1, seed=9)[0]
+        refused = 0
+        for _ in range(FILTERS // 3):
+            condition = random_filter(rng)
+            if self.is_unsupported_filter(condition):
+                refused += 1
+                with pytest.raises(UnsupportedFilterError):
+                    books.search(NAME, query, 60, Budget(), where=condition)
+                continue
+            expected = [number for number, payload in enumerate(payloads, 1) if matches(condition, payload)]
+            assert sorted(found(books, query, where=condition)) == expected, condition
+        assert refused < FILTERS // 3 * 0.75
+
+    @pytest.mark.requirement("S1-31")
+    def test_every_kind_of_clause_agrees_with_the_reference_evaluator(self, books: VectorStore) -> None:
+        rng = random.Random(21)
+        payloads = [random_payload(rng) for _ in range(60)]
+        books.upsert(NAME, batch(range(1, 61), unit_vectors(60), payloads), Budget())
+        query = unit_vectors(1, seed=9)[0]
+        for _ in range(FILTERS):
+            clause = random_filter(rng, depth=0)
+            if self.is_unsupported_filter(clause):
+                with pytest.raises(UnsupportedFilterError):
+                    books.search(NAME, query, 60, Budget(), where=clause)
+                continue
+            expected = [number for number, payload in enumerate(payloads, 1) if matches(clause, payload)]
+            assert sorted(found(books, query, where=clause)) == expected, clause
+
+
+class VectorStoreContract(FilteringContract):
+    """What every engine promises."""
 
     def test_an_unknown_collection_is_not_found(self, store: VectorStore) -> None:
         query = unit_vectors(1)[0]
@@ -140,16 +244,6 @@ class VectorStoreContract:
         books.create_collection(NAME, 4, Budget())
         assert books.count(NAME, Budget()) == 0
 
-    def test_nothing_of_a_dropped_collection_shows_in_a_later_one(self, books: VectorStore) -> None:
-        vectors = unit_vectors(20)
-        tagged: list[Payload] = [{"tags": ("old",), "size": 5}] * 20
-        books.upsert(NAME, batch(range(1, 21), vectors, tagged), Budget())
-        books.drop_collection(NAME, Budget())
-        books.create_collection(NAME, DIMENSIONS, Budget())
-        books.upsert(NAME, batch(range(1, 21), vectors), Budget())
-        assert found(books, vectors[0], where=Comparison("tags", Comparator.EQ, "old")) == []
-        assert found(books, vectors[0], where=Comparison("size", Comparator.EQ, 5)) == []
-
     def test_dropping_an_unknown_collection_is_ignored(self, store: VectorStore) -> None:
         store.drop_collection("gw-none", Budget())
         assert store.collections(Budget()) == []
@@ -188,31 +282,6 @@ class VectorStoreContract:
     def test_a_limit_below_one_is_refused(self, books: VectorStore) -> None:
         with pytest.raises(InvalidRequestError):
             books.search(NAME, unit_vectors(1)[0], 0, Budget())
-
-    @pytest.mark.requirement("T26")
-    @pytest.mark.requirement("T28")
-    def test_writing_a_number_again_replaces_vector_and_payload(self, books: VectorStore) -> None:
-        vectors = unit_vectors(3)
-        books.upsert(NAME, batch([1], vectors[:1], [{"title": "old", "chapter": "one", "size": 1}]), Budget())
-        books.upsert(NAME, batch([1], vectors[1:2], [{"title": "new"}]), Budget())
-        assert books.count(NAME, Budget()) == 1
-        assert books.search(NAME, vectors[1], 1, Budget())[0].similarity == pytest.approx(1.0, abs=1e-6)
-        for old in (("title", "old"), ("chapter", "one"), ("size", 1)):
-            assert found(books, vectors[1], where=Comparison(old[0], Comparator.EQ, old[1])) == []
-        assert found(books, vectors[1], where=Comparison("title", Comparator.EQ, "new")) == [1]
-        books.upsert(NAME, batch([1], vectors[1:2], [{}]), Budget())
-        assert found(books, vectors[1], where=Comparison("title", Comparator.EQ, "new")) == []
-        assert found(books, vectors[1]) == [1]
-
-    @pytest.mark.requirement("T28")
-    def test_deleting_removes_and_ignores_unknown_numbers(self, books: VectorStore) -> None:
-        vectors = unit_vectors(5)
-        books.upsert(NAME, batch(range(1, 6), vectors), Budget())
-        books.delete(NAME, [2, 4, 77], Budget())
-        books.delete(NAME, [2, 4, 77], Budget())
-        books.delete(NAME, [], Budget())
-        assert sorted(found(books, vectors[0])) == [1, 3, 5]
-        assert list(books.numbers(NAME, Budget())) == [1, 3, 5]
 
     @pytest.mark.requirement("S4-27")
     @pytest.mark.requirement("C03")
@@ -306,19 +375,6 @@ class VectorStoreContract:
         assert found(books, vectors[0], 7) == sorted(numbers)[:7]
         assert found(books, vectors[0], 200) == [*sorted(numbers), 600]
 
-    def test_all_of_many_equal_vectors_are_there(self, books: VectorStore) -> None:
-        """No walk through a graph reaches all of them."""
-        vectors = unit_vectors(2)
-        books.upsert(NAME, batch(range(1, 601), np.repeat(vectors[:1], 600, axis=0)), Budget())
-        books.upsert(NAME, batch([601], vectors[1:]), Budget())
-        everything = list(range(1, 602))
-        assert found(books, vectors[0], 700) == everything
-        assert found(books, vectors[0], 20) == everything[:20]
-        assert found(books, vectors[0], 700, within=everything) == everything
-        where = Comparison("level", Comparator.GTE, 300)
-        assert found(books, vectors[0], 700, where=where) == everything[299:]
-        assert found(books, vectors[0], 700, where=where, within=everything[:500]) == everything[299:500]
-
     def test_no_more_than_the_limit_and_no_more_than_there_are(self, books: VectorStore) -> None:
         vectors = unit_vectors(30)
         books.upsert(NAME, batch(range(1, 31), vectors), Budget())
@@ -331,58 +387,6 @@ class VectorStoreContract:
         assert found(books, vectors[8], 1, within=[3, 9]) == [9]
         assert found(books, vectors[0], within=[]) == []
         assert found(books, vectors[0], within=[999]) == []
-
-    @pytest.mark.requirement("S0-57")
-    def test_within_and_a_filter_must_both_hold(self, books: VectorStore) -> None:
-        vectors = unit_vectors(50)
-        books.upsert(NAME, batch(range(1, 51), vectors), Budget())
-        where = And((Comparison("level", Comparator.GTE, 9), Comparison("level", Comparator.LT, 45)))
-        assert sorted(found(books, vectors[0], where=where, within=[3, 9, 44, 45])) == [9, 44]
-        assert found(books, vectors[0], where=where, within=[1, 2]) == []
-
-    @pytest.mark.requirement("S1-31")
-    def test_membership_on_a_list_field_means_any_of_them(self, books: VectorStore) -> None:
-        vectors = unit_vectors(3)
-        payloads: list[Payload] = [{"tags": ("law", "tax")}, {"tags": ("tax",)}, {}]
-        books.upsert(NAME, batch([1, 2, 3], vectors, payloads), Budget())
-        assert sorted(found(books, vectors[0], where=Membership("tags", ("law", "war")))) == [1]
-        assert sorted(found(books, vectors[0], where=Membership("tags", ("law",), negated=True))) == [2, 3]
-
-    @pytest.mark.requirement("S1-31")
-    @pytest.mark.parametrize("seed", [11, 12, 13])
-    @pytest.mark.requirement("S1-29")
-    @pytest.mark.requirement("T25")
-    def test_random_filters_agree_with_the_reference_evaluator(self, books: VectorStore, seed: int) -> None:
-        rng = random.Random(seed)
-        payloads = [random_payload(rng) for _ in range(60)]
-        books.upsert(NAME, batch(range(1, 61), unit_vectors(60), payloads), Budget())
-        query = unit_vectors(1, seed=9)[0]
-        refused = 0
-        for _ in range(FILTERS // 3):
-            condition = random_filter(rng)
-            if self.is_unsupported_filter(condition):
-                refused += 1
-                with pytest.raises(UnsupportedFilterError):
-                    books.search(NAME, query, 60, Budget(), where=condition)
-                continue
-            expected = [number for number, payload in enumerate(payloads, 1) if matches(condition, payload)]
-            assert sorted(found(books, query, where=condition)) == expected, condition
-        assert refused < FILTERS // 3 * 0.75
-
-    @pytest.mark.requirement("S1-31")
-    def test_every_kind_of_clause_agrees_with_the_reference_evaluator(self, books: VectorStore) -> None:
-        rng = random.Random(21)
-        payloads = [random_payload(rng) for _ in range(60)]
-        books.upsert(NAME, batch(range(1, 61), unit_vectors(60), payloads), Budget())
-        query = unit_vectors(1, seed=9)[0]
-        for _ in range(FILTERS):
-            clause = random_filter(rng, depth=0)
-            if self.is_unsupported_filter(clause):
-                with pytest.raises(UnsupportedFilterError):
-                    books.search(NAME, query, 60, Budget(), where=clause)
-                continue
-            expected = [number for number, payload in enumerate(payloads, 1) if matches(clause, payload)]
-            assert sorted(found(books, query, where=clause)) == expected, clause
 
     @pytest.mark.requirement("T39")
     def test_a_batch_of_thousands_is_accepted(self, books: VectorStore) -> None:

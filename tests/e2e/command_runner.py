@@ -17,6 +17,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from selectors import EVENT_READ, DefaultSelector
 
+from tests.conformance.processes import give_way_to_nobody
+
 STREAMS = 3
 MAX_ORDER_BYTES = 1 << 20
 _FOR_SERVERS = {"server"}
@@ -74,6 +76,8 @@ def _import_for(kind: str) -> None:
     names = [name for name in names if name.rpartition(".")[2] not in _FOR_SERVERS]
     for name in (*names, *(_OF_SERVERS if kind == "server" else _OF_COMMANDS)):
         importlib.import_module(name)
+    if kind == "server":
+        give_way_to_nobody()
     del sys.modules["groundwire.cli.__main__"]
 
 

@@ -56,7 +56,7 @@ def test_the_handbook_answers_its_questions_and_refuses_the_foreign_one(referenc
     assert [answer.grounded for answer in reference] == [True] * 9 + [False]
 
 
-@pytest.mark.parametrize("vectors", ["qdrant-edge:", "chroma:"])
+@pytest.mark.parametrize("vectors", ["qdrant-edge:", pytest.param("chroma:", marks=pytest.mark.slow)])
 def test_an_engine_cites_what_the_reference_cites(
     vectors: str, reference: list[answer_pb2.Answer], embedded: Path, tmp_path: Path
 ) -> None:

@@ -75,8 +75,8 @@ class Load:
 @pytest.mark.parametrize(
     ("seconds", "share", "health_s"),
     [
-        # On a machine with other work; the second one needs a machine of its own.
-        (3.0, 0.75, DEADLINE_S),
+        # On a machine with other work, now more and now less; the second needs a machine of its own.
+        (3.0, 0.5, DEADLINE_S),
         pytest.param(60.0, 0.9, 0.1, marks=[pytest.mark.slow, pytest.mark.limits, pytest.mark.alone]),
     ],
 )

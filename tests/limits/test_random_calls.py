@@ -25,8 +25,6 @@ from groundwire.kernel.errors import AlreadyExistsError, GroundwireError, NotFou
 from tests.limits.attacked_server import start
 from tests.limits.random_calls import DEADLINE_S, Builder, Known, facts, send
 
-pytestmark = pytest.mark.limits
-
 CALLS = int(os.environ.get("GROUNDWIRE_TEST_CALLS", "20000"))
 SEED = int(os.environ.get("GROUNDWIRE_TEST_SEED", "8"))
 VECTORS = os.environ.get("GROUNDWIRE_TEST_VECTORS", "memory:")
@@ -117,7 +115,7 @@ def resident_mib(process: int) -> float:
 
 @pytest.mark.parametrize(
     "count",
-    [pytest.param(300, id="a few"), pytest.param(CALLS, marks=pytest.mark.slow, id="many")],
+    [pytest.param(300, id="a few"), pytest.param(CALLS, marks=[pytest.mark.slow, pytest.mark.limits], id="many")],
 )
 async def test_random_calls_end_in_results_or_typed_refusals(
     count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

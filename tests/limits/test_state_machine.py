@@ -552,7 +552,9 @@ def _run(vectors: str, examples: int, steps: int) -> None:
         )
 
 
-@pytest.mark.parametrize("vectors", STORES)
+@pytest.mark.parametrize(
+    "vectors", ["qdrant-edge:", *(pytest.param(each, marks=pytest.mark.limits) for each in ("memory:", "chroma:"))]
+)
 def test_a_few_sequences_agree_with_the_model(vectors: str) -> None:
     _run(vectors, examples=3, steps=20)
 

@@ -7,18 +7,9 @@ from typing import Any
 
 import pytest
 
-from groundwire.ingest.parsing import parser_process
 from tests.integration.ingest.harness import Harness
 
 _numbers = count()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def parsers_take_their_turn() -> Iterator[None]:
-    """Keep parsers from giving way to the other workers of pytest-xdist, who would keep them waiting for minutes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parser_process, "_NICENESS", 0)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from tests.conformance.embedder import opened
 from tests.unit.embedders.test_engines_agree import VARIED
 from tests.unit.embedders.tiny_model import save_tiny_model
 
-MANY = tuple(" ".join(VARIED[0].split()[: 1 + number % 13]) * (1 + number // 13) for number in range(120)) + VARIED
+MANY = (*(" ".join(VARIED[0].split()[: 1 + each % 13]) * (1 + each // 13) for each in range(0, 120, 7)), *VARIED)
 """One word to far beyond the limit of the model, in many lengths, some of them odd."""
 
 SERVE = """
@@ -144,6 +144,7 @@ def test_a_note_that_torch_is_faster_does_not_keep_a_model_from_serving_without_
     assert str(result["engine"]).startswith("openvino ")
 
 
+@pytest.mark.slow
 def test_a_model_that_was_converted_by_the_library_keeps_serving(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -166,6 +167,7 @@ def test_a_model_that_was_converted_by_the_library_keeps_serving(
     assert found.folder.name == old.folder.name, "one entry, whoever converted it"
 
 
+@pytest.mark.slow
 def test_a_processor_that_computes_other_vectors_falls_back_to_the_library_or_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -88,6 +88,7 @@ def test_once_converted_serving_needs_neither_torch_nor_transformers() -> None:
     assert result["seconds"] < 10
 
 
+@pytest.mark.slow
 def test_two_processes_that_convert_at_once_make_one_entry_and_no_connection(tiny: ModelFiles, tmp_path: Path) -> None:
     url = f"sentence-transformers:{tiny.folder}?engine=openvino"
     one, two = start(url, tmp_path, 0.5), start(url, tmp_path, 0.5)
