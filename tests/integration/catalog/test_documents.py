@@ -265,9 +265,9 @@ def test_what_was_replaced_before_a_soft_deletion_stays_replaced_after_it_is_und
     soft_deletes = SoftDeletes(catalog.database, catalog.clock)
     soft_deletes.hide(TENANT, "docs", document.document_id)
     assert _states(catalog) == {1: "SUPERSEDED", 2: "DELETED"}
-    returning = soft_deletes.begin_return(TENANT, "docs", document.document_id)
+    returning = soft_deletes.begin_return(TENANT, "docs", [document.document_id])
     assert returning is not None
-    assert soft_deletes.bring_back(returning) == document
+    assert soft_deletes.bring_back(returning) == [document]
     assert _states(catalog) == {1: "SUPERSEDED", 2: "LIVE"}
     assert catalog.numbers_for(docs, "new") == list(pending.numbers)
 

@@ -115,7 +115,7 @@ def test_scores_after_any_changes_are_those_of_a_fresh_collection(catalog: Catal
                     del documents[source], texts[source]
                 case 1 if document_id is not None:
                     soft_deletes.hide(TENANT, collection.name, document_id)
-                    returning = soft_deletes.begin_return(TENANT, collection.name, document_id)
+                    returning = soft_deletes.begin_return(TENANT, collection.name, [document_id])
                     assert returning is not None
                     soft_deletes.bring_back(returning)
                 case 2:

@@ -63,12 +63,32 @@ def delete(harness: Harness, collection: str, *, purge: bool) -> tuple[int, int]
     return response.receipt.document_count, len(noted)
 
 
+def _restored(harness: Harness, collection: str, count: int) -> int:
+    _deleted(harness, collection, count, purge=False)
+    listing = pb.ListRecordsRequest(collection=collection, include_deleted=True, page_size=100)
+    hidden = [each.record_id for each in blocking(harness.service.records.ListRecords)(listing).records]
+    with statements() as noted:
+        response = blocking(harness.service.records.RestoreRecords)(
+            pb.RestoreRecordsRequest(collection=collection, record_ids=hidden)
+        )
+    assert [each.outcome for each in response.results] == [pb.RECORD_OUTCOME_CREATED] * count
+    return len(noted)
+
+
+def _deleted(harness: Harness, collection: str, count: int, *, purge: bool) -> int:
+    put(harness, collection, count)
+    deleted, needed = delete(harness, collection, purge=purge)
+    assert deleted == count
+    return needed
+
+
 @pytest.mark.parametrize(
     "cost",
     [
         pytest.param(put, id="written"),
         pytest.param(lambda *given: _deleted(*given, purge=False), id="deleted"),
         pytest.param(lambda *given: _deleted(*given, purge=True), id="purged"),
+        pytest.param(_restored, id="restored"),
     ],
 )
 def test_many_records_need_hardly_more_statements_than_few(
@@ -81,10 +101,3 @@ def test_many_records_need_hardly_more_statements_than_few(
         needed[count] = cost(harness, name, count)
     assert needed[_FEW] > 0
     assert needed[_MANY] <= needed[_FEW] + _SLACK
-
-
-def _deleted(harness: Harness, collection: str, count: int, *, purge: bool) -> int:
-    put(harness, collection, count)
-    deleted, needed = delete(harness, collection, purge=purge)
-    assert deleted == count
-    return needed

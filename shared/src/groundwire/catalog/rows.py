@@ -532,9 +532,11 @@ def visible_rows(
     return _rows(connection, _ROWS.where(IS_VISIBLE), tenant, collection, document_ids)
 
 
-def hidden_row(connection: Connection, tenant: str, collection: str, document_id: str) -> RowMapping | None:
-    """Return the same of a document that was deleted softly, if there is such a one."""
-    return next(iter(_rows(connection, _ROWS.where(IS_HIDDEN), tenant, collection, [document_id])), None)
+def hidden_rows(
+    connection: Connection, tenant: str, collection: str, document_ids: Sequence[str]
+) -> Sequence[RowMapping]:
+    """Return the same of those of the documents that were deleted softly, oldest first."""
+    return _rows(connection, _ROWS.where(IS_HIDDEN), tenant, collection, document_ids)
 
 
 def stored_rows(

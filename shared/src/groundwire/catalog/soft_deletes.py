@@ -18,16 +18,17 @@ from groundwire.catalog.rows import (
     IS_LIVE,
     IS_VISIBLE,
     SELECT_CHUNKS,
+    SELECT_DOCUMENTS_OF_COLLECTION,
     GenerationState,
     collection_key,
     count_aliases,
-    hidden_row,
+    hidden_rows,
     numbers_of,
     refuse_other_etag,
     require_collection,
+    to_document,
     to_fields,
     to_stored_chunks,
-    visible_document,
     visible_row,
     visible_rows,
 )
@@ -47,7 +48,7 @@ class Return:
     """A restoration under way. The tasks in the outbox take its points away again should it come to nothing."""
 
     collection: Collection
-    document_id: str
+    document_ids: tuple[str, ...]
     tasks: tuple[int, ...]
 
 
@@ -169,75 +170,84 @@ class SoftDeletes:
 
         return self._database.write(work)
 
-    def begin_return(self, tenant: str, collection: str, document_id: str, etag: str = "") -> Return | None:
-        """Announce that the points of a hidden document are about to be written; None when it is visible.
+    def begin_return(self, tenant: str, collection: str, document_ids: Sequence[str], etag: str = "") -> Return | None:
+        """Announce that the points of those that are hidden are about to be written; None when all are visible.
 
         Nothing of a document changes while it is hidden, so that its etag need not be compared again at the end.
 
         Raises:
             DocumentNotFoundError: the collection has no such document.
-            DocumentChangedError: its etag is not the given one, if one is given.
+            DocumentChangedError: the etag of one is not the given one, if one is given.
         """
 
         def work(connection: Connection) -> Return | None:
-            row = hidden_row(connection, tenant, collection, document_id)
-            if row is None:
-                refuse_other_etag(connection, visible_row(connection, tenant, collection, document_id), etag)
+            hidden = hidden_rows(connection, tenant, collection, document_ids)
+            stored = {row["document_id"]: row for row in visible_rows(connection, tenant, collection, document_ids)}
+            stored |= {row["document_id"]: row for row in hidden}
+            for document_id in document_ids:
+                if document_id not in stored:
+                    raise DocumentNotFoundError(document_id)
+                refuse_other_etag(connection, stored[document_id], etag)
+            if not hidden:
                 return None
-            refuse_other_etag(connection, row, etag)
-            numbers = numbers_of(connection, select(generations.c.generation_key).where(_of_hidden(row)))
+            numbers = numbers_of(connection, select(generations.c.generation_key).where(_of_hidden(hidden)))
             # If the restoration comes to nothing these make the engine equal to the catalog again: without points.
-            tasks = queue_matched_points(connection, tenant, row["engine_name"], numbers)
-            return Return(require_collection(connection, tenant, collection), document_id, tuple(tasks))
+            tasks = queue_matched_points(connection, tenant, hidden[0]["engine_name"], numbers)
+            ids = tuple(row["document_id"] for row in hidden)
+            return Return(require_collection(connection, tenant, collection), ids, tuple(tasks))
 
         return self._database.write(work)
 
-    def chunks(self, returning: Return, after_sequence: int, limit: int) -> Sequence[StoredChunk]:
-        """Return up to `limit` of the chunks whose points are to be written, those behind a sequence number."""
+    def chunks(self, returning: Return, after: int, limit: int) -> Sequence[StoredChunk]:
+        """Return up to `limit` of the chunks whose points are to be written, by number, those behind `after`."""
         tenant, name = returning.collection.tenant, returning.collection.name
         with self._database.read() as connection:
-            row = hidden_row(connection, tenant, name, returning.document_id)
-            if row is None:
-                return []
-            statement = SELECT_CHUNKS.where(_of_hidden(row), IS_INDEXED, chunks.c.sequence_num > after_sequence)
-            return list(to_stored_chunks(connection.execute(statement.order_by(chunks.c.sequence_num).limit(limit))))
+            rows = hidden_rows(connection, tenant, name, returning.document_ids)
+            statement = SELECT_CHUNKS.where(_of_hidden(rows), IS_INDEXED, chunks.c.chunk_number > after)
+            return list(to_stored_chunks(connection.execute(statement.order_by(chunks.c.chunk_number).limit(limit))))
 
-    def bring_back(self, returning: Return, receipt: Receipt[Document] | None = None) -> Document:
-        """Let readers see the document again, exactly as it was; call it when the engine has all its points.
+    def bring_back(self, returning: Return, receipt: Receipt[Document] | None = None) -> list[Document]:
+        """Let readers see the documents again, exactly as they were; call it when the engine has all their points.
+
+        `receipt` is of a call that restores one document.
 
         Raises:
-            DocumentNotFoundError: it was deleted for good, or brought back or replaced meanwhile.
-            AlreadyExistsError: another document has its source now.
+            DocumentNotFoundError: one was deleted for good, or brought back or replaced meanwhile.
+            AlreadyExistsError: another document has the source of one now.
             IndexMovedError: the points are in an engine collection that does not serve any more.
             ConflictError: the same request was completed meanwhile; ask the ledger.
             RequestIdReusedError: the request id was used with another body.
         """
         tenant, name = returning.collection.tenant, returning.collection.name
 
-        def work(connection: Connection) -> Document:
-            row = hidden_row(connection, tenant, name, returning.document_id)
-            if row is None:
-                raise DocumentNotFoundError(returning.document_id)
-            if row["engine_name"] != returning.collection.engine_name:
+        def work(connection: Connection) -> list[Document]:
+            rows = hidden_rows(connection, tenant, name, returning.document_ids)
+            for document_id in set(returning.document_ids).difference(row["document_id"] for row in rows):
+                raise DocumentNotFoundError(document_id)
+            if rows[0]["engine_name"] != returning.collection.engine_name:
                 raise IndexMovedError(require_collection(connection, tenant, name))
-            key, source = row["document_key"], row["source_path"]
-            taken = select(documents.c.document_id).where(
-                documents.c.collection_key == row["collection_key"], documents.c.source_path == source, IS_VISIBLE
+            collection = rows[0]["collection_key"]
+            keys, sources = ([row[column] for row in rows] for column in ("document_key", "source_path"))
+            taken = select(documents.c.document_id, documents.c.source_path).where(
+                documents.c.collection_key == collection, among(documents.c.source_path, sources), IS_VISIBLE
             )
-            other = connection.execute(taken).scalar()
-            if other is not None:
-                raise AlreadyExistsError(f"document {other!r} has the source {source!r} now", resource=other)
-            position = advance_position(connection, row["collection_key"], keeps_history=True)
+            if (other := connection.execute(taken).first()) is not None:
+                said = f"document {other.document_id!r} has the source {other.source_path!r} now"
+                raise AlreadyExistsError(said, resource=other.document_id)
+            position = advance_position(connection, collection, keeps_history=True)
             live = {"state": GenerationState.LIVE.value, "live_from": position, "live_to": None}
-            connection.execute(update(generations).where(_of_hidden(row)).values(live))
-            add_chunks(connection, (generations.c.document_key == key) & IS_LIVE)
-            values = {"live_generation": row["deleted_generation"], "deleted_generation": 0, "delete_time": None}
-            connection.execute(update(documents).where(documents.c.document_key == key).values(values))
+            connection.execute(update(generations).where(_of_hidden(rows)).values(live))
+            add_chunks(connection, among(generations.c.document_key, keys) & IS_LIVE)
+            values = {"live_generation": documents.c.deleted_generation, "deleted_generation": 0, "delete_time": None}
+            connection.execute(update(documents).where(among(documents.c.document_key, keys)).values(values))
             # They were to take the points away again, which are now to stay.
-            connection.execute(delete(outbox).where(outbox.c.id.in_(returning.tasks)))
-            document = visible_document(connection, tenant, name, returning.document_id)
-            self._audit.record(connection, tenant, "restore_document", document.document_id, receipt, document)
-            return document
+            connection.execute(delete(outbox).where(among(outbox.c.id, returning.tasks)))
+            restored = SELECT_DOCUMENTS_OF_COLLECTION.where(among(documents.c.document_key, keys))
+            given = {"tenant": tenant, "collection": name}
+            returned = [to_document(row) for row in connection.execute(restored, given)]
+            request_id = self._audit.settle(connection, tenant, receipt, returned[0])
+            self._audit.record_all(connection, tenant, "restore_document", returning.document_ids, request_id)
+            return returned
 
         return self._database.write(work)
 
@@ -265,10 +275,10 @@ def _hide(connection: Connection, collection: Collection, rows: Sequence[RowMapp
     return Deleted.now(traces, tasks, now)
 
 
-def _of_hidden(row: RowMapping) -> ColumnElement[bool]:
-    """Return the condition for the generation that comes back with a document."""
-    of_document = generations.c.document_key == row["document_key"]
-    return and_(of_document, generations.c.state == GenerationState.DELETED.value)
+def _of_hidden(rows: Sequence[RowMapping]) -> ColumnElement[bool]:
+    """Return the condition for the generations that come back with documents."""
+    of_documents = among(generations.c.document_key, [row["document_key"] for row in rows])
+    return and_(of_documents, generations.c.state == GenerationState.DELETED.value)
 
 
 def _row_of_source(connection: Connection, tenant: str, collection: str, source_uri: str) -> RowMapping | None:

@@ -184,8 +184,8 @@ class VectorCache:
         with self._database.read() as connection:
             return _to_batch(connection.execute(statement).all(), collection.identity.dimensions)
 
-    def missing(self, collection: Collection, limit: int, document_id: str | None = None) -> list[Chunk]:
-        """Return up to `limit` chunks, of one document or all, that need a vector of the model and have none.
+    def missing(self, collection: Collection, limit: int, document_ids: Sequence[str] | None = None) -> list[Chunk]:
+        """Return up to `limit` chunks, of some documents or all, that need a vector of the model and have none.
 
         Besides the chunks that searches find these are the ones that stand for a section or a document (a search from
         the top down compares with them), repeated ones (they are indexed once their double goes), and those of
@@ -193,9 +193,9 @@ class VectorCache:
         nobody reads the past across a change of models.
         """
         statement = with_vectors(select(*OWN_COLUMNS).where(lacks_vector(collection)), collection)
-        if document_id is not None:
-            of_document = documents.c.tenant == collection.tenant, documents.c.document_id == document_id
-            keys = select(documents.c.document_key).where(*of_document)
+        if document_ids is not None:
+            of_these = documents.c.tenant == collection.tenant, among(documents.c.document_id, document_ids)
+            keys = select(documents.c.document_key).where(*of_these)
             statement = statement.where(chunks.c.document_key.in_(keys))
         with self._database.read() as connection:
             rows = connection.execute(statement.order_by(chunks.c.chunk_number).limit(limit))

@@ -1,6 +1,6 @@
 """Change, delete and restore what is stored: documents and single chunks, without embedding anything again."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -215,14 +215,35 @@ class DocumentUpkeep:
     ) -> Document:
         """Bring back a document that was deleted softly; one that is live is returned as it is.
 
-        The points are written first, and readers see the document when the engine has all of them.
+        Raises:
+            InvalidRequestError: several deleted documents have the source, and none is live.
+            GroundwireError: as `restore_all`.
+        """
+        self.collections.get(tenant, collection)
+        document_id = self.documents.id_with_deleted(tenant, collection, reference)
+        restored = self.restore_all(tenant, collection, [document_id], budget, receipt, etag=etag)
+        return restored[0] if restored else self.documents.get(tenant, collection, document_id)
+
+    def restore_all(
+        self,
+        tenant: str,
+        collection: str,
+        document_ids: Sequence[str],
+        budget: Budget,
+        receipt: Receipt[Document] | None = None,
+        *,
+        etag: str = "",
+    ) -> list[Document]:
+        """Bring back those of the documents that were deleted softly, all at once, and return them.
+
+        The points are written first, and readers see the documents when the engine has all of them. `receipt` and
+        `etag` are those of a call that restores one document.
 
         Raises:
             CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document, or it was deleted for good.
             DocumentChangedError: its etag is not the given one, if one is given.
-            InvalidRequestError: several deleted documents have the source, and none is live.
-            AlreadyExistsError: another document has its source now.
+            AlreadyExistsError: another document has the source of one now.
             EmbeddingMismatchError: the collection belongs to another model than the server's.
             ConflictError: the index of the collection was rebuilt again and again meanwhile.
             UnavailableError: the vector store does not answer.
@@ -230,16 +251,15 @@ class DocumentUpkeep:
         identity = self.embedder.embedder.identity
         for _ in range(MAX_INDEX_MOVES):
             found = self.collections.get(tenant, collection)
-            document_id = self.documents.id_with_deleted(tenant, collection, reference)
             # Before the lock, which must not be held across a wait for the model.
             if found.identity == identity:
-                self.embedder.embed_missing(found, budget, document_id=document_id)
+                self.embedder.embed_missing(found, budget, document_ids=document_ids)
             try:
                 # While the lock is held, no task of the outbox takes away the points that are written here.
                 with self.tasks.engines.hold((found.engine_name,), budget):
-                    returning = self.soft_deletes.begin_return(tenant, collection, document_id, etag)
+                    returning = self.soft_deletes.begin_return(tenant, collection, document_ids, etag)
                     if returning is None:
-                        return self.documents.get(tenant, collection, document_id)
+                        return []
                     refuse_other_model(returning.collection, identity)
                     if returning.collection.engine_name == found.engine_name:
                         self._write_points(returning, budget)
@@ -252,7 +272,7 @@ class DocumentUpkeep:
 
     def _write_points(self, returning: Return, budget: Budget) -> None:
         name, digest = returning.collection.engine_name, returning.collection.identity.digest
-        after = -1
+        after = 0
         while page := self.soft_deletes.chunks(returning, after, _POINTS_PER_STEP):
             budget.check()
             hashes = [stored.chunk.embedding_hash for stored in page]
@@ -262,4 +282,4 @@ class DocumentUpkeep:
             vectors = np.stack([known[each] for each in hashes])
             numbers, payloads = [stored.chunk_number for stored in page], [stored.payload for stored in page]
             self.vectors.upsert(name, PointBatch(numbers, vectors, payloads), budget)
-            after = page[-1].chunk.sequence_num
+            after = page[-1].chunk_number

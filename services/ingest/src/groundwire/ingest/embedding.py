@@ -84,9 +84,9 @@ class ChunkEmbedder:
         collection: Collection,
         budget: Budget,
         report: Callable[[int, int], None] = lambda _done, _total: None,
-        document_id: str | None = None,
+        document_ids: Sequence[str] | None = None,
     ) -> int:
-        """Make the vectors that chunks of a collection lack, or of one document; return how many texts were embedded.
+        """Make the vectors that chunks of a collection lack, or of some documents; return how many texts were embedded.
 
         Every batch is kept as soon as it is made, so an interrupted run goes on where it was. `report` gets how many
         chunks have got their vector, and of how many. `collection.identity` is the one of the embedder.
@@ -95,10 +95,10 @@ class ChunkEmbedder:
             UnavailableError: the model does not answer.
         """
         embedded = done = 0
-        # Of one document there is nearly never anything to count.
-        total = self.cache.count_missing(collection) if document_id is None else 0
+        # Of a few documents there is nearly never anything to count.
+        total = self.cache.count_missing(collection) if document_ids is None else 0
         report(0, total)
-        while chunks := self.cache.missing(collection, _MISSING_PER_BATCH, document_id):
+        while chunks := self.cache.missing(collection, _MISSING_PER_BATCH, document_ids):
             budget.check()
             made = self.embed(chunks, budget, lambda _: None)
             if made.unstored is not None:

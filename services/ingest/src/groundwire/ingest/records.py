@@ -23,7 +23,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.document import Document, DocumentFields, DocumentFormat, DocumentReference
+from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -264,20 +264,27 @@ class RecordUpkeep:
     def restore(
         self, identity: Identity, collection: str, record_ids: Sequence[str], budget: Budget
     ) -> list[WrittenRecord]:
-        """Bring back records that were deleted softly, one after the other; live ones stay as they are.
+        """Bring back records that were deleted softly, all at once; live ones stay as they are.
 
         Raises:
             RecordNotFoundError: one of them is not there; none is restored then.
-            GroundwireError: whatever restoring a document raises; those before it are restored.
+            GroundwireError: whatever restoring documents raises.
         """
-        restored = []
-        for record in self.selected(identity, collection, record_ids, include_deleted=True):
-            reference = DocumentReference(document_id=record.document.document_id)
-            document = self.upkeep.restore(identity.tenant, collection, reference, budget)
-            was_live = record.document.delete_time is None
-            outcome = RecordOutcome.UNCHANGED if was_live else RecordOutcome.CREATED
-            restored.append(WrittenRecord(record.record_id, outcome, document, record.token_count))
-        return restored
+        chosen = self.selected(identity, collection, record_ids, include_deleted=True)
+        hidden = [record.document.document_id for record in chosen if record.document.delete_time is not None]
+        restored = {
+            document.document_id: document
+            for document in (self.upkeep.restore_all(identity.tenant, collection, hidden, budget) if hidden else ())
+        }
+        return [
+            WrittenRecord(
+                record.record_id,
+                RecordOutcome.CREATED if record.document.document_id in restored else RecordOutcome.UNCHANGED,
+                restored.get(record.document.document_id, record.document),
+                record.token_count,
+            )
+            for record in chosen
+        ]
 
     def change_links(
         self,

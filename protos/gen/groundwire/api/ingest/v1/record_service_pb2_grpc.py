@@ -151,7 +151,7 @@ class RecordServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RestoreRecords(self, request, context):
-        """Brings back records that were deleted softly, one after the other; those that are live stay as they are.
+        """Brings back records that were deleted softly, in one step; those that are live stay as they are.
 
         Errors: NOT_FOUND with RECORD_NOT_FOUND, also after a permanent deletion.
         """

@@ -70,7 +70,7 @@ class RecordServiceStub:
     Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with INVALID_FILTER.
     """
     RestoreRecords: _grpc.UnaryUnaryMultiCallable[_record_service_pb2.RestoreRecordsRequest, _record_service_pb2.RestoreRecordsResponse]
-    """Brings back records that were deleted softly, one after the other; those that are live stay as they are.
+    """Brings back records that were deleted softly, in one step; those that are live stay as they are.
 
     Errors: NOT_FOUND with RECORD_NOT_FOUND, also after a permanent deletion.
     """
@@ -127,7 +127,7 @@ class RecordServiceAsyncStub(RecordServiceStub):
     Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with INVALID_FILTER.
     """
     RestoreRecords: _aio.UnaryUnaryMultiCallable[_record_service_pb2.RestoreRecordsRequest, _record_service_pb2.RestoreRecordsResponse]  # type: ignore[assignment]
-    """Brings back records that were deleted softly, one after the other; those that are live stay as they are.
+    """Brings back records that were deleted softly, in one step; those that are live stay as they are.
 
     Errors: NOT_FOUND with RECORD_NOT_FOUND, also after a permanent deletion.
     """
@@ -217,7 +217,7 @@ class RecordServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _record_service_pb2.RestoreRecordsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_record_service_pb2.RestoreRecordsResponse, _abc.Awaitable[_record_service_pb2.RestoreRecordsResponse]]:
-        """Brings back records that were deleted softly, one after the other; those that are live stay as they are.
+        """Brings back records that were deleted softly, in one step; those that are live stay as they are.
 
         Errors: NOT_FOUND with RECORD_NOT_FOUND, also after a permanent deletion.
         """
