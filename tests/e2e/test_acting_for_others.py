@@ -290,6 +290,18 @@ def test_where_certificates_are_the_credential_answer_shows_its_own_and_says_who
             session = asking.create_session(collection=NAME, user_id="ada", new_conversation=True).session
             asking.ask(session_id=session.session_id, question=QUESTION, message_id=str(uuid.uuid4()))
             until(lambda: len(records(client, entity="ada", record_type="turn")) == 2)
+        junk = {"authorization": "Bearer of no meaning here"}
+
+        def searchers() -> list[str]:
+            said, _, _ = (tmp_path / "stored.log").read_text("utf-8").rpartition("\n")
+            lines = [json.loads(line) for line in said.splitlines()]
+            return [each["subject"] for each in lines if "/Retrieve" in str(each.get("method"))]
+
+        before = len(searchers())
+        with GroundwireClient(answer.address, credentials=ada, metadata=junk) as asking:
+            asking.ask(collection=NAME, question=QUESTION, message_id=str(uuid.uuid4()))
+        until(lambda: len(searchers()) > before)
+        assert set(searchers()) == {"ada"}
         with closing(sqlite3.connect(tmp_path / "stored" / "catalog.db")) as catalog:
             rows = catalog.execute("SELECT DISTINCT tenant, subject FROM audit WHERE action LIKE '%record%'").fetchall()
         assert rows == [("default", "ada")]

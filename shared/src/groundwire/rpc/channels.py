@@ -52,7 +52,8 @@ def channel_arguments(user_agent: str) -> list[tuple[str, int | str]]:
 class Delegation:
     """That calls without a credential to pass on are made for the current identity, by a service that may act for it.
 
-    The service proves itself by a key of the right `service`, or by the certificate of the channel when `key` is empty.
+    The service proves itself by a key of the right `service`, or by the certificate of the channel when `key` is empty;
+    then it makes all calls so.
     """
 
     key: str = field(default="", repr=False)
@@ -119,10 +120,11 @@ class _PassOn:
     def _passed_on(self, details: Any) -> Any:
         metadata = grpc.aio.Metadata(*(details.metadata or ()))
         current = request_context.current()
-        passed = [(REQUEST_ID_KEY, current.request_id), (AUTHORIZATION_KEY, current.authorization)]
-        if not current.authorization and self._delegation is not None:
-            passed += self._delegation.metadata(current.identity)
-        for key, value in passed:
+        credential: tuple[tuple[str, str], ...] = ((AUTHORIZATION_KEY, current.authorization),)
+        # By its certificate the next service knows this one alone, whatever else the caller has sent.
+        if self._delegation is not None and not (current.authorization and self._delegation.key):
+            credential = self._delegation.metadata(current.identity)
+        for key, value in ((REQUEST_ID_KEY, current.request_id), *credential):
             if value and metadata.get(key) is None:
                 metadata.add(key, value)
         return details._replace(timeout=passed_on_timeout_s(details.timeout), metadata=metadata)
