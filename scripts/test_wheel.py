@@ -20,6 +20,8 @@ DATA = ROOT.parent / "shared" / "data"
 FOLDERS = ["benchmarks", "deploy", "docs", "protos/google", "protos/groundwire", "scripts", "tests"]
 FILES = [
     ".dockerignore",
+    ".env",
+    ".gitignore",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",

@@ -17,6 +17,7 @@ from scripts.image_contents import install, targets
 from groundwire.cli.app import app
 from groundwire.standalone.settings import ServiceName, load_settings
 from groundwire.standalone.stores import check_stores
+from tests.packages import in_checkout
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -105,7 +106,7 @@ def test_images_run_as_a_normal_user() -> None:
     assert not re.search(r"^(USER|RUN)", later, re.MULTILINE)
 
 
-@pytest.mark.skipif(not (ROOT / "shared" / "src").exists(), reason="runs against the wheel")
+@in_checkout
 def test_the_builder_gets_what_the_wheel_is_made_of_and_nothing_else(tmp_path: Path) -> None:
     rules = [line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line and line[0] != "#"]
     assert rules[0] == "*"
@@ -257,7 +258,7 @@ def test_pods_have_no_rights_that_they_do_not_need() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (ROOT / "shared" / "src").exists(), reason="runs against the wheel")
+@in_checkout
 def test_images_hold_what_their_service_needs_and_no_more(tmp_path: Path) -> None:
     answer = install("answer", tmp_path)
     assert HEAVY & set(answer.packages) == set()

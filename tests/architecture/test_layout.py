@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.packages import in_checkout
+
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SOURCE_ROOTS = [
@@ -17,7 +19,6 @@ SOURCE_ROOTS = [
     "services/answer/src",
     "services/standalone/src",
 ]
-in_checkout = pytest.mark.skipif(not (ROOT / "shared" / "src").exists(), reason="runs against the wheel")
 
 
 def test_the_build_names_every_source_root() -> None:

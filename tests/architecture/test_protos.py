@@ -22,11 +22,11 @@ from google.rpc import error_details_pb2, status_pb2
 from groundwire.api.common.v1 import error_reason_pb2, metadata_value_pb2, retrieval_options_pb2
 from groundwire.rpc.calls import MAX_RESPONSE_BYTES
 from groundwire.rpc.pagination import MAX_PAGE_BYTES
+from tests.packages import in_checkout
 from tests.stubs import SERVICES
 
 ROOT = Path(__file__).resolve().parents[2]
 PROTOS = ROOT / "protos"
-in_checkout = pytest.mark.skipif(not (PROTOS / "gen").exists(), reason="runs against the wheel")
 
 CALLS = {
     "IngestService": """
