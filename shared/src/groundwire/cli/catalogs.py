@@ -90,7 +90,18 @@ def backup(folder: Path, data: Path, catalog: str) -> None:
 @json_option
 def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
     """Put a backup into an empty data folder or database, and check it; exits with 1 if findings are left."""
-    manifest = _verified(folder)
+    try:
+        manifest: dict[str, Any] = json.loads((folder / _MANIFEST).read_bytes())
+        files: dict[str, Any] = manifest["files"]
+        is_known = manifest["format"] == _FORMAT and {_CATALOG} <= set(files) <= {_CATALOG, _KEY}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PreconditionError(f"{str(folder)!r} is no complete backup: it has no {_MANIFEST}") from error
+    if not is_known:
+        raise PreconditionError(f"{str(folder)!r} is a backup of another version of groundwire")
+    for name, described in files.items():
+        path = folder / name
+        if not path.is_file() or _described(path) != described:
+            raise DataLossError(f"{name} of the backup {str(folder)!r} is not as it was written")
     is_file = not catalog.startswith(_POSTGRESQL)
     if is_file and catalog != "sqlite:":
         raise InvalidRequestError.of("catalog", "a file is restored into the data folder: name that with --data")
@@ -207,28 +218,6 @@ def _new_folder(folder: Path) -> Iterator[Path]:
         folder.rmdir()
     part.rename(folder)
     _sync(folder.absolute().parent)
-
-
-def _verified(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a backup whose files are as it says.
-
-    Raises:
-        PreconditionError: it is no backup, or one of a later version.
-        DataLossError: a file is missing or has changed.
-    """
-    try:
-        manifest: dict[str, Any] = json.loads((folder / _MANIFEST).read_bytes())
-        files: dict[str, Any] = manifest["files"]
-        is_known = manifest["format"] == _FORMAT and {_CATALOG} <= set(files) <= {_CATALOG, _KEY}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PreconditionError(f"{str(folder)!r} is no complete backup: it has no {_MANIFEST}") from error
-    if not is_known:
-        raise PreconditionError(f"{str(folder)!r} is a backup of another version of groundwire")
-    for name, described in files.items():
-        path = folder / name
-        if not path.is_file() or _described(path) != described:
-            raise DataLossError(f"{name} of the backup {str(folder)!r} is not as it was written")
-    return manifest
 
 
 @contextmanager

@@ -15,7 +15,20 @@ def show_explanation(plan: explain_plan_pb2.ExplainPlan) -> None:
     print_line()
     print_table(("stage", "engine", "path", "out", "ms", "why"), list(map(_stage, plan.stages)), "no stages")
     print_line()
-    for line in (*_formulas(plan), *filter(None, map(_figures, plan.stages))):
+    formulas: dict[str, str] = {}
+    for candidate in plan.candidates:
+        for node in _nodes(candidate.score):
+            if node.children:
+                terms = [
+                    f"{child.weight:.3f} * {child.name}" if child.HasField("weight") else child.name
+                    for child in node.children
+                ]
+                formulas.setdefault(node.name, " + ".join(terms))
+    lines = [f"{name} = {formula}" for name, formula in formulas.items()]
+    figures = {figure.name: figure.value for stage in plan.stages for figure in stage.figures}
+    if share := figures.get("diversity"):
+        lines.append(f"selected by relevance - {share:.2f} * similarity to the nearest one already selected")
+    for line in (*lines, *filter(None, map(_figures, plan.stages))):
         print_line(line)
     print_line()
     columns = ("rank", "relevance", "similarity", "words", "fate", "chunk")
@@ -36,24 +49,6 @@ def _stage(stage: explain_plan_pb2.ExplainStage) -> tuple[str | int, ...]:
         f"{elapsed_ms:.2f}" if elapsed_ms else _DASH,
         stage.detail or _DASH,
     )
-
-
-def _formulas(plan: explain_plan_pb2.ExplainPlan) -> list[str]:
-    """Return how each figure is computed, each figure once: `fused = 0.75 * similarity + 0.25 * words`."""
-    formulas: dict[str, str] = {}
-    for candidate in plan.candidates:
-        for node in _nodes(candidate.score):
-            if node.children:
-                terms = [
-                    f"{child.weight:.3f} * {child.name}" if child.HasField("weight") else child.name
-                    for child in node.children
-                ]
-                formulas.setdefault(node.name, " + ".join(terms))
-    lines = [f"{name} = {formula}" for name, formula in formulas.items()]
-    figures = {figure.name: figure.value for stage in plan.stages for figure in stage.figures}
-    if share := figures.get("diversity"):
-        lines.append(f"selected by relevance - {share:.2f} * similarity to the nearest one already selected")
-    return lines
 
 
 def _figures(stage: explain_plan_pb2.ExplainStage) -> str:

@@ -52,30 +52,26 @@ def ground(text: Path, collection: str, chunk_ids: tuple[str, ...], options: Ret
     with connect() as client:
         response = client.ground_text.send(request)
     if not printed_as_json(grounding_json(response)):
-        _show(response)
+        citations = {citation.marker: citation for citation in response.citations}
+        for claim in response.claims:
+            verdict = shown_name(grounding_pb.ClaimVerdict.DESCRIPTOR, claim.verdict)
+            if claim.verdict == grounding_pb.CLAIM_VERDICT_NOT_NEEDED:
+                kind = shown_name(grounding_pb.ClaimKind.DESCRIPTOR, claim.kind)
+                print_line((f"{kind:<13} {claim.text}", "dim"))
+                continue
+            markers = "".join(f" [{source.marker}]" for source in claim.sources)
+            print_line((f"{verdict:<13}", _STYLES.get(claim.verdict, "")), f" {claim.text}", (markers, "bold"))
+            for note in _notes(claim, citations):
+                print_line(*note)
+        print_line()
+        whole = shown_name(grounding_pb.GroundingVerdict.DESCRIPTOR, response.verdict).replace("-", " ")
+        print_line(f"{whole}: {response.supported_count} of {response.needed_count} claims have a source")
+        for citation in response.citations:
+            print_line()
+            print_line((f"[{citation.marker}] {quoted_place(citation)}", "dim"))
+            print_line(excerpt(citation.quote, _QUOTE_CHARS))
     if response.verdict in _FAILED:
         raise click.exceptions.Exit(1)
-
-
-def _show(response: pb.GroundTextResponse) -> None:
-    citations = {citation.marker: citation for citation in response.citations}
-    for claim in response.claims:
-        verdict = shown_name(grounding_pb.ClaimVerdict.DESCRIPTOR, claim.verdict)
-        if claim.verdict == grounding_pb.CLAIM_VERDICT_NOT_NEEDED:
-            kind = shown_name(grounding_pb.ClaimKind.DESCRIPTOR, claim.kind)
-            print_line((f"{kind:<13} {claim.text}", "dim"))
-            continue
-        markers = "".join(f" [{source.marker}]" for source in claim.sources)
-        print_line((f"{verdict:<13}", _STYLES.get(claim.verdict, "")), f" {claim.text}", (markers, "bold"))
-        for note in _notes(claim, citations):
-            print_line(*note)
-    print_line()
-    whole = shown_name(grounding_pb.GroundingVerdict.DESCRIPTOR, response.verdict).replace("-", " ")
-    print_line(f"{whole}: {response.supported_count} of {response.needed_count} claims have a source")
-    for citation in response.citations:
-        print_line()
-        print_line((f"[{citation.marker}] {quoted_place(citation)}", "dim"))
-        print_line(excerpt(citation.quote, _QUOTE_CHARS))
 
 
 def _notes(

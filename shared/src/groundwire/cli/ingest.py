@@ -293,7 +293,11 @@ class IngestRun:
                 self.client.delete_document(collection=self.collection, reference=reference)
             except DocumentNotFoundError:
                 continue
-        return self._report(self._with_new_homes(outcomes, missing), missing)
+        gone = {document["document_id"] for document in missing}
+        homeless = {outcome.source for outcome in outcomes if outcome.document_id in gone}
+        files = [file for file in self.sources.files if file.source_uri in homeless]
+        renewed = {outcome.source: outcome for outcome in (self._for_each(files, self._ingest_file) if files else [])}
+        return self._report([renewed.get(outcome.source, outcome) for outcome in outcomes], missing)
 
     def plan(self) -> bool:
         """Print what an ingest would do, and change nothing; return whether all of it could be done.
@@ -421,14 +425,6 @@ class IngestRun:
         if len(missing) > _NAMED:
             print_line(f"and {len(missing) - _NAMED} more", err=True)
         return confirm(f"Delete {len(missing)} documents of {self.collection!r}?")
-
-    def _with_new_homes(self, outcomes: Sequence[FileOutcome], deleted: Sequence[MissingDocument]) -> list[FileOutcome]:
-        """Ingest once more what was only another name of a deleted document, as after a renaming."""
-        gone = {document["document_id"] for document in deleted}
-        homeless = {outcome.source for outcome in outcomes if outcome.document_id in gone}
-        files = [file for file in self.sources.files if file.source_uri in homeless]
-        renewed = {outcome.source: outcome for outcome in (self._for_each(files, self._ingest_file) if files else [])}
-        return [renewed.get(outcome.source, outcome) for outcome in outcomes]
 
 
 def reason_of(error: GroundwireError) -> str:

@@ -81,20 +81,18 @@ def answer_json(answer: answer_pb2.Answer, question_id: str) -> dict[str, Any]:
         "citations": [_citation(citation) for citation in answer.citations],
         "unsupported": [answer.content[span.start : span.end] for span in answer.unsupported_spans],
         "generator": answer.generator,
-        "generation": _generation(answer.generation) if answer.HasField("generation") else None,
+        "generation": {
+            "model": answer.generation.model,
+            "failure": shown_name(answer_pb2.GenerationFailure.DESCRIPTOR, answer.generation.failure) or None,
+            "dropped_sentences": answer.generation.dropped_sentence_count,
+        }
+        if answer.HasField("generation")
+        else None,
         "session_id": answer.session_id or None,
         "message_id": answer.message_id,
         "related_message_id": question_id,
         "timestamp": answer.answer_time.ToJsonString(),
         "timings_ms": timings,
-    }
-
-
-def _generation(report: answer_pb2.GenerationReport) -> dict[str, Any]:
-    return {
-        "model": report.model,
-        "failure": shown_name(answer_pb2.GenerationFailure.DESCRIPTOR, report.failure) or None,
-        "dropped_sentences": report.dropped_sentence_count,
     }
 
 

@@ -1,6 +1,6 @@
 """`groundwire health`, `pipeline`, `logs` and `stats`: how a server is, how fast it searches, and what it stores."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import islice
 
@@ -167,40 +167,39 @@ def stats(collection: str) -> None:
         return
     if collection:
         for each in listed:
-            _show_stats(each)
+            print_fields(
+                {
+                    "collection": each.collection,
+                    "documents": f"{each.document_count:,}",
+                    "chunks": f"{each.chunk_count:,}",
+                    "vectors": f"{each.vector_count:,}",
+                    "characters": f"{each.total_chars:,}",
+                    "overlap": f"{each.overlap_share:.1%} of the characters",
+                    "vectors per document": round(each.average_vectors_per_document, 1),
+                    "model": f"{each.embedding.model_name}, {each.embedding.dimensions} dimensions",
+                    "by format": _counts(each.by_format),
+                    "projects": f"{each.project_count:,}",
+                    "by project": _counts(each.by_project),
+                    "by embedding model": _counts(each.by_embedding_model),
+                }
+            )
     else:
-        print_table(_STATS_COLUMNS, [_stats_row(each) for each in listed], "no collections")
-
-
-def _stats_row(each: stats_pb2.CollectionStats) -> Sequence[str | int | float]:
-    return (
-        each.collection,
-        each.document_count,
-        each.chunk_count,
-        each.vector_count,
-        each.total_chars,
-        f"{each.overlap_share:.1%}",
-        round(each.average_vectors_per_document, 1),
-    )
-
-
-def _show_stats(each: stats_pb2.CollectionStats) -> None:
-    print_fields(
-        {
-            "collection": each.collection,
-            "documents": f"{each.document_count:,}",
-            "chunks": f"{each.chunk_count:,}",
-            "vectors": f"{each.vector_count:,}",
-            "characters": f"{each.total_chars:,}",
-            "overlap": f"{each.overlap_share:.1%} of the characters",
-            "vectors per document": round(each.average_vectors_per_document, 1),
-            "model": f"{each.embedding.model_name}, {each.embedding.dimensions} dimensions",
-            "by format": _counts(each.by_format),
-            "projects": f"{each.project_count:,}",
-            "by project": _counts(each.by_project),
-            "by embedding model": _counts(each.by_embedding_model),
-        }
-    )
+        print_table(
+            _STATS_COLUMNS,
+            [
+                (
+                    each.collection,
+                    each.document_count,
+                    each.chunk_count,
+                    each.vector_count,
+                    each.total_chars,
+                    f"{each.overlap_share:.1%}",
+                    round(each.average_vectors_per_document, 1),
+                )
+                for each in listed
+            ],
+            "no collections",
+        )
 
 
 def _counts(counts: Iterable[stats_pb2.KeyCount]) -> str:

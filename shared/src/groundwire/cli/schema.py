@@ -37,23 +37,19 @@ def schema(kind: str) -> None:
         return
     if kind:
         for entry in schemas:
-            _show(entry)
+            whole = entry["schema"]
+            rows = []
+            for name in entry["fields"]:
+                field = whole.get("properties", {}).get(name, {})
+                required = "required" if name in entry["required_fields"] else ""
+                rows.append((name, required, f"{_type_of(field, whole)} · {field.get('description', '')}"))
+            print_table(("field", "", "type and meaning"), rows, "no fields")
+            print_line()
+            print_line("example")
+            print_json(entry["example"])
     else:
-        rows = [(entry["document_type"], ", ".join(entry["fields"])) for entry in schemas]
-        print_table(("kind", "fields"), rows, "no schemas")
-
-
-def _show(entry: dict[str, Any]) -> None:
-    whole = entry["schema"]
-    rows = []
-    for name in entry["fields"]:
-        field = whole.get("properties", {}).get(name, {})
-        required = "required" if name in entry["required_fields"] else ""
-        rows.append((name, required, f"{_type_of(field, whole)} · {field.get('description', '')}"))
-    print_table(("field", "", "type and meaning"), rows, "no fields")
-    print_line()
-    print_line("example")
-    print_json(entry["example"])
+        kinds = [(entry["document_type"], ", ".join(entry["fields"])) for entry in schemas]
+        print_table(("kind", "fields"), kinds, "no schemas")
 
 
 def _type_of(field: dict[str, Any], whole: dict[str, Any]) -> str:

@@ -134,13 +134,30 @@ def search(
     with connect() as client:
         response = client.retrieve(collection=collection, query=text, options=options)
         passages = _expanded(client, collection, response, expand_mode, radius) if expand_mode else None
-    if printed_as_json(_search_json(response, options, passages)):
+    shown = search_json(response)
+    if options.self_query or options.strategy or options.query_types:
+        shown["applied"] = applied_json(response)
+    if options.explain:
+        shown["explain"] = message_json(response.explain_plan)
+    if options.explain or options.HasField("snapshot"):
+        shown["snapshot"] = response.snapshot
+    if passages is not None:
+        shown["passages"] = [passage_json(passage) for passage in passages]
+    if printed_as_json(shown):
         return
     _show_applied(response)
     if passages is None:
         _show_hits(response)
     else:
-        _show_passages(passages)
+        if not passages:
+            print_line("nothing found")
+        for number, passage in enumerate(passages, start=1):
+            source = passage.chunks[0].source_uri if passage.chunks else passage.document_id
+            place = " › ".join([source, *passage.hierarchy_path])
+            cut = " · cut" if passage.truncated else ""
+            print_line(f"{number}  {place} · characters {passage.span.start:,}–{passage.span.end:,}{cut}")
+            print_text(passage.content)
+            print_line()
     if explain:
         show_explanation(response.explain_plan)
         print_line(f"read at position {response.snapshot}; --snapshot {response.snapshot} reads the same again")
@@ -167,24 +184,6 @@ def _expanded(
     return passages
 
 
-def _search_json(
-    response: pb.RetrieveResponse,
-    options: retrieval_options_pb2.RetrievalOptions,
-    passages: Sequence[pb.ExpandedPassage] | None,
-) -> dict[str, Any]:
-    """Return what `--json` prints: more than results and times only where more was asked for."""
-    shown = search_json(response)
-    if options.self_query or options.strategy or options.query_types:
-        shown["applied"] = applied_json(response)
-    if options.explain:
-        shown["explain"] = message_json(response.explain_plan)
-    if options.explain or options.HasField("snapshot"):
-        shown["snapshot"] = response.snapshot
-    if passages is not None:
-        shown["passages"] = [passage_json(passage) for passage in passages]
-    return shown
-
-
 def _show_applied(response: pb.RetrieveResponse) -> None:
     """Say on standard error what was applied beside the query."""
     applied = applied_json(response)
@@ -206,18 +205,6 @@ def _show_hits(response: pb.RetrieveResponse) -> None:
         score = f"{hit.relevance_score:.3f}"
         print_line((str(hit.rank), "bold"), "  ", (score, "green"), "  ", (f"{place} · {span}", "bold"))
         print_line(excerpt(chunk.content, _EXCERPT_CHARS))
-        print_line()
-
-
-def _show_passages(passages: Sequence[pb.ExpandedPassage]) -> None:
-    if not passages:
-        print_line("nothing found")
-    for number, passage in enumerate(passages, start=1):
-        source = passage.chunks[0].source_uri if passage.chunks else passage.document_id
-        place = " › ".join([source, *passage.hierarchy_path])
-        cut = " · cut" if passage.truncated else ""
-        print_line(f"{number}  {place} · characters {passage.span.start:,}–{passage.span.end:,}{cut}")
-        print_text(passage.content)
         print_line()
 
 

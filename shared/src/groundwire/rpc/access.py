@@ -120,7 +120,17 @@ class Access:
         # Never ignored: the call would see what belongs to the service instead.
         if Right.SERVICE not in identity.rights:
             raise PermissionDeniedError("the credential may not act for others", right=Right.SERVICE.value)
-        return _parse_caller(acts_for)
+        try:
+            said = json.loads(acts_for)
+            tenant, subject = said["tenant"], said["subject"]
+            # Of a certificate any name comes; of a session that was begun without a credential none.
+            is_good = is_name(tenant) and isinstance(subject, str) and len(subject) <= _MAX_SUBJECT_CHARS
+            rights, scopes = parse_rights(said["rights"], ACTS_FOR_KEY), parse_scopes(said["scopes"], ACTS_FOR_KEY)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            is_good = False
+        if not is_good:
+            raise InvalidRequestError.of(ACTS_FOR_KEY, "must be a JSON object of tenant, subject, rights and scopes")
+        return Identity(tenant, subject, rights & DELEGATED_RIGHTS, scopes)
 
     def _proven(self, authorization: str, peer: Callable[[], Any]) -> Identity:
         if self._options.is_open:
@@ -150,17 +160,3 @@ class Access:
         identity.require_right(right_of(method))
         if identity.scopes is not None and not is_within_scopes(method):
             raise PermissionDeniedError("the call tells of all scopes, and the credential has some", right="all scopes")
-
-
-def _parse_caller(text: str) -> Identity:
-    try:
-        said = json.loads(text)
-        tenant, subject = said["tenant"], said["subject"]
-        # Of a certificate any name comes; of a session that was begun without a credential none.
-        is_good = is_name(tenant) and isinstance(subject, str) and len(subject) <= _MAX_SUBJECT_CHARS
-        rights, scopes = parse_rights(said["rights"], ACTS_FOR_KEY), parse_scopes(said["scopes"], ACTS_FOR_KEY)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        is_good = False
-    if not is_good:
-        raise InvalidRequestError.of(ACTS_FOR_KEY, "must be a JSON object of tenant, subject, rights and scopes")
-    return Identity(tenant, subject, rights & DELEGATED_RIGHTS, scopes)

@@ -116,20 +116,6 @@ class Admission:
             OverloadedError: there is no place for one more of its kind.
         """
         await self._refuse_while_draining(call)
-        await self._first_message(call)
-        await self._refuse_while_draining(call)
-        cost = cost_of(call.method, call.request, call.received_bytes)
-        self.quotas.charge(request_context.current().identity, cost)
-        self._count(call)
-
-    async def _refuse_while_draining(self, call: Call) -> None:
-        if self._draining and not call.is_infrastructure:
-            self._refused += 1
-            call.limit(None)  # the refusal may be held back for longer than what is left to wait for a message
-            await self._may_refuse.wait()
-            raise DrainingError("the server is stopping")
-
-    async def _first_message(self, call: Call) -> None:
         remaining_s = request_context.current().budget.remaining_s()
         if len(self._waiting) >= _MAX_WAITING:
             longest = next(iter(self._waiting))
@@ -146,6 +132,17 @@ class Admission:
             raise StreamIdleError("the call came without a message", limit_s=self._first_message_s) from None
         finally:
             self._waiting.pop(call, None)
+        await self._refuse_while_draining(call)
+        cost = cost_of(call.method, call.request, call.received_bytes)
+        self.quotas.charge(request_context.current().identity, cost)
+        self._count(call)
+
+    async def _refuse_while_draining(self, call: Call) -> None:
+        if self._draining and not call.is_infrastructure:
+            self._refused += 1
+            call.limit(None)  # the refusal may be held back for longer than what is left to wait for a message
+            await self._may_refuse.wait()
+            raise DrainingError("the server is stopping")
 
     def _count(self, call: Call) -> None:
         """Count the call until the library is done with it, which is when the client has its response."""

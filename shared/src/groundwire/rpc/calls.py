@@ -176,7 +176,10 @@ class CallPath(grpc.GenericRpcHandler):
                 status = context.code()
                 code = status.name if isinstance(status, grpc.StatusCode) else "OK"
             elapsed_s = time.perf_counter() - started
-            self._count(call.method, code, elapsed_s)
+            latencies = self.durations.get((call.method, code))
+            if latencies is None:
+                latencies = self.durations[call.method, code] = Latencies()
+            latencies.add(elapsed_s)
             end_call(span, code, request_id)
             log = _log.debug if call.is_infrastructure else _log.info
             identity = current().identity
@@ -190,12 +193,6 @@ class CallPath(grpc.GenericRpcHandler):
                 subject=identity.subject,
                 user_agent=user_agent,
             )
-
-    def _count(self, method: str, code: str, elapsed_s: float) -> None:
-        latencies = self.durations.get((method, code))
-        if latencies is None:
-            latencies = self.durations[method, code] = Latencies()
-        latencies.add(elapsed_s)
 
     def _identify(self, call: "Call", acts_for: str) -> None:
         """Bind who calls, before the call costs anything, and have a stream checked again with each of its messages.

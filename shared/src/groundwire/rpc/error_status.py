@@ -85,7 +85,16 @@ def to_status(error: GroundwireError) -> status_pb2.Status:
     for detail in _details(error):
         status.details.add().Pack(detail)
     if isinstance(error, InvalidRequestError):
-        _add_violations(status, error)
+        bad_request = error_details_pb2.BadRequest()
+        room = _MAX_STATUS_BYTES - status.ByteSize() - 2 * _MAX_VALUE_BYTES
+        for added, violation in enumerate(error.violations):
+            field, description = _cut(violation.field, _MAX_VALUE_BYTES), _cut(violation.description, _MAX_VALUE_BYTES)
+            bad_request.field_violations.add(field=field, description=description)
+            if bad_request.ByteSize() > room:
+                del bad_request.field_violations[-1]
+                bad_request.field_violations.add(description=f"and {len(error.violations) - added} more")
+                break
+        status.details.add().Pack(bad_request)
     return status
 
 
@@ -154,20 +163,6 @@ def _details(error: GroundwireError) -> Iterator[Any]:
         retry = error_details_pb2.RetryInfo()
         retry.retry_delay.FromNanoseconds(int(error.retry_after_s * 1e9))
         yield retry
-
-
-def _add_violations(status: status_pb2.Status, error: InvalidRequestError) -> None:
-    """Add as many violations as fit, and a last one that counts the rest."""
-    bad_request = error_details_pb2.BadRequest()
-    room = _MAX_STATUS_BYTES - status.ByteSize() - 2 * _MAX_VALUE_BYTES
-    for added, violation in enumerate(error.violations):
-        field, description = _cut(violation.field, _MAX_VALUE_BYTES), _cut(violation.description, _MAX_VALUE_BYTES)
-        bad_request.field_violations.add(field=field, description=description)
-        if bad_request.ByteSize() > room:
-            del bad_request.field_violations[-1]
-            bad_request.field_violations.add(description=f"and {len(error.violations) - added} more")
-            break
-    status.details.add().Pack(bad_request)
 
 
 def _cut(text: str, limit_bytes: int) -> str:

@@ -90,7 +90,19 @@ def parse_filter_message(message: pb.Filter, path: str = "filter") -> Filter:
     # An And at the top is no level (`groundwire.kernel.filters.MAX_DEPTH`).
     parsed = _parse(message, path, depth=-1 if message.HasField("all_of") else 0)
     for leaf in leaves(parsed):
-        _check_lengths(leaf, leaf.place or Place(path, path, path))
+        place = leaf.place or Place(path, path, path)
+        if not leaf.field:
+            raise InvalidFilterError.of(place.field, "has an empty field name")
+        if len(leaf.field) > MAX_NAME_CHARS:
+            too_long = f"names a field of more than {MAX_NAME_CHARS} characters: {leaf.field[:16]!r}…"
+            raise InvalidFilterError.of(place.field, too_long)
+        if isinstance(leaf, Like) and len(leaf.pattern) > MAX_PATTERN_CHARS:
+            raise InvalidFilterError.of(place.values, f"must be at most {MAX_PATTERN_CHARS} characters")
+        for value in _condition_of(leaf)[1]:
+            if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
+                raise InvalidFilterError.of(place.values, f"must be at most {MAX_TEXT_CHARS} characters")
+            if isinstance(value, str) and "\x00" in value:
+                raise InvalidFilterError.of(place.values, "must not contain NUL")
     return parsed
 
 
@@ -163,18 +175,3 @@ def _parse_value(message: metadata_value_pb2.MetadataValue, place: str) -> Scala
             raise InvalidFilterError.of(place, "has no value")
         case _:
             raise InvalidFilterError.of(place, "must be a single value, not a list")
-
-
-def _check_lengths(leaf: Leaf, place: Place) -> None:
-    if not leaf.field:
-        raise InvalidFilterError.of(place.field, "has an empty field name")
-    if len(leaf.field) > MAX_NAME_CHARS:
-        name = leaf.field[:16]
-        raise InvalidFilterError.of(place.field, f"names a field of more than {MAX_NAME_CHARS} characters: {name!r}…")
-    if isinstance(leaf, Like) and len(leaf.pattern) > MAX_PATTERN_CHARS:
-        raise InvalidFilterError.of(place.values, f"must be at most {MAX_PATTERN_CHARS} characters")
-    for value in _condition_of(leaf)[1]:
-        if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
-            raise InvalidFilterError.of(place.values, f"must be at most {MAX_TEXT_CHARS} characters")
-        if isinstance(value, str) and "\x00" in value:
-            raise InvalidFilterError.of(place.values, "must not contain NUL")

@@ -207,7 +207,13 @@ def _changed(path: Path) -> Iterator[dict[str, ApiKey]]:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-                _keep_access(path, file.fileno())
+                # Whoever may read the file may read the replacement: a server under another account must see a
+                # revocation.
+                with suppress(FileNotFoundError):
+                    status = path.stat()
+                    os.fchmod(file.fileno(), stat.S_IMODE(status.st_mode))
+                    with suppress(PermissionError):
+                        os.fchown(file.fileno(), status.st_uid, status.st_gid)
                 Path(file.name).replace(path)
             except BaseException:
                 Path(file.name).unlink(missing_ok=True)
@@ -215,15 +221,6 @@ def _changed(path: Path) -> Iterator[dict[str, ApiKey]]:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _keep_access(path: Path, replacement: int) -> None:
-    """Let those read the replacement who may read the file: a server under another account must see a revocation."""
-    with suppress(FileNotFoundError):
-        status = path.stat()
-        os.fchmod(replacement, stat.S_IMODE(status.st_mode))
-        with suppress(PermissionError):
-            os.fchown(replacement, status.st_uid, status.st_gid)
 
 
 def _to_entry(key: ApiKey) -> dict[str, Any]:

@@ -55,7 +55,12 @@ def refusal_text(reason: RefusalReason, passages: Sequence[Passage], limit: int)
     named, documents = "", set[str]()
     places: dict[str, set[str]] = {}
     for passage in passages:
-        places.setdefault(_place(passage), set()).add(passage.document_id)
+        source, heading = " ".join(passage.source_uri.split()), " ".join(passage.section_heading.split())
+        place = source if not heading or heading in source else f"{source} ({heading})"
+        if source.startswith(SOURCE_PREFIX):
+            place = heading  # its id says nothing to people
+        place = place if len(place) <= _MAX_NAME_CHARS else f"{place[: _MAX_NAME_CHARS - 1]}\u2026"
+        places.setdefault(place, set()).add(passage.document_id)
     for place in list(places)[:_MAX_NAMED]:
         longer = f"{named}, {place}" if named else f" Closest to it: {place}"
         # A name with `[1]` in it would read as the marker of a citation.
@@ -63,14 +68,6 @@ def refusal_text(reason: RefusalReason, passages: Sequence[Passage], limit: int)
             named = longer
             documents |= places[place]
     return (f"{text}{named}." if named else text), frozenset(documents)
-
-
-def _place(passage: Passage) -> str:
-    source, heading = " ".join(passage.source_uri.split()), " ".join(passage.section_heading.split())
-    place = source if not heading or heading in source else f"{source} ({heading})"
-    if source.startswith(SOURCE_PREFIX):
-        place = heading  # its id says nothing to people
-    return place if len(place) <= _MAX_NAME_CHARS else f"{place[: _MAX_NAME_CHARS - 1]}\u2026"
 
 
 class FinishReason(StrEnum):
@@ -383,14 +380,17 @@ class Composer:
 
         The very first statement is shortened at a word instead, because an answer has to say something.
         """
-        fitting = statement if self._fits(statement) else self._shortened(statement)
+        lead = len(self.content) + (len(statement.separator) if self.content else 0)
+        length = lead + len(statement.text) + self._marks_length(statement)
+        fitting = statement if length <= self._limit else self._shortened(statement)
         self.is_cut = self.is_cut or fitting is not statement
         return None if fitting is None else self._append(fitting)
 
     def _append(self, statement: Statement) -> Addition:
         before = len(self.content)
         lead = self.content + (statement.separator if self.content else "")
-        span = _span_at(lead, statement.text)
+        start_byte = len(lead.encode())
+        span = Span(len(lead), len(lead) + len(statement.text), start_byte, start_byte + len(statement.text.encode()))
         known = len(self.citations)
         markers = tuple(dict.fromkeys(self._number(source, span) for source in statement.sources))
         self.content = lead + statement.text + _marks(markers)
@@ -410,10 +410,6 @@ class Composer:
             spans, support = (*known.answer_spans, answer_span), max(known.support, source.support)
             self.citations[marker - 1] = replace(known, answer_spans=spans, support=support)
         return marker
-
-    def _fits(self, statement: Statement) -> bool:
-        lead = len(self.content) + (len(statement.separator) if self.content else 0)
-        return lead + len(statement.text) + self._marks_length(statement) <= self._limit
 
     def _marks_length(self, statement: Statement) -> int:
         fresh = len(self._numbers)
@@ -457,8 +453,3 @@ def _key(source: Source) -> tuple[str, int, int, int]:
 
 def _marks(markers: tuple[int, ...]) -> str:
     return "".join(f" [{marker}]" for marker in markers)
-
-
-def _span_at(lead: str, text: str) -> Span:
-    start_byte = len(lead.encode())
-    return Span(len(lead), len(lead) + len(text), start_byte, start_byte + len(text.encode()))

@@ -4,7 +4,7 @@ import asyncio
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -17,7 +17,6 @@ from groundwire.answer.answers import (
     Answer,
     AnswerEvent,
     Cited,
-    Claim,
     Composer,
     Final,
     FinishReason,
@@ -36,7 +35,7 @@ from groundwire.answer.answers import (
 )
 from groundwire.answer.consolidation import says_something
 from groundwire.answer.conversation import is_topic_shift, search_context, search_text
-from groundwire.answer.evidence import Statement, with_agreeing_sources
+from groundwire.answer.evidence import with_agreeing_sources
 from groundwire.answer.heartbeats import Silence, with_silences
 from groundwire.answer.ports import GenerationFailedError, Generator, Library, Retrieval, Retriever, Search
 from groundwire.answer.sessions import (
@@ -317,7 +316,9 @@ class Answerer:
             if is_resumed:
                 raise InvalidRequestError.of("after_sequence", "no answer to this question is kept; ask without it")
             _refuse_unfit(session, ask, expected_head if exchange is None else None)
-            window = _before(session.messages, ask.message_id)
+            # A question that is asked again is asked in the window that it was asked in.
+            ids = [each.message_id for each in session.messages]
+            window = session.messages[: ids.index(ask.message_id)] if ask.message_id in ids else session.messages
             prepared = replace(
                 ask,
                 collection=session.collection,
@@ -428,7 +429,10 @@ class Answerer:
                 progress.has_draft = progress.has_draft or bool(batch)
                 began = time.perf_counter()
                 with Step("answer.verify"):
-                    passed = await self._passed(ask, batch)
+                    sources = [source for statement in batch for source in statement.sources]
+                    stored = iter(await self._library.stored(ask.collection, sources) if sources else ())
+                    checked = with_agreeing_sources(batch, [[next(stored) for _ in each.sources] for each in batch])
+                    passed = [each for each in checked if each.sources or ask.grounding is GroundingPolicy.ANNOTATE]
                 progress.verification_s += time.perf_counter() - began
                 progress.dropped += len(batch) - len(passed)
                 for statement in passed:
@@ -440,13 +444,6 @@ class Answerer:
                 if progress.composer.is_cut:
                     return
 
-    async def _passed(self, ask: AskedQuestion, batch: Sequence[Statement]) -> list[Statement]:
-        """Return the statements that may leave, each with those of its sources that are stored exactly as claimed."""
-        sources = [source for statement in batch for source in statement.sources]
-        stored = iter(await self._library.stored(ask.collection, sources) if sources else ())
-        checked = with_agreeing_sources(batch, [[next(stored) for _ in each.sources] for each in batch])
-        return [each for each in checked if each.sources or ask.grounding is GroundingPolicy.ANNOTATE]
-
     def _finished(self, ask: AskedQuestion, progress: _Progress) -> Answer:
         composer, refusal = progress.composer, progress.refusal
         finish = FinishReason.LENGTH if composer.is_cut else FinishReason.COMPLETE
@@ -457,12 +454,13 @@ class Answerer:
                 finish = FinishReason.INTERRUPTED
         total_s = time.perf_counter() - progress.begun
         generation_s = max(0.0, total_s - progress.retrieval_s - progress.verification_s)
+        claims = composer.claims
+        supported_share = sum(claim.is_supported for claim in claims) / len(claims) if claims else 1.0
         return Answer(
             content=progress.refusal_text if refusal else composer.content,
             citations=tuple(composer.citations),
-            claims=tuple(composer.claims),
-            confidence=_supported_share(composer.claims)
-            * answer_confidence([citation.support for citation in composer.citations]),
+            claims=tuple(claims),
+            confidence=supported_share * answer_confidence([citation.support for citation in composer.citations]),
             refusal=refusal,
             finish=FinishReason.REFUSED if refusal else finish,
             message_id=str(uuid.uuid4()),
@@ -528,11 +526,6 @@ def _refusal(ask: AskedQuestion, retrieval: Retrieval, *, has_draft: bool) -> Re
     return RefusalReason.WEAK_SUPPORT if retrieval.passages else RefusalReason.NO_RESULTS
 
 
-def _supported_share(claims: Sequence[Claim]) -> float:
-    """Return the share of the claims that are supported, 1 where there are none."""
-    return sum(claim.is_supported for claim in claims) / len(claims) if claims else 1.0
-
-
 def _earlier_reply(used: Exchange | None, ask: AskedQuestion) -> Message | None:
     """Return what answers the message id in the session, None when it was not asked or has no answer yet."""
     if used is None:
@@ -544,11 +537,6 @@ def _earlier_reply(used: Exchange | None, ask: AskedQuestion) -> Message | None:
     if used.answer is not None and used.answer.answer is None:
         raise AlreadyExistsError("the answer is gone with a document that it quoted", message_id=ask.message_id)
     return used.answer
-
-
-def _before(window: Sequence[Message], message_id: str) -> Sequence[Message]:
-    """Return what was said before a message, all of the window when it is not in there."""
-    return next((window[:index] for index, each in enumerate(window) if each.message_id == message_id), window)
 
 
 def _refuse_other_collection(session: Session, ask: AskedQuestion) -> None:

@@ -38,7 +38,25 @@ def to_format_response(request: pb.FormatCitationsRequest) -> pb.FormatCitations
         citation = replace(citation, marker=citation.marker or index + 1)
         given = request.references[index] if request.references else None
         reference = reference_of(citation) if given is None else _parse_reference(given, f"references[{index}]")
-        formatted.append(_to_formatted(citation, reference, style))
+        is_node = style is CitationStyle.SOURCE_NODES
+        formatted.append(
+            citation_style_pb2.FormattedCitation(
+                marker=citation.marker,
+                text=" ".join(line_of(citation, reference, style).split()),
+                reference=citation_style_pb2.Reference(
+                    authors=reference.authors,
+                    year=reference.year or None,
+                    title=reference.title,
+                    source=reference.source,
+                    pages=reference.pages,
+                    doi=reference.doi,
+                    url=reference.url,
+                ),
+                quote=citation.quote if style is CitationStyle.INLINE else "",
+                page=citation.page_numbers[0] if citation.page_numbers else None,
+                source_node=_to_source_node(citation) if is_node else None,
+            )
+        )
     text = list_of([each.text for each in formatted], style)
     if style is CitationStyle.INLINE and request.content:
         text = request.content
@@ -46,28 +64,6 @@ def to_format_response(request: pb.FormatCitationsRequest) -> pb.FormatCitations
     if response.ByteSize() > _MAX_FORMATTED_BYTES:
         raise InvalidRequestError.of("citations", "make a response of more than 4 MiB; send them in parts")
     return response
-
-
-def _to_formatted(
-    citation: Citation, reference: Reference, style: CitationStyle
-) -> citation_style_pb2.FormattedCitation:
-    is_node = style is CitationStyle.SOURCE_NODES
-    return citation_style_pb2.FormattedCitation(
-        marker=citation.marker,
-        text=" ".join(line_of(citation, reference, style).split()),
-        reference=citation_style_pb2.Reference(
-            authors=reference.authors,
-            year=reference.year or None,
-            title=reference.title,
-            source=reference.source,
-            pages=reference.pages,
-            doi=reference.doi,
-            url=reference.url,
-        ),
-        quote=citation.quote if style is CitationStyle.INLINE else "",
-        page=citation.page_numbers[0] if citation.page_numbers else None,
-        source_node=_to_source_node(citation) if is_node else None,
-    )
 
 
 def _to_source_node(citation: Citation) -> citation_style_pb2.SourceNode:

@@ -108,8 +108,39 @@ class TextGrounder:
         found = iter(passages)
         per_claim = [next(found) if claim.kind is ClaimKind.STATEMENT else () for claim in claims]
         grounded = await self._grounder.ground_claims(claims, per_claim)
-        checked = await self._checked(written.collection, grounded)
-        return _cited(written.collection, checked, degraded)
+        sources = {_key(source): source for claim in grounded for source in _sources_of(claim)}
+        stored = await self._library.stored(written.collection, list(sources.values())) if sources else []
+        good = {
+            key: replace(source, page_numbers=text.page_numbers)
+            for (key, source), text in zip(sources.items(), stored, strict=True)
+            if text is not None and agrees(source, text)
+        }
+        checked = [_with_good_sources(claim, good) for claim in grounded]
+        citations: dict[tuple[str, int, int, int], Citation] = {}
+
+        def mark(source: Source, span: Span) -> int:
+            key = (source.passage.document_id, source.passage.generation, source.span.start, source.span.end)
+            known = citations.get(key)
+            if known is None:
+                citations[key] = known = cite(len(citations) + 1, written.collection, source, span)
+            elif span not in known.answer_spans:
+                support = max(known.support, source.support)
+                citations[key] = replace(known, answer_spans=(*known.answer_spans, span), support=support)
+            return known.marker
+
+        cited = [
+            CitedClaim(
+                grounded,
+                tuple(
+                    mark(replace(each.source, assessed=grounded.support), grounded.claim.span)
+                    for each in grounded.sources
+                ),
+                tuple(mark(each.source, grounded.claim.span) for each in grounded.opposing),
+                mark(grounded.closest.source, grounded.claim.span) if grounded.closest is not None else 0,
+            )
+            for grounded in checked
+        ]
+        return GroundedText(tuple(cited), tuple(citations.values()), degraded)
 
     async def _passages(
         self, written: WrittenText, claims: Sequence[WrittenClaim], max_chars: int
@@ -128,17 +159,6 @@ class TextGrounder:
         retrievals = await self._retriever.retrieve_all(searches)
         degraded = {stage: None for each in retrievals for stage in each.search.degraded_stages}
         return [each.passages for each in retrievals], tuple(degraded)
-
-    async def _checked(self, collection: str, claims: Sequence[GroundedClaim]) -> list[GroundedClaim]:
-        """Return the claims with those sources that are stored exactly as they say, and with their pages."""
-        sources = {_key(source): source for claim in claims for source in _sources_of(claim)}
-        stored = await self._library.stored(collection, list(sources.values())) if sources else []
-        good = {
-            key: replace(source, page_numbers=text.page_numbers)
-            for (key, source), text in zip(sources.items(), stored, strict=True)
-            if text is not None and agrees(source, text)
-        }
-        return [_with_good_sources(claim, good) for claim in claims]
 
 
 def _search_text(claim: WrittenClaim, max_chars: int) -> str:
@@ -174,31 +194,3 @@ def _with_good_sources(claim: GroundedClaim, good: Mapping[tuple[int, int, int],
     # What it rested on has changed since the search.
     lost = len(sources) < len(claim.sources)
     return replace(checked, verdict=Verdict.UNSUPPORTED, support=0.0, sources=()) if lost else checked
-
-
-def _cited(collection: str, claims: Sequence[GroundedClaim], degraded: tuple[int, ...]) -> GroundedText:
-    """Number the sources in order of first use; one that several claims share has one marker."""
-    citations: dict[tuple[str, int, int, int], Citation] = {}
-
-    def mark(source: Source, span: Span) -> int:
-        key = (source.passage.document_id, source.passage.generation, source.span.start, source.span.end)
-        known = citations.get(key)
-        if known is None:
-            citations[key] = known = cite(len(citations) + 1, collection, source, span)
-        elif span not in known.answer_spans:
-            support = max(known.support, source.support)
-            citations[key] = replace(known, answer_spans=(*known.answer_spans, span), support=support)
-        return known.marker
-
-    cited = [
-        CitedClaim(
-            grounded,
-            tuple(
-                mark(replace(each.source, assessed=grounded.support), grounded.claim.span) for each in grounded.sources
-            ),
-            tuple(mark(each.source, grounded.claim.span) for each in grounded.opposing),
-            mark(grounded.closest.source, grounded.claim.span) if grounded.closest is not None else 0,
-        )
-        for grounded in claims
-    ]
-    return GroundedText(tuple(cited), tuple(citations.values()), degraded)

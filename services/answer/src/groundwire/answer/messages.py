@@ -47,7 +47,7 @@ from groundwire.kernel.identifiers import (
     parse_scope,
     parse_uuid,
 )
-from groundwire.kernel.session import Role, SessionState, Transition
+from groundwire.kernel.session import Role, SessionState
 from groundwire.kernel.spans import Span
 from groundwire.rpc.messages import to_span
 from groundwire.rpc.value_messages import parse_duration, parse_timestamp, to_duration, to_timestamp
@@ -177,14 +177,27 @@ def to_answer(answer: Answer) -> answer_pb2.Answer:
         grounded=answer.grounded,
         message_id=answer.message_id,
         session_id=answer.session_id,
-        claims=[_to_claim(claim) for claim in answer.claims],
+        claims=[
+            answer_pb2.Claim(
+                answer_span=to_span(claim.answer_span),
+                text=claim.text,
+                markers=claim.markers,
+                confidence=claim.confidence,
+            )
+            for claim in answer.claims
+        ],
         refusal_reason=to_refusal(answer.refusal),
         finish_reason=answer_pb2.FinishReason.Value(f"FINISH_REASON_{answer.finish.value}"),
         answer_time=to_timestamp(answer.answer_time),
         topic_shift=answer.topic_shift,
         hits=answer.search.hits,
         documents=answer.search.documents,
-        timings=_to_timings(answer.timings),
+        timings=answer_pb2.AnswerTimings(
+            retrieval_time=to_duration(answer.timings.retrieval_s),
+            generation_time=to_duration(answer.timings.generation_s),
+            verification_time=to_duration(answer.timings.verification_s),
+            total_time=to_duration(answer.timings.total_s),
+        ),
         generator=answer.generator,
         search_text=answer.search.search_text,
         search_context=answer.search.search_context,
@@ -223,7 +236,12 @@ def parse_answer(message: answer_pb2.Answer) -> Answer:
         ),
         session_id=message.session_id,
         topic_shift=message.topic_shift,
-        timings=_parse_timings(message.timings),
+        timings=Timings(
+            retrieval_s=message.timings.retrieval_time.ToTimedelta().total_seconds(),
+            generation_s=message.timings.generation_time.ToTimedelta().total_seconds(),
+            verification_s=message.timings.verification_time.ToTimedelta().total_seconds(),
+            total_s=message.timings.total_time.ToTimedelta().total_seconds(),
+        ),
         generation=_parse_generation(message.generation) if message.HasField("generation") else None,
     )
 
@@ -269,15 +287,6 @@ def _parse_refusal(value: "answer_pb2.RefusalReason.ValueType") -> RefusalReason
     return RefusalReason(answer_pb2.RefusalReason.Name(value).removeprefix("REFUSAL_REASON_"))
 
 
-def _to_claim(claim: Claim) -> answer_pb2.Claim:
-    return answer_pb2.Claim(
-        answer_span=to_span(claim.answer_span),
-        text=claim.text,
-        markers=claim.markers,
-        confidence=claim.confidence,
-    )
-
-
 def _parse_claim(message: answer_pb2.Claim) -> Claim:
     confidence = message.confidence if message.HasField("confidence") else None
     return Claim(parse_span(message.answer_span), message.text, tuple(message.markers), confidence)
@@ -301,24 +310,6 @@ def _parse_generation(message: answer_pb2.GenerationReport) -> GenerationReport:
     name = answer_pb2.GenerationFailure.Name(message.failure).removeprefix("GENERATION_FAILURE_")
     failure = GenerationFailure(name) if message.failure else None
     return GenerationReport(message.model, failure, message.dropped_sentence_count)
-
-
-def _to_timings(timings: Timings) -> answer_pb2.AnswerTimings:
-    return answer_pb2.AnswerTimings(
-        retrieval_time=to_duration(timings.retrieval_s),
-        generation_time=to_duration(timings.generation_s),
-        verification_time=to_duration(timings.verification_s),
-        total_time=to_duration(timings.total_s),
-    )
-
-
-def _parse_timings(message: answer_pb2.AnswerTimings) -> Timings:
-    return Timings(
-        retrieval_s=message.retrieval_time.ToTimedelta().total_seconds(),
-        generation_s=message.generation_time.ToTimedelta().total_seconds(),
-        verification_s=message.verification_time.ToTimedelta().total_seconds(),
-        total_s=message.total_time.ToTimedelta().total_seconds(),
-    )
 
 
 MAX_SELECTED_CHARS = 5000
@@ -406,7 +397,15 @@ def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[Fie
         yield FieldViolation("question", "must not be blank")
     yield from text_violations("selected_text", request.selected_text, MAX_SELECTED_CHARS)
     yield from _id_violations(request)
-    yield from _keeping_violations(request)
+    if request.HasField("keep_for"):
+        yield from _violations_of(parse_duration, request.keep_for, "keep_for", _SHORTEST_IDLE, _LONGEST_KEPT)
+        if request.session_id:
+            yield FieldViolation("keep_for", "is for single questions; a session keeps its answers")
+    elif request.user_id:
+        yield FieldViolation("user_id", "needs keep_for")
+    yield from _violations_of(_parse_user_id, request.user_id)
+    if request.new_session_on_topic_shift and not request.session_id:
+        yield FieldViolation("new_session_on_topic_shift", "needs a session_id")
     if request.HasField("max_answer_chars") and not MIN_ANSWER_CHARS <= request.max_answer_chars <= MAX_ANSWER_CHARS:
         yield FieldViolation("max_answer_chars", f"must be {MIN_ANSWER_CHARS} to {MAX_ANSWER_CHARS}")
     if request.grounding not in answer_pb2.GroundingPolicy.values():
@@ -422,18 +421,6 @@ def _chunk_violations(chunk_ids: Sequence[str], limit: int) -> Iterator[FieldVio
         yield FieldViolation("chunk_ids", f"must be at most {limit}")
     for index, chunk_id in enumerate(chunk_ids[:limit]):
         yield from _violations_of(parse_caller_id, chunk_id, f"chunk_ids[{index}]")
-
-
-def _keeping_violations(request: pb.AskRequest) -> Iterator[FieldViolation]:
-    if request.HasField("keep_for"):
-        yield from _violations_of(parse_duration, request.keep_for, "keep_for", _SHORTEST_IDLE, _LONGEST_KEPT)
-        if request.session_id:
-            yield FieldViolation("keep_for", "is for single questions; a session keeps its answers")
-    elif request.user_id:
-        yield FieldViolation("user_id", "needs keep_for")
-    yield from _violations_of(_parse_user_id, request.user_id)
-    if request.new_session_on_topic_shift and not request.session_id:
-        yield FieldViolation("new_session_on_topic_shift", "needs a session_id")
 
 
 def _id_violations(request: pb.AskRequest) -> Iterator[FieldViolation]:
@@ -628,7 +615,16 @@ def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
         messages=[] if brief else [to_message(message) for message in session.messages],
         head=session.head,
         expire_time=to_timestamp(session.expire_time),
-        transitions=[] if brief else [_to_transition(transition) for transition in session.transitions],
+        transitions=[]
+        if brief
+        else [
+            session_pb2.SessionTransition(
+                from_state=_to_state(transition.before),
+                to_state=_to_state(transition.after),
+                transition_time=to_timestamp(transition.time),
+            )
+            for transition in session.transitions
+        ],
         message_count=session.message_count,
         idle_timeout=to_duration(session.idle_timeout.total_seconds()),
         user_id=session.user_id,
@@ -641,14 +637,6 @@ def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
 
 def _to_state(state: SessionState | None) -> "session_pb2.SessionState.ValueType":
     return session_pb2.SessionState.Value(f"{_STATE_PREFIX}{state.value if state else 'UNSPECIFIED'}")
-
-
-def _to_transition(transition: Transition) -> session_pb2.SessionTransition:
-    return session_pb2.SessionTransition(
-        from_state=_to_state(transition.before),
-        to_state=_to_state(transition.after),
-        transition_time=to_timestamp(transition.time),
-    )
 
 
 def parse_answers_request(request: pb.ListAnswersRequest) -> AnswerFilter:

@@ -52,7 +52,13 @@ def plain_text(text: str, markup: Markup) -> str:
         pieces[::2] = map(_without_rst, pieces[::2])
         return _on_one_line("".join(pieces))
     if _MAY_HOLD_MARKDOWN.search(text):
-        text = _without_markdown(_without_references(_TASK_BOX.sub("", text)))
+        parts: list[str] = []
+        for token in _MARKDOWN.parseInline(_without_references(_TASK_BOX.sub("", text)))[0].children or []:
+            if token.type in {"text", "code_inline", "text_special"}:
+                parts.append(token.content)
+            elif token.type in {"softbreak", "hardbreak"} or token.content.startswith("<br"):
+                parts.append(" ")
+        text = "".join(parts)
     return _on_one_line(text)
 
 
@@ -83,13 +89,3 @@ def _raised(match: re.Match[str]) -> str:
     if text in _ORDINALS:
         return text
     return f"^{text}" if text.isalnum() else f"^({text})"
-
-
-def _without_markdown(text: str) -> str:
-    parts: list[str] = []
-    for token in _MARKDOWN.parseInline(text)[0].children or []:
-        if token.type in {"text", "code_inline", "text_special"}:
-            parts.append(token.content)
-        elif token.type in {"softbreak", "hardbreak"} or token.content.startswith("<br"):
-            parts.append(" ")
-    return "".join(parts)

@@ -11,7 +11,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from groundwire.answer import citation_messages, messages
-from groundwire.answer.answers import Answer, AnswerEvent, Final, numbered
+from groundwire.answer.answers import AnswerEvent, Final, numbered
 from groundwire.answer.ask import Answerer, AskedQuestion
 from groundwire.answer.conversing import (
     Answering,
@@ -152,7 +152,12 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     async def Ask(self, request: pb.AskRequest, _context: Any) -> pb.AskResponse:  # noqa: N802 - the same
         ask = messages.parse_ask_request(request, self._max_question_chars)
         async with aclosing(self._events(ask, messages.expected_head(request))) as events:
-            answer = await _answer_of(events)
+            answer = None
+            async for event in events:
+                if isinstance(event, Final):
+                    answer = event.answer
+            if answer is None:
+                raise RuntimeError("the events of an answer ended without the answer")
         return messages.to_ask_response(answer)
 
     async def AskStream(  # noqa: N802 - the same
@@ -284,13 +289,3 @@ def _to_converse_response(event: ConversationEvent) -> pb.ConverseResponse:
 
 def _encoded(message: Message) -> bytes:
     return message.SerializeToString(deterministic=True)
-
-
-async def _answer_of(events: AsyncIterator[AnswerEvent]) -> Answer:
-    answer = None
-    async for event in events:
-        if isinstance(event, Final):
-            answer = event.answer
-    if answer is None:
-        raise RuntimeError("the events of an answer ended without the answer")
-    return answer

@@ -1,7 +1,7 @@
 """Sessions: a window of at most 10 messages, pruned in pairs, that expires when idle (requirements S4-28 to S4-39)."""
 
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -218,9 +218,10 @@ def with_question(session: Session, question: Message) -> Session:
     now = whole_milliseconds(question.time)
     if len(session.messages) + 2 > WINDOW_MESSAGES:
         session = moved(session, SessionState.PRUNING, now)
+    excess = max(0, len(session.messages) + 2 - WINDOW_MESSAGES)
     return replace(
         moved(session, SessionState.ACTIVE, now),
-        messages=(*session.messages[_surplus(session.messages) :], question),
+        messages=(*session.messages[(excess + excess % 2) :], question),
         head=question.message_id,
         message_count=session.message_count + 1,
         last_activity=now,
@@ -241,12 +242,6 @@ def with_answer(session: Session, answer: Message, replacing: str = "") -> Sessi
         message_count=session.message_count + (0 if replacing else 1),
         last_activity=max(session.last_activity, whole_milliseconds(answer.time)),
     )
-
-
-def _surplus(messages: Sequence[Message]) -> int:
-    """Return how many messages leave so that two more fit: whole pairs from the front."""
-    excess = max(0, len(messages) + 2 - WINDOW_MESSAGES)
-    return excess + excess % 2
 
 
 def moved(session: Session, state: SessionState, now: datetime) -> Session:

@@ -10,7 +10,6 @@ from groundwire.ingest.embedding import ChunkEmbedder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.contradictions import contradiction
-from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import GroundwireError, UnsupportedFilterError
 from groundwire.kernel.filters import And, Comparator, Comparison
 from groundwire.kernel.records import MEMORY
@@ -49,7 +48,14 @@ class ContradictionFinder:
                 if vector is None:
                     continue
                 scope = record.metadata["scope"]
-                numbers = self._neighbours(collection, vector, scope, budget)
+                of_scope = And(
+                    (Comparison("record_type", Comparator.EQ, MEMORY), Comparison("scope", Comparator.EQ, scope))
+                )
+                try:
+                    points = self.vectors.search(collection.engine_name, vector, _NEIGHBOURS, budget, where=of_scope)
+                except UnsupportedFilterError:
+                    points = self.vectors.search(collection.engine_name, vector, _NEIGHBOURS_OF_ALL, budget)
+                numbers = [point.number for point in points]
                 near = self.records.at_numbers(collection.tenant, collection.name, numbers)
                 suggested[record_id] = [
                     other.record_id
@@ -61,11 +67,3 @@ class ContradictionFinder:
             self.records.suggest_contradictions(collection.tenant, collection.name, suggested)
         except GroundwireError as error:
             _log.warning("memories are not compared with others", collection=collection.name, error=str(error))
-
-    def _neighbours(self, collection: Collection, vector: Vectors, scope: str, budget: Budget) -> list[int]:
-        of_scope = And((Comparison("record_type", Comparator.EQ, MEMORY), Comparison("scope", Comparator.EQ, scope)))
-        try:
-            points = self.vectors.search(collection.engine_name, vector, _NEIGHBOURS, budget, where=of_scope)
-        except UnsupportedFilterError:
-            points = self.vectors.search(collection.engine_name, vector, _NEIGHBOURS_OF_ALL, budget)
-        return [point.number for point in points]

@@ -11,7 +11,6 @@ from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.generations import GenerationDraft
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.chunking.ready_chunks import (
-    PlacedText,
     ReadyDocument,
     check_vectors,
     make_chunks,
@@ -142,7 +141,24 @@ class DocumentIngest:
         source_hash = request.source_hash or hashlib.sha256(encoded).hexdigest()
         with self._locked(collection, request.source_uri, source_hash, budget):
             existing = self.preparer.existing(request, source_hash)
-            draft = self._ready_draft(request, ready, text, source_hash, existing, collection)
+            stored = existing.fields if existing else DocumentFields()
+            fields = stored if request.fields is None else request.fields
+            fallback = fields.title or file_name(request.source_uri)
+            chunks = make_chunks(ready.chunks, text, collection.settings.chunking, fallback, self.tokenizer.count)
+            ids = [chunk.chunk_id for chunk in ready.chunks if chunk.chunk_id is not None] or None
+            draft = GenerationDraft(
+                document_id=existing.document_id if existing else request.document_id,
+                source_uri=request.source_uri,
+                format=request.format or DocumentFormat.TEXT,
+                source_hash=source_hash,
+                fields=fields,
+                text=text.text,
+                chunks=chunks,
+                expected_generation=existing.generation if existing else 0,
+                rules_digest=rules_digest(chunks, ids),
+                chunk_ids=ids,
+                source_version=request.source_version,
+            )
             if existing is None or existing.source_hash != source_hash:
                 reused = self.preparer.twin(request, existing, source_hash)
             else:
@@ -226,34 +242,6 @@ class DocumentIngest:
             return self.writer.write(collection, draft, budget, report, receipt, warnings)
         finally:
             self.after_write(collection)
-
-    def _ready_draft(
-        self,
-        request: IngestRequest,
-        ready: ReadyDocument,
-        text: PlacedText,
-        source_hash: str,
-        existing: Document | None,
-        collection: Collection,
-    ) -> GenerationDraft:
-        stored = existing.fields if existing else DocumentFields()
-        fields = stored if request.fields is None else request.fields
-        fallback = fields.title or file_name(request.source_uri)
-        chunks = make_chunks(ready.chunks, text, collection.settings.chunking, fallback, self.tokenizer.count)
-        ids = [chunk.chunk_id for chunk in ready.chunks if chunk.chunk_id is not None] or None
-        return GenerationDraft(
-            document_id=existing.document_id if existing else request.document_id,
-            source_uri=request.source_uri,
-            format=request.format or DocumentFormat.TEXT,
-            source_hash=source_hash,
-            fields=fields,
-            text=text.text,
-            chunks=chunks,
-            expected_generation=existing.generation if existing else 0,
-            rules_digest=rules_digest(chunks, ids),
-            chunk_ids=ids,
-            source_version=request.source_version,
-        )
 
     def _stored(self, request: IngestRequest, document: Document) -> list[Chunk]:
         stored: list[Chunk] = []

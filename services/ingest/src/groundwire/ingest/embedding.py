@@ -1,6 +1,6 @@
 """Vectors of chunks: known ones from the catalog, the others from the model, each text once."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +63,14 @@ class ChunkEmbedder:
         done = len(chunks) - sum(map(len, missing.values()))
         report(done)
         unstored: NewVectors | None = None
-        batches = self._batches(missing, tokens)
+        batches: list[list[str]] = []
+        size = self.tokens_per_batch
+        for name, rows in missing.items():
+            if size >= self.tokens_per_batch:
+                batches.append([])
+                size = 0
+            batches[-1].append(name)
+            size += max(1, tokens[rows[0]])
         for batch in batches:
             budget.check()
             made = self.embedder.embed_documents([chunks[missing[name][0]].embedding_text for name in batch], budget)
@@ -144,14 +151,3 @@ class ChunkEmbedder:
 
     def _store(self, new: NewVectors) -> None:
         self.cache.put(new.identity_digest, new.embedding_hashes, new.vectors)
-
-    def _batches(self, missing: Mapping[str, Sequence[int]], tokens: Sequence[int]) -> list[list[str]]:
-        batches: list[list[str]] = []
-        size = self.tokens_per_batch
-        for name, rows in missing.items():
-            if size >= self.tokens_per_batch:
-                batches.append([])
-                size = 0
-            batches[-1].append(name)
-            size += max(1, tokens[rows[0]])
-        return batches

@@ -122,7 +122,11 @@ class IndexBuilder:
                 held = self._catch_up(built, held, self.builds.live_points(collection), budget, report)
                 attempt += 1
         except BaseException:
-            self._abandon(built)
+            try:
+                self.builds.abandon(built)
+            except GroundwireError as error:
+                # The failure that led here counts; the next start drops what was built.
+                _log.warning("a build stays behind", engine_collection=built.engine_name, error=error.message)
             raise
         finally:
             self.after()
@@ -162,10 +166,3 @@ class IndexBuilder:
             budget.check()
             self.vectors.delete(built.engine_name, gone[start : start + _POINTS_PER_BATCH], budget)
         return deleted
-
-    def _abandon(self, built: Collection) -> None:
-        try:
-            self.builds.abandon(built)
-        except GroundwireError as error:
-            # The failure that led here counts; the next start drops what was built.
-            _log.warning("a build stays behind", engine_collection=built.engine_name, error=error.message)

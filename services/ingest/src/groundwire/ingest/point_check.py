@@ -68,7 +68,19 @@ class PointCheck:
         while numbers := list(islice(held, _NUMBERS_PER_BATCH)):
             budget.check()
             self._check_orphans(collection, numbers, budget, tell, repair=repair)
-        self._check_lost_vectors(collection, budget, tell, repair=repair)
+        # Chunks that have no point: searches from the top down and restorations need their vectors all the same.
+        after = 0
+        while lost := self.inspection.lost_vectors(collection, after, _POINTS_PER_BATCH):
+            budget.check()
+            can_repair = repair and collection.identity == self.embedder.embedder.identity
+            if can_repair:
+                self.embedder.embed_missing(collection, budget)
+            for _, chunk_id in lost:
+                message = "the catalog has no vector of a chunk that is not indexed"
+                tell(
+                    StoreFinding(FindingKind.EMBEDDING_MISSING, collection.name, chunk_id, message, repaired=can_repair)
+                )
+            after = lost[-1][0]
         yield checked
 
     def _check(
@@ -123,21 +135,6 @@ class PointCheck:
             self.vectors.upsert(collection.engine_name, current, budget)
         left = self._problems(collection, points, budget)
         return {point.number for point in points if point.number not in left}
-
-    def _check_lost_vectors(self, collection: Collection, budget: Budget, tell: Tell, *, repair: bool) -> None:
-        """Look for chunks that have no point, whose vectors searches from the top down and restorations need."""
-        after = 0
-        while lost := self.inspection.lost_vectors(collection, after, _POINTS_PER_BATCH):
-            budget.check()
-            can_repair = repair and collection.identity == self.embedder.embedder.identity
-            if can_repair:
-                self.embedder.embed_missing(collection, budget)
-            for _, chunk_id in lost:
-                message = "the catalog has no vector of a chunk that is not indexed"
-                tell(
-                    StoreFinding(FindingKind.EMBEDDING_MISSING, collection.name, chunk_id, message, repaired=can_repair)
-                )
-            after = lost[-1][0]
 
     def _check_orphans(
         self,
@@ -197,22 +194,10 @@ class AnswerCheck:
     def _ask(self, collection: Collection, budget: Budget) -> list[StoreFinding]:
         numbers = list(self.vectors.numbers(collection.engine_name, budget))
         samples = self.inspection.expected_of(collection, numbers[:: max(1, len(numbers) // _SAMPLES)])
-        wrong = [
-            *self._miscounted(collection, numbers, budget),
-            *self._not_found(collection, samples, budget),
-            *self._filtered_wrongly(collection, samples, budget),
-        ]
-        return [StoreFinding(FindingKind.SEARCH_DIFFERS, collection.name, "", message) for message in wrong]
-
-    def _miscounted(self, collection: Collection, numbers: Sequence[int], budget: Budget) -> list[str]:
         count = self.vectors.count(collection.engine_name, budget)
         # A document that is being written has points before it counts as a change.
         is_quiet = count == len(numbers) or numbers == list(self.vectors.numbers(collection.engine_name, budget))
         differs = count != len(numbers) and is_quiet
-        return [f"the engine counts {count} points and lists {len(numbers)}"] if differs else []
-
-    def _not_found(self, collection: Collection, samples: Sequence[ExpectedPoint], budget: Budget) -> list[str]:
-        """Return what is not found by its own vector: at all, or, where that is too much, by a search of everything."""
         lost: list[str] = []
         missed: list[str] = []
         for point in samples:
@@ -224,7 +209,11 @@ class AnswerCheck:
                 continue
             is_held = self.vectors.search(collection.engine_name, point.vector, 1, budget, within=[point.number])
             (missed if is_held else lost).append(f"chunk {point.chunk_id} is not found by its own vector")
-        return lost + (missed if len(missed) > _MISSED_SHARE * len(samples) else [])
+        wrong = [f"the engine counts {count} points and lists {len(numbers)}"] if differs else []
+        # Where more than a few are missed, the index approximates too much.
+        wrong += lost + (missed if len(missed) > _MISSED_SHARE * len(samples) else [])
+        wrong += self._filtered_wrongly(collection, samples, budget)
+        return [StoreFinding(FindingKind.SEARCH_DIFFERS, collection.name, "", message) for message in wrong]
 
     def _filtered_wrongly(self, collection: Collection, samples: Sequence[ExpectedPoint], budget: Budget) -> list[str]:
         wrong = []

@@ -62,7 +62,22 @@ class SharedRuns:
         """
         run = self._join(key, kind, work)
         try:
-            result: ResultT = self._follow(run, budget, report)
+            heard = 0
+            while True:
+                with self._changed:
+                    if not run.is_over and heard == len(run.told):
+                        self._changed.wait(_POLL_S)
+                    news, is_over = run.told[heard:], run.is_over
+                # Outside the lock: a report may wait for a slow client, which must not hold up the other listeners.
+                for event in news:
+                    report(event)
+                heard += len(news)
+                if is_over and heard == len(run.told):
+                    break
+                budget.check()
+            if run.error is not None:
+                raise run.error
+            result: ResultT = run.result
             return result
         finally:
             with self._changed:
@@ -115,21 +130,3 @@ class SharedRuns:
             if self._runs.get(key) is run:  # else another run began while this one, left by all, was ending
                 del self._runs[key]
             self._changed.notify_all()
-
-    def _follow(self, run: _Run, budget: Budget, report: Callable[[EventT], None]) -> Any:
-        heard = 0
-        while True:
-            with self._changed:
-                if not run.is_over and heard == len(run.told):
-                    self._changed.wait(_POLL_S)
-                news, is_over = run.told[heard:], run.is_over
-            # Outside the lock: a report may wait for a slow client, which must not hold up the other listeners.
-            for event in news:
-                report(event)
-            heard += len(news)
-            if is_over and heard == len(run.told):
-                break
-            budget.check()
-        if run.error is not None:
-            raise run.error
-        return run.result

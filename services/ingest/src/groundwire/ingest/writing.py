@@ -150,7 +150,11 @@ class GenerationWriter:
                         pending = [replace(each, collection=moved) for each in pending]
             except BaseException:
                 for each in pending:
-                    self._abandon(each)
+                    try:
+                        self.documents.abandon(each)
+                    except GroundwireError as error:
+                        # The failure that led here counts; the sweeper takes the rows back.
+                        _log.warning("a generation stays pending", document_id=each.document_id, error=error.message)
                 raise
 
     def without_repeated(self, collection: Collection, document_id: str | None, chunks: Sequence[Chunk]) -> list[Chunk]:
@@ -196,10 +200,3 @@ class GenerationWriter:
             points = PointBatch(numbers, embedded.vectors[rows], payloads)
             self.vectors.upsert(collection.engine_name, points, budget)
             report(Progress(Stage.WRITING, min(start + POINTS_PER_UPSERT, total), total))
-
-    def _abandon(self, pending: PendingGeneration) -> None:
-        try:
-            self.documents.abandon(pending)
-        except GroundwireError as error:
-            # The failure that led here counts; the sweeper takes the rows back.
-            _log.warning("a generation stays pending", document_id=pending.document_id, error=error.message)

@@ -123,7 +123,10 @@ class RetrieveContext:
         for kind in kinds:
             budget.check()
             if kind in _BY_TIME and request.conversation_id:
-                found[kind] = self._latest(request, view, kind)
+                where = resolved(request.search.where, view)
+                numbers = view.newest(request.conversation_id, kind, where, request.limits[kind])
+                stored = view.chunks(numbers, where)
+                found[kind] = [[ContextEntry(stored[number])] for number in numbers if number in stored]
                 continue
             goes_on = kind == _DOCUMENTS and bool(request.search.context)
             each = self._request_for(kind, request)
@@ -164,13 +167,6 @@ class RetrieveContext:
             least = max(self.persona_relevance, search.min_relevance or 0.0)
             return replace(search, mode=SearchMode.VECTOR, min_relevance=least)
         return search
-
-    @staticmethod
-    def _latest(request: ContextRequest, view: SearchView, kind: str) -> list[list[ContextEntry]]:
-        where = resolved(request.search.where, view)
-        numbers = view.newest(request.conversation_id, kind, where, request.limits[kind])
-        stored = view.chunks(numbers, where)
-        return [[ContextEntry(stored[number])] for number in numbers if number in stored]
 
 
 def _contradicting_together(entries: Sequence[ContextEntry], view: SearchView, limit: int) -> list[list[ContextEntry]]:

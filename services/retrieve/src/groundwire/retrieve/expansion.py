@@ -101,10 +101,36 @@ class DocumentMap:
                 radius = DEFAULT_RADIUS if rule.radius is None else rule.radius
                 found = self._extent(max(0, first - radius), min(len(self.leaves) - 1, last + radius), sequence_num)
             case ExpandMode.WINDOW:
-                found = self._extent(*self._window(first, rule.radius), sequence_num)
+                leaf = self.leaves[first]
+                if leaf.sentence_index is None:
+                    raise PreconditionError(
+                        "the chunk is no sentence, so it has no window of sentences; ask for NEIGHBOURS", mode="WINDOW"
+                    )
+                own = DEFAULT_RADIUS if leaf.window_size is None else leaf.window_size
+                radius = own if rule.radius is None else rule.radius
+                low, high = leaf.sentence_index - radius, leaf.sentence_index + radius
+                inside = [
+                    place.sequence_num
+                    for place in self.leaves
+                    if place.sentence_index is not None and low <= place.sentence_index <= high
+                ]
+                found = self._extent(inside[0], inside[-1], sequence_num)
             case ExpandMode.HIERARCHY:
                 found = self._extent(*self._above(sequence_num, rule.levels_up), sequence_num)
-        return self._cut(found, first, last, rule.max_chars)
+        if found.chars <= rule.max_chars:
+            return found
+        # Too long: grows from what was asked for to both sides in turn, until the next chunk would be too much.
+        kept = self._extent(first, last, found.requested[0])
+        if kept.chars > rule.max_chars:
+            kept = self._extent(first, first, found.requested[0])
+        steps = [-1, 1]
+        while steps:
+            step = steps.pop(0)
+            grown = self._grown(kept, found, step)
+            if grown is not None and grown.chars <= rule.max_chars:
+                kept = grown
+                steps.append(step)
+        return replace(kept, truncated=True)
 
     def merge(self, extents: Sequence[Extent], max_chars: int) -> list[Extent]:
         """Return extents that share no text, in the order of the text.
@@ -118,10 +144,25 @@ class DocumentMap:
             if before is None or (extent.first > before.last + 1 and extent.start.char > before.end.char):
                 merged.append(extent)
             elif max(before.end.char, extent.end.char) - before.start.char <= max(max_chars, before.chars):
-                merged[-1] = _joined(before, extent)
+                # The start of the first one counts: what lies before it may be another's.
+                merged[-1] = Extent(
+                    first=before.first,
+                    last=max(before.last, extent.last),
+                    start=before.start,
+                    end=max(before.end, extent.end, key=lambda place: place.char),
+                    requested=(*before.requested, *extent.requested),
+                    truncated=before.truncated or extent.truncated,
+                )
             else:
                 merged[-1:] = self._apart(before, extent)
-        return self._at_home(merged)
+        # A chunk whose extent began in the text of an earlier one, and was joined to the rest of that, is back there.
+        homes: dict[int, list[int]] = {}
+        for at, extent in enumerate(merged):
+            for number in extent.requested:
+                _, last = self._bounds(number)
+                home = next(place for place in range(at, -1, -1) if place == 0 or merged[place].first <= last)
+                homes.setdefault(home, []).append(number)
+        return [replace(extent, requested=tuple(homes.get(at, ()))) for at, extent in enumerate(merged)]
 
     def path_of(self, extent: Extent) -> tuple[str, ...]:
         """Return the headings that all chunks of an extent have in common, outermost first."""
@@ -137,19 +178,6 @@ class DocumentMap:
         place = self.leaves[sequence_num]
         return place.hierarchy_path if place.parent is None else place.hierarchy_path[:-1]
 
-    def _at_home(self, merged: Sequence[Extent]) -> list[Extent]:
-        """Return the extents with each requested chunk in the one that holds it.
-
-        A chunk whose extent began in the text of an earlier one, and was joined to the rest of that, is back there.
-        """
-        homes: dict[int, list[int]] = {}
-        for at, extent in enumerate(merged):
-            for number in extent.requested:
-                _, last = self._bounds(number)
-                home = next(place for place in range(at, -1, -1) if place == 0 or merged[place].first <= last)
-                homes.setdefault(home, []).append(number)
-        return [replace(extent, requested=tuple(homes.get(at, ()))) for at, extent in enumerate(merged)]
-
     def _bounds(self, sequence_num: int) -> tuple[int, int]:
         """Return the first and last chunk of text that a chunk holds."""
         upper = self.uppers.get(sequence_num)
@@ -163,41 +191,22 @@ class DocumentMap:
         ]
         return (held[0], held[-1]) if held else (0, len(self.leaves) - 1)
 
-    def _window(self, first: int, radius: int | None) -> tuple[int, int]:
-        leaf = self.leaves[first]
-        if leaf.sentence_index is None:
-            raise PreconditionError(
-                "the chunk is no sentence, so it has no window of sentences; ask for NEIGHBOURS", mode="WINDOW"
-            )
-        wanted = radius if radius is not None else DEFAULT_RADIUS if leaf.window_size is None else leaf.window_size
-        low, high = leaf.sentence_index - wanted, leaf.sentence_index + wanted
-        inside = [
-            place.sequence_num
-            for place in self.leaves
-            if place.sentence_index is not None and low <= place.sentence_index <= high
-        ]
-        return inside[0], inside[-1]
-
     def _above(self, sequence_num: int, levels_up: int) -> tuple[int, int]:
         place = self.uppers.get(sequence_num) or self.leaves[sequence_num]
         if place.parent is None and not place.upper:
-            return self._section(sequence_num, levels_up)
+            path = self.leaves[sequence_num].hierarchy_path
+            prefix = path[: max(0, len(path) - levels_up + 1)]
+            first = last = sequence_num
+            while first > 0 and self.leaves[first - 1].hierarchy_path[: len(prefix)] == prefix:
+                first -= 1
+            while last + 1 < len(self.leaves) and self.leaves[last + 1].hierarchy_path[: len(prefix)] == prefix:
+                last += 1
+            return first, last
         for _ in range(levels_up):
             if place.parent is None:
                 return 0, len(self.leaves) - 1
             place = self.uppers[place.parent]
         return self._below(place)
-
-    def _section(self, sequence_num: int, levels_up: int) -> tuple[int, int]:
-        """Return the run of chunks around one that stand below the same heading, `levels_up - 1` headings higher."""
-        path = self.leaves[sequence_num].hierarchy_path
-        prefix = path[: max(0, len(path) - levels_up + 1)]
-        first = last = sequence_num
-        while first > 0 and self.leaves[first - 1].hierarchy_path[: len(prefix)] == prefix:
-            first -= 1
-        while last + 1 < len(self.leaves) and self.leaves[last + 1].hierarchy_path[: len(prefix)] == prefix:
-            last += 1
-        return first, last
 
     def _extent(self, first: int, last: int, requested: int) -> Extent:
         """Return the extent from the first to the last chunk; a chunk may reach further than those after it."""
@@ -205,22 +214,6 @@ class DocumentMap:
         return Extent(
             first, last, Place(start.start, start.start_byte), Place(end.end, end.end_byte), requested=(requested,)
         )
-
-    def _cut(self, whole: Extent, first: int, last: int, max_chars: int) -> Extent:
-        """Return at most `max_chars` of an extent, growing from the chunks `first` to `last` to both sides in turn."""
-        if whole.chars <= max_chars:
-            return whole
-        kept = self._extent(first, last, whole.requested[0])
-        if kept.chars > max_chars:
-            kept = self._extent(first, first, whole.requested[0])
-        steps = [-1, 1]
-        while steps:
-            step = steps.pop(0)
-            grown = self._grown(kept, whole, step)
-            if grown is not None and grown.chars <= max_chars:
-                kept = grown
-                steps.append(step)
-        return replace(kept, truncated=True)
 
     def _grown(self, kept: Extent, whole: Extent, step: int) -> Extent | None:
         """Return an extent with one chunk more before (-1) or behind (1) it, None at the borders of `whole`."""
@@ -243,18 +236,6 @@ class DocumentMap:
         begin = self.leaves[first].span
         start = max(Place(begin.start, begin.start_byte), before.end, key=lambda place: place.char)
         return [before, Extent(first, extent.last, start, extent.end, extent.requested, truncated=True)]
-
-
-def _joined(before: Extent, extent: Extent) -> Extent:
-    """Return both as one; the first one's start counts, because what lies before it may be another's."""
-    return Extent(
-        first=before.first,
-        last=max(before.last, extent.last),
-        start=before.start,
-        end=max(before.end, extent.end, key=lambda place: place.char),
-        requested=(*before.requested, *extent.requested),
-        truncated=before.truncated or extent.truncated,
-    )
 
 
 def _end(span: Span) -> int:
@@ -292,44 +273,36 @@ class ExpandChunks:
             InvalidRequestError: the passages are longer together than one response may be.
         """
         with self.passages.open(caller.tenant, collection) as reader:
-            requested = self._asked_for(reader, references, caller)
+            approved = (self.approved_prefixes, reader.collection.settings.approved_source_prefixes)
+            requested = {}
+            for reference in references:
+                stored = reader.find(reference)
+                source, own = stored.document.source_uri, stored.chunk
+                # What a search would not return is not there for anybody else either.
+                is_withheld = withheld_because(source, own.section_title, own.chapter, approved) is not None
+                if is_withheld or not is_in_scopes(stored.document, caller.scopes):
+                    raise ChunkNotFoundError(str(reference))
+                requested[stored.chunk_number] = stored
             by_document: dict[str, list[StoredChunk]] = {}
             for chunk in requested.values():
                 by_document.setdefault(chunk.document.document_id, []).append(chunk)
             extents = []
             for wanted in by_document.values():
                 budget.check()
-                extents += _extents(reader, wanted, rule)
+                document = wanted[0].document
+                of_document = DocumentMap(
+                    reader.places(document.document_id), Place(document.total_chars, document.total_bytes)
+                )
+                chunks = {chunk.chunk.sequence_num: chunk for chunk in wanted}
+                single = [of_document.expand(number, rule) for number in chunks]
+                extents += [(of_document, chunks, extent) for extent in of_document.merge(single, rule.max_chars)]
             _refuse_too_much([extent for _, _, extent in extents])
             order = {number: position for position, number in enumerate(requested)}
             made = [_passage(reader, of_document, chunks, extent) for of_document, chunks, extent in extents]
         return sorted(made, key=lambda passage: min(order[chunk.chunk_number] for chunk in passage.requested))
 
-    def _asked_for(
-        self, reader: PassageReader, references: Sequence[str | int], caller: Identity
-    ) -> dict[int, StoredChunk]:
-        approved = (self.approved_prefixes, reader.collection.settings.approved_source_prefixes)
-        chunks = {}
-        for reference in references:
-            stored = reader.find(reference)
-            chunk, source = stored.chunk, stored.document.source_uri
-            # What a search would not return is not there for anybody else either.
-            is_withheld = withheld_because(source, chunk.section_title, chunk.chapter, approved) is not None
-            if is_withheld or not is_in_scopes(stored.document, caller.scopes):
-                raise ChunkNotFoundError(str(reference))
-            chunks[stored.chunk_number] = stored
-        return chunks
-
 
 _Extent = tuple[DocumentMap, dict[int, StoredChunk], Extent]
-
-
-def _extents(reader: PassageReader, wanted: Sequence[StoredChunk], rule: Expansion) -> list[_Extent]:
-    document = wanted[0].document
-    of_document = DocumentMap(reader.places(document.document_id), Place(document.total_chars, document.total_bytes))
-    chunks = {chunk.chunk.sequence_num: chunk for chunk in wanted}
-    single = [of_document.expand(number, rule) for number in chunks]
-    return [(of_document, chunks, extent) for extent in of_document.merge(single, rule.max_chars)]
 
 
 def _refuse_too_much(extents: Sequence[Extent]) -> None:

@@ -124,7 +124,10 @@ class FilterMatches:
         """Tell of each chunk whether it passes; only the first `limit` that do are sought."""
         known = self._known()
         if known is not None:
-            return _contains(known, numbers)
+            if len(known) == 0:
+                return np.zeros(len(numbers), dtype=np.bool_)
+            at = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+            return np.asarray(known[at] == numbers)
         passing = np.zeros(len(numbers), dtype=np.bool_)
         # Best first and in parts: mostly the first part holds as many as are sought.
         for start in range(0, len(numbers), _LOOKED_UP):
@@ -168,11 +171,3 @@ def unit_rows(rows: Vectors) -> Vectors:
     """Return the rows at length 1; rows of zeros stay."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(norms > 0.0, norms, 1.0), dtype=np.float32)
-
-
-def _contains(ascending: Numbers, numbers: Numbers) -> NDArray[np.bool_]:
-    """Tell of each number whether it is among the ascending ones."""
-    if len(ascending) == 0:
-        return np.zeros(len(numbers), dtype=np.bool_)
-    at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
-    return np.asarray(ascending[at] == numbers)

@@ -8,7 +8,7 @@ from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections, CollectionStatistics, Statistics
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.scopes import is_in_scopes
-from groundwire.catalog.texts import SpanReader, Texts
+from groundwire.catalog.texts import Texts
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document, DocumentReference
 from groundwire.kernel.embedder import Vectors
@@ -240,7 +240,16 @@ class Library:
             try:
                 if query.reference not in known:
                     known[query.reference] = self._seen(caller, collection, query.reference)
-                yield _span_text(texts, known[query.reference], query)
+                document = known[query.reference]
+                generation = query.generation or document.generation
+                part = texts.at(document.document_id, generation, query.start, query.end)
+                if part is None:
+                    raise InvalidRequestError.of("span", f"{query.start}..{query.end} is not within the text")
+                span = Span(query.start, query.end, part.start_byte, part.start_byte + len(part.text.encode("utf-8")))
+                if query.bytes_ not in {(0, 0), (span.start_byte, span.end_byte)}:
+                    raise InvalidRequestError.of("span", f"its bytes are {span.start_byte}..{span.end_byte}")
+                pages = texts.pages_at(document.document_id, generation, query.start, query.end)
+                yield SpanText(part.text, span, document.document_id, generation, pages)
             except (DocumentNotFoundError, InvalidRequestError, DataLossError) as error:
                 yield error
 
@@ -377,18 +386,6 @@ class Library:
         if query.chunk_id_prefix:
             prefix = query.chunk_id_prefix.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
             yield Like("chunk_id", prefix + "%")
-
-
-def _span_text(texts: SpanReader, document: Document, query: SpanQuery) -> SpanText:
-    generation = query.generation or document.generation
-    part = texts.at(document.document_id, generation, query.start, query.end)
-    if part is None:
-        raise InvalidRequestError.of("span", f"{query.start}..{query.end} is not within the text")
-    span = Span(query.start, query.end, part.start_byte, part.start_byte + len(part.text.encode("utf-8")))
-    if query.bytes_ not in {(0, 0), (span.start_byte, span.end_byte)}:
-        raise InvalidRequestError.of("span", f"its bytes are {span.start_byte}..{span.end_byte}")
-    pages = texts.pages_at(document.document_id, generation, query.start, query.end)
-    return SpanText(part.text, span, document.document_id, generation, pages)
 
 
 def _by_reference(chunks: Iterable[StoredChunk]) -> dict[str | int, StoredChunk]:

@@ -240,11 +240,6 @@ def find_section_reference(query: str) -> SectionReference | None:
     if titled is not None:
         words = _telling_words(_TAIL.sub("", titled["title"]))
         return SectionReference(words=words) if words else None
-    return _leading(query)
-
-
-def _leading(query: str) -> SectionReference | None:
-    """Return the section of `the lifetimes section` or `"Error Handling" chapter`."""
     found = _LEADING.search(query)
     if found is None:
         return None

@@ -316,7 +316,10 @@ class QueryRecorder:
         while not self._closing.is_set():
             self._write_or_warn()
             if time.monotonic() - forgotten_at > _FORGET_EVERY_S:
-                self._forget_or_warn()
+                try:
+                    self._store.forget(self._retention)
+                except GroundwireError:
+                    _log.warning("old entries of the query log cannot be removed", exc_info=True)
                 forgotten_at = time.monotonic()
             self._wake.wait(_EVERY_S)
             self._wake.clear()
@@ -326,12 +329,6 @@ class QueryRecorder:
             self.flush()
         except GroundwireError:
             _log.warning("the query log cannot be written", waiting=len(self._waiting), exc_info=True)
-
-    def _forget_or_warn(self) -> None:
-        try:
-            self._store.forget(self._retention)
-        except GroundwireError:
-            _log.warning("old entries of the query log cannot be removed", exc_info=True)
 
 
 def _new_log_id() -> str:

@@ -188,9 +188,25 @@ class VectorSearch:
             case VectorPath.WITHIN:
                 return self._ask(vector, limit, within=self._matches.numbers())
             case VectorPath.OVERFETCH:
-                return self._overfetch(vector, limit, plan.share or 0.0)
+                near = self._ask(vector, neighbours_for(limit, (plan.share or 0.0) * self._view.seen_share()))
+                passing = self._matches.first_passing(near.numbers, limit)
+                count = int(passing.sum())
+                # The share was an estimate and too high: only a comparison with all that match finds them all.
+                if count < limit and not near.is_all:
+                    return self._scan(vector, limit)
+                return near.take(passing, limit, is_all=near.is_all and count <= limit)
             case _:
-                return self._ask_filtering(vector, limit)
+                where = self._matches.engine_filter
+                try:
+                    near = self._ask(vector, limit, where=where)
+                except UnsupportedFilterError as error:
+                    if where is None:
+                        raise
+                    self.resolved_clause = error.metadata.get("clause", "")
+                    return None
+                if where is not None and not self._view.engine_keeps_up():
+                    return None  # filter keys are being changed; the catalog has all of them or none
+                return near
 
     def _ask(
         self, vector: Vectors, limit: int, *, where: Filter | None = None, within: Numbers | None = None
@@ -201,28 +217,6 @@ class VectorSearch:
         numbers = np.array([point.number for point in points], dtype=np.int64)
         similarities = np.array([point.similarity for point in points], dtype=np.float64)
         return Neighbours(numbers, similarities, len(points) < limit)
-
-    def _ask_filtering(self, vector: Vectors, limit: int) -> Neighbours | None:
-        where = self._matches.engine_filter
-        try:
-            near = self._ask(vector, limit, where=where)
-        except UnsupportedFilterError as error:
-            if where is None:
-                raise
-            self.resolved_clause = error.metadata.get("clause", "")
-            return None
-        if where is not None and not self._view.engine_keeps_up():
-            return None  # filter keys are being changed; the catalog has all of them or none
-        return near
-
-    def _overfetch(self, vector: Vectors, limit: int, share: float) -> Neighbours:
-        near = self._ask(vector, neighbours_for(limit, share * self._view.seen_share()))
-        passing = self._matches.first_passing(near.numbers, limit)
-        count = int(passing.sum())
-        # The share was an estimate and too high: only a comparison with all that match is sure to find them all.
-        if count < limit and not near.is_all:
-            return self._scan(vector, limit)
-        return near.take(passing, limit, is_all=near.is_all and count <= limit)
 
     def _scan(self, vector: Vectors, limit: int) -> Neighbours:
         """Compare with every chunk that may be returned."""

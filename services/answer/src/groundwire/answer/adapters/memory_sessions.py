@@ -114,7 +114,14 @@ class MemorySessions:
         """
         if session.conversation_id:
             raise PreconditionError("sessions that are kept in memory are not recorded in a conversation")
-        self._sweep()
+        # What is long over leaves when something comes, so that nothing has to watch the time.
+        for key, held in list(self._sessions.items()):
+            if self._idle(held) > held.session.idle_timeout + KEPT:
+                del self._sessions[key]
+        oldest_s = self._clock.elapsed_s() - KEPT.total_seconds()
+        for name, answered in list(self._answers.items()):
+            if answered.time_s < oldest_s:
+                del self._answers[name]
         key = (tenant, session.session_id)
         if key in self._sessions:
             raise AlreadyExistsError(f"session {session.session_id!r} exists", resource=session.session_id)
@@ -292,16 +299,6 @@ class MemorySessions:
 
     def _idle(self, held: _Held) -> timedelta:
         return timedelta(seconds=self._clock.elapsed_s() - held.active_s)
-
-    def _sweep(self) -> None:
-        """Forget sessions that closed long ago, and old answers."""
-        for key, held in list(self._sessions.items()):
-            if self._idle(held) > held.session.idle_timeout + KEPT:
-                del self._sessions[key]
-        oldest_s = self._clock.elapsed_s() - KEPT.total_seconds()
-        for name, answered in list(self._answers.items()):
-            if answered.time_s < oldest_s:
-                del self._answers[name]
 
 
 def _is_seen(held: _Held, owner: str, tenant: str) -> bool:

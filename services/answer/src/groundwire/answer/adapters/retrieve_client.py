@@ -2,7 +2,7 @@
 
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC
 from itertools import compress
@@ -15,7 +15,6 @@ from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.ports import Retrieval, Search, Vector
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.common.v1 import (
-    chunk_pb2,
     document_format_pb2,
     document_pb2,
     filter_pb2,
@@ -207,7 +206,10 @@ def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
     if search.options is None or options.view == hit_pb2.HIT_VIEW_IDS:
         options.view = hit_pb2.HIT_VIEW_BASIC  # ids alone are nothing to answer from
     if search.chunk_ids:
-        _only_chunks(options, search.chunk_ids)
+        _restrict(options, Membership("chunk_id", tuple(search.chunk_ids)))
+        options.top_k = len(set(search.chunk_ids))
+        options.min_relevance = 0.0
+        options.collapse_duplicates = False
     elif search.places:
         _restrict(options, Or(tuple(_at(*place) for place in search.places)))
     if search.named_like:
@@ -222,7 +224,10 @@ def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
 
 
 def _retrieval(search: Search, response: pb.RetrieveResponse) -> Retrieval:
-    _refuse_missing(search.chunk_ids, response.results)
+    found = {hit.chunk.chunk_id for hit in response.results}
+    missing = [chunk_id for chunk_id in search.chunk_ids if chunk_id not in found]
+    if missing:
+        raise ChunkNotFoundError(missing[0])
     documents = {document.document_id: document for document in response.documents}
     passages = tuple(_to_passage(hit, documents[hit.chunk.document_id]) for hit in response.results)
     return Retrieval(passages, _report(search, response))
@@ -233,13 +238,6 @@ def translated(error: GroundwireError) -> GroundwireError:
     if type(error) is UnavailableError:
         return RetrieverUnavailableError("the retrieve service does not answer")
     return error
-
-
-def _only_chunks(options: retrieval_options_pb2.RetrievalOptions, chunk_ids: Sequence[str]) -> None:
-    _restrict(options, Membership("chunk_id", tuple(chunk_ids)))
-    options.top_k = len(set(chunk_ids))
-    options.min_relevance = 0.0
-    options.collapse_duplicates = False
 
 
 def _at(document_id: str, chapter: str) -> Filter:
@@ -260,13 +258,6 @@ def _restrict(options: retrieval_options_pb2.RetrievalOptions, where: Filter) ->
         combined.filters.add().CopyFrom(options.filter)
     combined.filters.append(to_filter_message(where))
     options.filter.CopyFrom(filter_pb2.Filter(all_of=combined))
-
-
-def _refuse_missing(chunk_ids: Sequence[str], hits: Iterable[hit_pb2.Hit]) -> None:
-    found = {hit.chunk.chunk_id for hit in hits}
-    missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in found]
-    if missing:
-        raise ChunkNotFoundError(missing[0])
 
 
 def _report(search: Search, response: pb.RetrieveResponse) -> SearchReport:
@@ -348,6 +339,7 @@ def _to_used(entry: pb.ContextEntry) -> answer_pb2.UsedRecord:
 
 def _to_passage(hit: hit_pb2.Hit, document: document_pb2.Document) -> Passage:
     chunk, span, fields = hit.chunk, hit.chunk.span, document.fields
+    given = chunk.metadata["url"].string_value if "url" in chunk.metadata else ""
     return Passage(
         rank=hit.rank,
         chunk_id=chunk.chunk_id,
@@ -367,11 +359,5 @@ def _to_passage(hit: hit_pb2.Hit, document: document_pb2.Document) -> Passage:
         creators=tuple(fields.creators),
         date_created=fields.date_created.ToDatetime(UTC) if fields.HasField("date_created") else None,
         doi=chunk.metadata["doi"].string_value if "doi" in chunk.metadata else "",
-        url=_url(chunk),
+        url=given or (chunk.source_uri if chunk.source_uri.startswith(("http://", "https://")) else ""),
     )
-
-
-def _url(chunk: chunk_pb2.Chunk) -> str:
-    """Return the metadata key `url`, or the source when that is a URL."""
-    given = chunk.metadata["url"].string_value if "url" in chunk.metadata else ""
-    return given or (chunk.source_uri if chunk.source_uri.startswith(("http://", "https://")) else "")

@@ -179,12 +179,9 @@ def _statement(
             for place, bound in enumerate(claim.sources[:_SOURCES_PER_CLAIM]):
                 # The closest carries the claim; further ones add to it as far as they resemble it.
                 support = min(claim.support, bound.similarity) if place else claim.support
-                sources[_in_original(bound.source, originals, support)] = None
+                # In the passage as it is stored, which has the same code points but for orders.
+                passage, span = originals[id(bound.source.passage)], bound.source.span
+                start, end = span.start - passage.span.start, span.end - passage.span.start
+                quoted = Source(passage, passage.span_of(start, end), passage.content[start:end], assessed=support)
+                sources[quoted] = None
     return Statement(written.text, tuple(sources), written.separator, needs_source=needs_source)
-
-
-def _in_original(source: Source, originals: Mapping[int, Passage], support: float) -> Source:
-    """Return the source in the passage as it is stored, which has the same code points but for orders."""
-    passage = originals[id(source.passage)]
-    start, end = source.span.start - passage.span.start, source.span.end - passage.span.start
-    return Source(passage, passage.span_of(start, end), passage.content[start:end], assessed=support)

@@ -110,22 +110,17 @@ class StatementReader:
     def _statements(self, text: str) -> Iterator[WrittenStatement]:
         for sentence in split_sentences(text):
             written = text[sentence.start : sentence.end]
-            unmarked, cited = _without_markers(written)
+            parts, numbers, done = [], [], 0
+            for start, end in (*code_spans(written, 0, len(written)), (len(written), len(written))):
+                prose = written[done:start]
+                numbers += [int(each) for found in _MARKER.findall(prose) for each in found.strip("[]").split(",")]
+                parts += [_MARKER.sub("", prose), written[start:end]]
+                done = end
+            unmarked, cited = "".join(parts), tuple(dict.fromkeys(numbers))
             shown = _SPACE_BEFORE_STOP.sub("", plain_text(unmarked.lstrip("#"), Markup.MARKDOWN))
             if any(map(str.isalnum, shown)):
                 yield WrittenStatement(shown, cited, self._separator)
                 self._separator = " "
-
-
-def _without_markers(written: str) -> tuple[str, tuple[int, ...]]:
-    """Return the text without markers, and their numbers, each once; those in code spans are none."""
-    parts, numbers, done = [], [], 0
-    for start, end in (*code_spans(written, 0, len(written)), (len(written), len(written))):
-        prose = written[done:start]
-        numbers += [int(each) for found in _MARKER.findall(prose) for each in found.strip("[]").split(",")]
-        parts += [_MARKER.sub("", prose), written[start:end]]
-        done = end
-    return "".join(parts), tuple(dict.fromkeys(numbers))
 
 
 def _markers_first(line: str) -> str:

@@ -38,7 +38,23 @@ class HierarchyChunker:
         leaves = StructureChunker(self.policy, self.splitter, SECTION_LEVEL).cut(text, outline, start)
         if not leaves:
             return []
-        nodes = _nodes(text, outline, start)
+        sections = [each for each in sections_of(outline, start, len(text)) if 0 < each.level <= SECTION_LEVEL]
+        # From the last to the first: a section ends at the next heading of either level, a chapter at the next chapter.
+        next_start = {CHAPTER_LEVEL: len(text), SECTION_LEVEL: len(text)}
+        ends: list[int] = []
+        for section in reversed(sections):
+            ends.append(next_start[section.level])
+            next_start[SECTION_LEVEL] = section.start
+            if section.level == CHAPTER_LEVEL:
+                next_start[CHAPTER_LEVEL] = section.start
+        # In the order of the text, outer ones before what is in them.
+        nodes = [_Node(0, *trim(text, start, len(text)), (), None)]
+        chapter = 0
+        for section, end in zip(sections, reversed(ends), strict=True):
+            if section.level == CHAPTER_LEVEL:
+                chapter = len(nodes)
+            parent = chapter if section.level == SECTION_LEVEL else 0
+            nodes.append(_Node(section.level, *trim(text, section.start, end), section.path, parent))
 
         def place(number: int | None) -> int | None:  # nodes follow after all leaves in the list of chunks
             return None if number is None else len(leaves) + number
@@ -63,24 +79,3 @@ class HierarchyChunker:
             )
             cuts.append(whole)
         return cuts
-
-
-def _nodes(text: str, outline: TextOutline, start: int) -> list[_Node]:
-    """Return document, chapters and sections in the order of the text, outer ones first."""
-    sections = [each for each in sections_of(outline, start, len(text)) if 0 < each.level <= SECTION_LEVEL]
-    # From the last to the first: a section ends at the next heading of either level, a chapter at the next chapter.
-    next_start = {CHAPTER_LEVEL: len(text), SECTION_LEVEL: len(text)}
-    ends: list[int] = []
-    for section in reversed(sections):
-        ends.append(next_start[section.level])
-        next_start[SECTION_LEVEL] = section.start
-        if section.level == CHAPTER_LEVEL:
-            next_start[CHAPTER_LEVEL] = section.start
-    nodes = [_Node(0, *trim(text, start, len(text)), (), None)]
-    chapter = 0
-    for section, end in zip(sections, reversed(ends), strict=True):
-        if section.level == CHAPTER_LEVEL:
-            chapter = len(nodes)
-        parent = chapter if section.level == SECTION_LEVEL else 0
-        nodes.append(_Node(section.level, *trim(text, section.start, end), section.path, parent))
-    return nodes

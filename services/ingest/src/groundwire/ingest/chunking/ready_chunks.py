@@ -194,7 +194,11 @@ def make_chunks(
     offsets = OffsetMap(placed.text)
     headings = (each.path[0] if each.path else each.heading for each in ready)
     chapter = next(filter(None, headings), fallback_chapter)
-    overlaps = [0, *(_overlap(before, after) for before, after in pairwise(placed.ranges)), 0]
+    shared = (
+        max(0, min(before[1] - after[0], before[1] - before[0], after[1] - after[0]))
+        for before, after in pairwise(placed.ranges)
+    )
+    overlaps = [0, *shared, 0]
     chunks: list[Chunk] = []
     for number, (each, (start, end)) in enumerate(zip(ready, placed.ranges, strict=True)):
         content = placed.text[start:end]
@@ -229,10 +233,6 @@ def make_chunks(
         )
         chunks.append(chunk)
     return chunks
-
-
-def _overlap(before: _Range, after: _Range) -> int:
-    return max(0, min(before[1] - after[0], before[1] - before[0], after[1] - after[0]))
 
 
 def rules_digest(chunks: Sequence[Chunk], chunk_ids: Sequence[str] | None) -> str:

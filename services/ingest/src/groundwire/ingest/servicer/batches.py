@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from groundwire.api.ingest.v1 import ingest_result_pb2
@@ -60,10 +60,32 @@ class BatchIngest:
         """
         budget = request_context.current().budget
         collection, key = parse_collection_name(request.collection), request_key("BatchIngestDocuments", request)
-        _check(request)
+        if not 1 <= len(request.requests) <= MAX_DOCUMENTS:
+            raise InvalidRequestError.of("requests", f"must be 1 to {MAX_DOCUMENTS} documents")
+        sources: dict[str, int] = {}
+        ids: dict[str, int] = {}
+        for number, item in enumerate(request.requests):
+            place = f"requests[{number}]"
+            if item.collection not in {"", request.collection}:
+                raise InvalidRequestError.of(f"{place}.collection", "must be unset or that of the batch")
+            if item.request_id:
+                raise InvalidRequestError.of(f"{place}.request_id", "must be unset: the batch has one")
+            if item.run_async:
+                raise InvalidRequestError.of(f"{place}.run_async", "must be unset")
+            if item.source_uri and (first := sources.setdefault(item.source_uri, number)) != number:
+                raise InvalidRequestError.of(f"{place}.source_uri", f"is that of requests[{first}] already")
+            if item.document_id and (first := ids.setdefault(item.document_id, number)) != number:
+                raise InvalidRequestError.of(f"{place}.document_id", f"is that of requests[{first}] already")
         await self.parts.pools.changes.run(budget, self._begin, collection, key)
         outcomes = await self._outcomes(request, key, budget)
-        response = pb.BatchIngestDocumentsResponse(outcomes=_cut_to_size(outcomes))
+        # What can be read elsewhere is left out from where the response would have too many bytes.
+        total = 0
+        for outcome in outcomes:
+            if total + outcome.ByteSize() > MAX_PAGE_BYTES and outcome.HasField("result"):
+                outcome.result.document.ClearField("fields")
+                outcome.result.document.ClearField("alias_uris")
+            total += outcome.ByteSize()
+        response = pb.BatchIngestDocumentsResponse(outcomes=outcomes)
         return await self.parts.pools.reads.run(budget, self.parts.write_tokens.add, response, collection)
 
     def _begin(self, collection: str, key: RequestKey | None) -> None:
@@ -85,7 +107,11 @@ class BatchIngest:
                     workers = self.parts.pools.of_document(items[number].ByteSize())
                     outcomes[number] = await workers.run(budget, self._ingest, request.collection, items[number], own)
 
-        tasks = [asyncio.create_task(ingest(numbers)) for numbers in _equal_bytes(items)]
+        # Of equal documents the first is to be there before the others.
+        groups: defaultdict[bytes, list[int]] = defaultdict(list)
+        for number, item in enumerate(items):
+            groups[hashlib.sha256(item.content or item.text.encode()).digest()].append(number)
+        tasks = [asyncio.create_task(ingest(numbers)) for numbers in groups.values()]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -108,46 +134,3 @@ class BatchIngest:
             raise
         except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours
             return pb.BatchIngestDocumentsOutcome(error=to_status(as_groundwire_error(error, "BatchIngestDocuments")))
-
-
-def _check(request: pb.BatchIngestDocumentsRequest) -> None:
-    """Refuse a batch that breaks a rule which no document breaks alone.
-
-    Raises:
-        InvalidRequestError: naming the field of the first one.
-    """
-    if not 1 <= len(request.requests) <= MAX_DOCUMENTS:
-        raise InvalidRequestError.of("requests", f"must be 1 to {MAX_DOCUMENTS} documents")
-    sources: dict[str, int] = {}
-    ids: dict[str, int] = {}
-    for number, item in enumerate(request.requests):
-        place = f"requests[{number}]"
-        if item.collection not in {"", request.collection}:
-            raise InvalidRequestError.of(f"{place}.collection", "must be unset or that of the batch")
-        if item.request_id:
-            raise InvalidRequestError.of(f"{place}.request_id", "must be unset: the batch has one")
-        if item.run_async:
-            raise InvalidRequestError.of(f"{place}.run_async", "must be unset")
-        if item.source_uri and (first := sources.setdefault(item.source_uri, number)) != number:
-            raise InvalidRequestError.of(f"{place}.source_uri", f"is that of requests[{first}] already")
-        if item.document_id and (first := ids.setdefault(item.document_id, number)) != number:
-            raise InvalidRequestError.of(f"{place}.document_id", f"is that of requests[{first}] already")
-
-
-def _equal_bytes(items: Sequence[pb.IngestDocumentRequest]) -> Iterable[list[int]]:
-    """Group the numbers of the items by their bytes: of equal ones the first is to be there before the others."""
-    groups: defaultdict[bytes, list[int]] = defaultdict(list)
-    for number, item in enumerate(items):
-        groups[hashlib.sha256(item.content or item.text.encode()).digest()].append(number)
-    return groups.values()
-
-
-def _cut_to_size(outcomes: Sequence[pb.BatchIngestDocumentsOutcome]) -> Sequence[pb.BatchIngestDocumentsOutcome]:
-    """Leave out what can be read elsewhere from where a response would have too many bytes."""
-    total = 0
-    for outcome in outcomes:
-        if total + outcome.ByteSize() > MAX_PAGE_BYTES and outcome.HasField("result"):
-            outcome.result.document.ClearField("fields")
-            outcome.result.document.ClearField("alias_uris")
-        total += outcome.ByteSize()
-    return outcomes

@@ -149,7 +149,11 @@ class OperationRunner:
 
         def work(receipt: Receipt[stored.Operation] | None) -> stored.Operation:
             # Before anything is prepared, which may mean writing many bytes.
-            self._reserve(tenant)
+            with self._lock:
+                if self._unfinished[tenant] >= self._max_unfinished:
+                    message = f"{self._max_unfinished} operations have not ended; begin more when some have"
+                    raise ExhaustedError(message, limit=self._max_unfinished)
+                self._unfinished[tenant] += 1
             try:
                 body = prepare(operation_id).SerializeToString(deterministic=True)
                 begun.append(self._operations.begin(tenant, operation_id, method, collection, body, receipt))
@@ -212,13 +216,6 @@ class OperationRunner:
     def _message(self, operation: stored.Operation) -> operations_pb2.Operation:
         run = self._runs.get(operation.operation_id)
         return to_operation(operation, run.progress if run is not None else None)
-
-    def _reserve(self, tenant: str) -> None:
-        with self._lock:
-            if self._unfinished[tenant] >= self._max_unfinished:
-                message = f"{self._max_unfinished} operations have not ended; begin more when some have"
-                raise ExhaustedError(message, limit=self._max_unfinished)
-            self._unfinished[tenant] += 1
 
     def _release(self, tenant: str) -> None:
         with self._lock:

@@ -23,17 +23,14 @@ from groundwire.kernel.collection import (
     DEFAULT_PROFILE,
     PROFILES,
     ChunkerKind,
-    ChunkingPolicy,
     ChunkUnit,
     Collection,
-    CollectionLimits,
     CollectionSettings,
     DuplicateChunkPolicy,
     FieldDescription,
     FieldType,
     MemoryWeights,
     ProfileName,
-    RetrievalDefaults,
     SearchMode,
 )
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
@@ -154,7 +151,16 @@ def to_settings_message(settings: CollectionSettings) -> pb.CollectionSettings:
     retention = Duration()
     retention.FromTimedelta(settings.generation_retention)
     return pb.CollectionSettings(
-        chunking=_to_chunking_message(settings.chunking),
+        chunking=pb.ChunkingPolicy(
+            unit=pb.ChunkUnit.Value(f"CHUNK_UNIT_{settings.chunking.unit.name}"),
+            target_size=settings.chunking.target,
+            minimum_size=settings.chunking.minimum,
+            maximum_size=settings.chunking.maximum,
+            overlap_ratio=settings.chunking.overlap_ratio,
+            min_chars=settings.chunking.min_chars,
+            chunker=pb.Chunker.Value(f"CHUNKER_{settings.chunking.chunker.name}"),
+            window_size=settings.chunking.window_size,
+        ),
         retrieval=pb.RetrievalDefaults(
             mode=search_mode_pb2.SearchMode.Value(f"SEARCH_MODE_{retrieval.mode.name}"),
             top_k=retrieval.top_k,
@@ -185,19 +191,6 @@ def to_settings_message(settings: CollectionSettings) -> pb.CollectionSettings:
     )
 
 
-def _to_chunking_message(policy: ChunkingPolicy) -> pb.ChunkingPolicy:
-    return pb.ChunkingPolicy(
-        unit=pb.ChunkUnit.Value(f"CHUNK_UNIT_{policy.unit.name}"),
-        target_size=policy.target,
-        minimum_size=policy.minimum,
-        maximum_size=policy.maximum,
-        overlap_ratio=policy.overlap_ratio,
-        min_chars=policy.min_chars,
-        chunker=pb.Chunker.Value(f"CHUNKER_{policy.chunker.name}"),
-        window_size=policy.window_size,
-    )
-
-
 def parse_settings(
     message: pb.CollectionSettings, profile: CollectionSettings, max_document_bytes: int
 ) -> CollectionSettings:
@@ -214,10 +207,27 @@ def parse_settings(
         raise InvalidRequestError.of(field, f"must have at most {_MAX_ENTRIES} entries")
     for number, prefix in enumerate(prefixes):
         parse_source_uri(prefix, f"settings.approved_source_prefixes[{number}]")
+    limits = replace(profile.limits, **_given(message.limits))
+    size = limits.max_document_bytes
+    rules = {
+        f"max_query_chars must be 1 to {_MAX_QUERY_CHARS}": 1 <= limits.max_query_chars <= _MAX_QUERY_CHARS,
+        f"max_document_bytes must be 1 to {max_document_bytes}, the limit of the server": size is None
+        or 1 <= size <= max_document_bytes,
+    }
+    refuse_broken("settings.limits.", rules)
+    mode = known(_MODES, message.retrieval.mode, "settings.retrieval.mode") or profile.retrieval.mode
+    memory = _parse_memory_weights(message.retrieval.memory, profile.retrieval.memory)
+    defaults = replace(profile.retrieval, **(_given(message.retrieval) | {"mode": mode, "memory": memory}))
+    rules = {
+        f"top_k must be 1 to {_MAX_TOP_K}": 1 <= defaults.top_k <= _MAX_TOP_K,
+        "min_relevance must be 0.0 to 1.0": 0.0 <= defaults.min_relevance <= 1.0,
+        "dense_weight must be 0.0 to 1.0": 0.0 <= defaults.dense_weight <= 1.0,
+    }
+    refuse_broken("settings.retrieval.", rules)
     return CollectionSettings(
         chunking=parse_chunking(message.chunking, "settings.chunking").over(profile.chunking, "settings.chunking"),
-        retrieval=_parse_retrieval(message.retrieval, profile.retrieval),
-        limits=_parse_limits(message.limits, profile.limits, max_document_bytes),
+        retrieval=defaults,
+        limits=limits,
         approved_source_prefixes=tuple(dict.fromkeys(prefixes)),
         generation_retention=parse_duration(
             message.generation_retention, "settings.generation_retention", timedelta(0), _MAX_RETENTION
@@ -231,30 +241,6 @@ def parse_settings(
 def _given(message: Message) -> dict[str, Any]:
     """Return the values that a message has, by their fields, which are named like ours."""
     return {field.name: value for field, value in message.ListFields()}
-
-
-def _parse_limits(message: pb.CollectionLimits, profile: CollectionLimits, most: int) -> CollectionLimits:
-    limits = replace(profile, **_given(message))
-    size = limits.max_document_bytes
-    rules = {
-        f"max_query_chars must be 1 to {_MAX_QUERY_CHARS}": 1 <= limits.max_query_chars <= _MAX_QUERY_CHARS,
-        f"max_document_bytes must be 1 to {most}, the limit of the server": size is None or 1 <= size <= most,
-    }
-    refuse_broken("settings.limits.", rules)
-    return limits
-
-
-def _parse_retrieval(message: pb.RetrievalDefaults, profile: RetrievalDefaults) -> RetrievalDefaults:
-    mode = known(_MODES, message.mode, "settings.retrieval.mode") or profile.mode
-    memory = _parse_memory_weights(message.memory, profile.memory)
-    defaults = replace(profile, **(_given(message) | {"mode": mode, "memory": memory}))
-    rules = {
-        f"top_k must be 1 to {_MAX_TOP_K}": 1 <= defaults.top_k <= _MAX_TOP_K,
-        "min_relevance must be 0.0 to 1.0": 0.0 <= defaults.min_relevance <= 1.0,
-        "dense_weight must be 0.0 to 1.0": 0.0 <= defaults.dense_weight <= 1.0,
-    }
-    refuse_broken("settings.retrieval.", rules)
-    return defaults
 
 
 def _parse_memory_weights(message: pb.MemoryWeights, profile: MemoryWeights) -> MemoryWeights:

@@ -51,7 +51,26 @@ def parse_put_chunks(
     for part in parts:
         runs.append(part.text)
         for message in part.chunks:
-            chunks.append(_parse_chunk(message, len(chunks), described.document_id))
+            number = len(chunks)
+            path = f"chunks[{number}]"
+            refuse_broken(f"{path}.", _rules(message, number))
+            chunks.append(
+                ReadyChunk(
+                    content=message.content,
+                    start=message.char_start if message.HasField("char_start") else None,
+                    end=message.char_end if message.HasField("char_end") else None,
+                    chunk_id=_parse_id(message.chunk_id, f"{path}.chunk_id", described.document_id, number),
+                    chapter=message.chapter or None,
+                    section=message.section or None,
+                    heading=message.section_heading or None,
+                    path=tuple(message.hierarchy_path),
+                    level=message.level if message.HasField("level") else _MAX_LEVEL,
+                    pages=_parse_pages(message.page_numbers, f"{path}.page_numbers"),
+                    vector=np.array(message.embedding, dtype=np.float32) if message.embedding else None,
+                    tags=parse_tags(message.tags, f"{path}.tags"),
+                    metadata=parse_metadata(message.metadata, f"{path}.metadata"),
+                )
+            )
     if not 1 <= len(chunks) <= MAX_CHUNKS:
         raise InvalidRequestError.of("chunks", f"must have 1 to {MAX_CHUNKS} entries")
     if header.HasField("chunk_count") and header.chunk_count != len(chunks):
@@ -64,27 +83,6 @@ def parse_put_chunks(
     if text is not None:
         described = replace(described, content_field="text")
     return described, ReadyDocument(text, chunks, header.embedding_probe_digest)
-
-
-def _parse_chunk(message: pb.ReadyChunk, number: int, document_id: str | None) -> ReadyChunk:
-    path = f"chunks[{number}]"
-    refuse_broken(f"{path}.", _rules(message, number))
-    tags, metadata = parse_tags(message.tags, f"{path}.tags"), parse_metadata(message.metadata, f"{path}.metadata")
-    return ReadyChunk(
-        content=message.content,
-        start=message.char_start if message.HasField("char_start") else None,
-        end=message.char_end if message.HasField("char_end") else None,
-        chunk_id=_parse_id(message.chunk_id, f"{path}.chunk_id", document_id, number),
-        chapter=message.chapter or None,
-        section=message.section or None,
-        heading=message.section_heading or None,
-        path=tuple(message.hierarchy_path),
-        level=message.level if message.HasField("level") else _MAX_LEVEL,
-        pages=_parse_pages(message.page_numbers, f"{path}.page_numbers"),
-        vector=np.array(message.embedding, dtype=np.float32) if message.embedding else None,
-        tags=tags,
-        metadata=metadata,
-    )
 
 
 def _rules(message: pb.ReadyChunk, number: int) -> Iterator[tuple[str, bool]]:
@@ -112,10 +110,6 @@ def _rules(message: pb.ReadyChunk, number: int) -> Iterator[tuple[str, bool]]:
     numbers = message.embedding
     is_vector = all(map(math.isfinite, numbers)) and any(numbers)
     yield "embedding must have finite numbers that are not all 0", not numbers or is_vector
-    yield from _headings(message)
-
-
-def _headings(message: pb.ReadyChunk) -> Iterator[tuple[str, bool]]:
     for name in ("chapter", "section", "section_heading"):
         value = getattr(message, name)
         yield f"{name} must have at most {_MAX_HEADING_CHARS} characters", len(value) <= _MAX_HEADING_CHARS

@@ -77,7 +77,7 @@ def _of_day(match: re.Match[str], today: date) -> tuple[date, date]:
     if match.groupdict().get("iso_month"):
         day = date(int(match["year"]), int(match["iso_month"]), int(match["day"]))
     else:
-        day = date(_year(match, today), _month(match), int(match["day"]))
+        day = date(int(match["year"]) if match["year"] else today.year, _month(match), int(match["day"]))
     return day, day + timedelta(days=1)
 
 
@@ -169,10 +169,6 @@ def _first_of(index: int) -> date:
 
 def _month(match: re.Match[str]) -> int:
     return next(number for number, name in enumerate(_MONTHS, 1) if name.startswith(match["month"][:3].lower()))
-
-
-def _year(match: re.Match[str], today: date) -> int:
-    return int(match["year"]) if match["year"] else today.year
 
 
 def _count(match: re.Match[str]) -> int:

@@ -4,7 +4,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -76,10 +76,6 @@ def _condition(condition: object, question: Question) -> Filter:
     field = question.described(condition["field"]) if isinstance(condition["field"], str) else None
     if field is None:
         raise ValueError(f"unknown field {condition['field']!r}")
-    return _clause(field, condition)
-
-
-def _clause(field: FieldDescription, condition: Mapping[str, Any]) -> Filter:
     operator, value = condition["operator"], condition["value"]
     if operator not in OPERATORS or (operator in _ORDERINGS and field.type not in _ORDERED):
         raise ValueError(f"operator {operator!r} does not work on {field.name!r}")
@@ -93,31 +89,25 @@ def _clause(field: FieldDescription, condition: Mapping[str, Any]) -> Filter:
 def _value(field: FieldDescription, value: object) -> Scalar:
     match field.type:
         case FieldType.STRING | FieldType.STRING_LIST:
-            return _text(field, value)
+            if not (isinstance(value, str) and 0 < len(value.strip()) <= MAX_VALUE_CHARS):
+                raise ValueError(f"{field.name!r} takes a text")
+            if not field.allowed_values:
+                return value
+            for allowed in field.allowed_values:
+                if allowed.casefold() == value.strip().casefold():
+                    return allowed
+            raise ValueError(f"{value!r} is not an allowed value of {field.name!r}")
         case FieldType.BOOLEAN if isinstance(value, bool):
             return value
         case FieldType.INTEGER | FieldType.INTEGER_LIST if isinstance(value, int) and not isinstance(value, bool):
             return value
-        case FieldType.NUMBER if _is_number(value):
-            return value  # type: ignore[return-value]  # checked by _is_number
+        case FieldType.NUMBER if (
+            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        ):
+            return value
         case FieldType.TIME:
             return _time(field, value)
     raise ValueError(f"{value!r} is no value of {field.name!r}")
-
-
-def _text(field: FieldDescription, value: object) -> str:
-    if not (isinstance(value, str) and 0 < len(value.strip()) <= MAX_VALUE_CHARS):
-        raise ValueError(f"{field.name!r} takes a text")
-    if not field.allowed_values:
-        return value
-    for allowed in field.allowed_values:
-        if allowed.casefold() == value.strip().casefold():
-            return allowed
-    raise ValueError(f"{value!r} is not an allowed value of {field.name!r}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _time(field: FieldDescription, value: object) -> str:
@@ -175,7 +165,21 @@ class EndpointExtractor:
         left_s = budget.remaining_s()
         limit_s = min(self._timeout_s, _MAX_TIMEOUT_S if left_s is None else left_s / 2)
         try:
-            return to_extraction(json.loads(_bare(self._ask(question, budget, limit_s))), question)
+            ends_at = time.monotonic() + limit_s
+            body = bytearray()
+            with self._client.stream(
+                "POST", "chat/completions", json=self._body(question), timeout=limit_s
+            ) as response:
+                response.raise_for_status()
+                for part in response.iter_bytes():
+                    body += part
+                    budget.check()
+                    if len(body) > _MAX_REPLY_BYTES or time.monotonic() > ends_at:
+                        raise ValueError("the reply is too long or too slow")
+            content = json.loads(body)["choices"][0]["message"]["content"]
+            if not isinstance(content, str):
+                raise TypeError("the reply has no text")
+            return to_extraction(json.loads(_bare(content)), question)
         except self._failures as error:
             budget.check()
             _log.warning("no filter from the endpoint", extractor=self.name, error=type(error).__name__)
@@ -184,28 +188,31 @@ class EndpointExtractor:
     def close(self) -> None:
         self._client.close()
 
-    def _ask(self, question: Question, budget: Budget, limit_s: float) -> str:
-        """Return what the model writes; the limit holds for the whole reply, however it drips in."""
-        ends_at = time.monotonic() + limit_s
-        body = bytearray()
-        with self._client.stream("POST", "chat/completions", json=self._body(question), timeout=limit_s) as response:
-            response.raise_for_status()
-            for part in response.iter_bytes():
-                body += part
-                budget.check()
-                if len(body) > _MAX_REPLY_BYTES or time.monotonic() > ends_at:
-                    raise ValueError("the reply is too long or too slow")
-        content = json.loads(body)["choices"][0]["message"]["content"]
-        if not isinstance(content, str):
-            raise TypeError("the reply has no text")
-        return content
-
     def _body(self, question: Question) -> dict[str, Any]:
         context = {
             "documents": question.content_description,
             "today": question.asked.date().isoformat(),
             "fields": describe(question.fields),
             "question": question.text,
+        }
+        condition = {
+            "type": "object",
+            "properties": {
+                "field": {"enum": [field.name for field in question.fields]},
+                "operator": {"enum": list(OPERATORS)},
+                "value": {"anyOf": [*_SINGLE, {"type": "array", "items": {"anyOf": _SINGLE}}]},
+            },
+            "required": ["field", "operator", "value"],
+            "additionalProperties": False,
+        }
+        schema = {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string"},
+                "conditions": {"type": "array", "items": condition, "maxItems": MAX_CONDITIONS},
+            },
+            "required": ["query", "conditions"],
+            "additionalProperties": False,
         }
         body: dict[str, Any] = {
             "messages": [
@@ -215,32 +222,9 @@ class EndpointExtractor:
             "temperature": 0,
             "max_tokens": _MAX_TOKENS,
             "stream": False,
-            "response_format": {"type": "json_schema", "json_schema": _schema(question)},
+            "response_format": {"type": "json_schema", "json_schema": {"name": "extraction", "schema": schema}},
         }
         return body | ({"model": self._model} if self._model else {})
-
-
-def _schema(question: Question) -> dict[str, Any]:
-    condition = {
-        "type": "object",
-        "properties": {
-            "field": {"enum": [field.name for field in question.fields]},
-            "operator": {"enum": list(OPERATORS)},
-            "value": {"anyOf": [*_SINGLE, {"type": "array", "items": {"anyOf": _SINGLE}}]},
-        },
-        "required": ["field", "operator", "value"],
-        "additionalProperties": False,
-    }
-    schema = {
-        "type": "object",
-        "properties": {
-            "query": {"type": "string"},
-            "conditions": {"type": "array", "items": condition, "maxItems": MAX_CONDITIONS},
-        },
-        "required": ["query", "conditions"],
-        "additionalProperties": False,
-    }
-    return {"name": "extraction", "schema": schema}
 
 
 def _bare(content: str) -> str:

@@ -130,8 +130,14 @@ def extract_by_rules(question: Question) -> Extraction:
     if not findings:
         return Extraction(question.text)
     clauses = tuple(finding.where for finding in findings)
+    uncut, at = "", 0
+    for start, end in sorted(finding.cut for finding in findings if finding.cut):
+        uncut += question.text[at : max(at, start)]
+        at = max(at, end)
+    rest = " ".join(_LEAD_IN.sub("", uncut + question.text[at:]).split()).strip(" ,;:-")
+    words = {word.casefold() for word in _WORD.findall(rest)}
     return Extraction(
-        semantic_query=_without(question.text, [finding.cut for finding in findings if finding.cut]),
+        semantic_query=rest if words - STOP_WORDS else question.text,
         where=clauses[0] if len(clauses) == 1 else And(clauses),
         field_names=tuple(finding.field for finding in findings),
     )
@@ -142,17 +148,12 @@ def _dates(question: Question) -> Iterator[Finding]:
     found = find_date_range(question.text, question.asked.date()) if fields else None
     if found is None:
         return
-    name = _time_field(question.text, fields).name
+    named = [field for field in fields if re.search(rf"\b{spoken(_stem(field.name))}", question.text, re.IGNORECASE)]
+    created = [field for field in fields if _canonical(field) == "date_created"]
+    name = (named or created or fields)[0].name
     bounds = ((Comparator.GTE, found.first), (Comparator.LT, found.end))
     clauses = tuple(Comparison(name, comparator, day.isoformat()) for comparator, day in bounds if day is not None)
     yield Finding(name, clauses[0] if len(clauses) == 1 else And(clauses), found.at, (found.at, found.to))
-
-
-def _time_field(text: str, fields: Sequence[FieldDescription]) -> FieldDescription:
-    """Return the field that the question names, else the creation date, else the first."""
-    named = [field for field in fields if re.search(rf"\b{spoken(_stem(field.name))}", text, re.IGNORECASE)]
-    created = [field for field in fields if _canonical(field) == "date_created"]
-    return (named or created or list(fields))[0]
 
 
 def _stem(name: str) -> str:
@@ -166,7 +167,10 @@ def _values(question: Question) -> Iterator[Finding]:
         if field.type not in {FieldType.STRING, FieldType.STRING_LIST}:
             continue
         mentions = words.mentions(field.allowed_values or _known(question, field))
-        nouns = _nouns_of(question) if field.allowed_values or _may_stand_alone(question, field) else frozenset[str]()
+        # A known value counts without its field in single texts that the collection described itself.
+        is_single = field.type is FieldType.STRING and _canonical(field) not in _HEADINGS
+        may_stand_alone = field.allowed_values or (question.is_described and is_single)
+        nouns = _nouns_of(question) if may_stand_alone else frozenset[str]()
         mentions = [
             mention
             for mention in mentions
@@ -205,11 +209,6 @@ def _qualifies(text: str, mention: Mention, nouns: frozenset[str]) -> bool:
 
 def _singular(word: str) -> str:
     return word.casefold().removesuffix("s")
-
-
-def _may_stand_alone(question: Question, field: FieldDescription) -> bool:
-    """Tell whether a known value counts without its field: in single texts that the collection described itself."""
-    return question.is_described and field.type is FieldType.STRING and _canonical(field) not in _HEADINGS
 
 
 def _is_named(text: str, field: FieldDescription, mention: Mention) -> bool:
@@ -347,14 +346,3 @@ def _field(question: Question, canonical: str) -> FieldDescription | None:
 
 def _canonical(field: FieldDescription) -> str:
     return ALIASES.get(field.name, field.name)
-
-
-def _without(text: str, cuts: Sequence[tuple[int, int]]) -> str:
-    """Return what is left to search for; the whole text when no telling word is left."""
-    kept, at = "", 0
-    for start, end in sorted(cuts):
-        kept += text[at : max(at, start)]
-        at = max(at, end)
-    left = " ".join(_LEAD_IN.sub("", kept + text[at:]).split()).strip(" ,;:-")
-    words = {word.casefold() for word in re.findall(r"[^\W_]+", left)}
-    return left if words - STOP_WORDS else text

@@ -11,7 +11,7 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_conversation_id
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.records import StoredRecord
-from groundwire.retrieve.context import SECTIONS, Context, ContextEntry, ContextRequest, ContextSection
+from groundwire.retrieve.context import SECTIONS, Context, ContextEntry, ContextRequest
 from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request
 from groundwire.retrieve.wire.responses import to_hit
 from groundwire.rpc.messages import chunk_in_view, documents_in_view
@@ -100,7 +100,14 @@ def to_context_response(request: pb.RetrieveContextRequest, context: Context) ->
     view = request.options.view
     hits = [entry.hit for entry in context.documents.entries if entry.hit is not None]
     response = pb.RetrieveContextResponse(
-        sections=[_to_section(kind, section) for kind, section in context.sections.items()],
+        sections=[
+            pb.ContextSection(
+                record_type=_TYPES[kind],
+                entries=[_to_entry(entry, rank) for rank, entry in enumerate(section.entries, start=1)],
+                omitted_count=section.omitted,
+            )
+            for kind, section in context.sections.items()
+        ],
         document_results=[to_hit(hit, view) for hit in hits],
         documents=documents_in_view((hit.stored.document for hit in hits), view),
         omitted_document_result_count=context.documents.omitted,
@@ -111,14 +118,6 @@ def to_context_response(request: pb.RetrieveContextRequest, context: Context) ->
     if context.lacks_dense:
         response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_DENSE)
     return response
-
-
-def _to_section(kind: str, section: ContextSection) -> pb.ContextSection:
-    return pb.ContextSection(
-        record_type=_TYPES[kind],
-        entries=[_to_entry(entry, rank) for rank, entry in enumerate(section.entries, start=1)],
-        omitted_count=section.omitted,
-    )
 
 
 def _to_entry(entry: ContextEntry, rank: int) -> pb.ContextEntry:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from groundwire.api.common.v1 import explain_plan_pb2 as pb
 from groundwire.kernel.collection import SearchMode
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.fusion import Score
 from groundwire.retrieve.ranking import neighbour_share
 from groundwire.retrieve.search_types import Evidence, Fate, SearchPlan, StageKind, StageTrace
@@ -156,7 +155,7 @@ def _to_candidate(score: Score, evidence: Evidence, plan: SearchPlan, tree: pb.S
     return pb.ExplainCandidate(
         chunk_number=number,
         chunk_id=stored.chunk_id if stored else "",
-        place=_place(stored) if stored else "",
+        place=" › ".join([stored.document.source_uri, *stored.chunk.hierarchy_path]) if stored else "",
         rank=evidence.ranks.get(number),
         fate=_fate(score, evidence, plan.min_relevance).value.lower(),
         score=tree,
@@ -179,7 +178,3 @@ def _fate(score: Score, evidence: Evidence, min_relevance: float) -> Fate:
     memory = evidence.memory.get(number)
     tested = score.relevance if memory is None else memory.similarity
     return Fate.BELOW_THRESHOLD if tested < min_relevance else Fate.BEYOND_TOP_K
-
-
-def _place(stored: StoredChunk) -> str:
-    return " › ".join([stored.document.source_uri, *stored.chunk.hierarchy_path])

@@ -191,13 +191,15 @@ def to_text_message(part: TextSlice) -> pb.GetDocumentTextResponse:
 
 def to_stats_message(stats: Stats) -> stats_pb2.CollectionStats:
     counted = stats.counted
+    # A collection may have any number of projects: those with most documents, of equal ones the first by name.
+    projects = sorted(counted.by_project.items(), key=lambda each: (-each[1], each[0]))
     return stats_pb2.CollectionStats(
         collection=counted.collection.name,
         document_count=counted.documents,
         chunk_count=counted.chunks,
         total_chars=counted.total_chars,
         by_format=_counts(counted.by_format),
-        by_project=_counts(_most(counted.by_project)),
+        by_project=_counts(dict(projects[:_PROJECTS_SHOWN])),
         project_count=sum(1 for project in counted.by_project if project),
         by_embedding_model=_counts(counted.by_model),
         embedding=to_identity_message(counted.collection.identity),
@@ -205,11 +207,6 @@ def to_stats_message(stats: Stats) -> stats_pb2.CollectionStats:
         overlap_share=counted.overlap_share,
         average_vectors_per_document=stats.vectors / counted.documents if counted.documents else 0.0,
     )
-
-
-def _most(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the keys with most, of equal ones the first in order; a collection may have any number of projects."""
-    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:_PROJECTS_SHOWN])
 
 
 def _counts(counts: Mapping[str, int]) -> list[stats_pb2.KeyCount]:

@@ -16,7 +16,6 @@ from groundwire.api.common.v1.hit_pb2 import HitView
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
-from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import parse_collection_name, parse_entity, parse_scope
@@ -94,10 +93,6 @@ def parse_retrieve_request(
         raise InvalidRequestError([*violations, *(filter_error.violations if filter_error else ())])
     if filter_error:
         raise filter_error
-    return _to_request(message, identity, where)
-
-
-def _to_request(message: pb.RetrieveRequest, identity: Identity, where: Filter | None) -> SearchRequest:
     options = message.options
     return SearchRequest(
         tenant=identity.tenant,
@@ -113,7 +108,7 @@ def _to_request(message: pb.RetrieveRequest, identity: Identity, where: Filter |
         order=ORDERS[options.order_by],
         ranking=RANKINGS[options.ranking],
         collapse_duplicates=options.collapse_duplicates if options.HasField("collapse_duplicates") else True,
-        vector=_vector(message),
+        vector=np.asarray(message.query_vector, dtype=np.float32) if message.query_vector else None,
         query_types=tuple(QUERY_TYPES[kind] for kind in options.query_types),
         self_query=options.self_query,
         top_down=_IS_TOP_DOWN[options.strategy],
@@ -215,10 +210,6 @@ def query_time_violations(message: pb.RetrieveRequest, now: datetime) -> list[Fi
     if asked > now + _CLOCK_SKEW:
         return [FieldViolation("query_time", "must not be in the future")]
     return []
-
-
-def _vector(message: pb.RetrieveRequest) -> Vectors | None:
-    return np.asarray(message.query_vector, dtype=np.float32) if message.query_vector else None
 
 
 def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:

@@ -1,7 +1,6 @@
 """Turn the result of a search into the messages of the contract."""
 
 import math
-from datetime import datetime
 from typing import Final
 
 from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
@@ -44,9 +43,46 @@ def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, orde
         consistency_token=result.consistency_token,
     )
     if options.include_flat_view:
-        _add_flat_views(response, result)
+        for message, hit in zip(response.results, result.hits, strict=True):
+            for key, value in to_metadata(flat_view(hit.stored, result.plan.collection.profile)).items():
+                message.flat_view[key].CopyFrom(value)
     if options.include_report:
-        response.report.CopyFrom(_to_report(request, result, order))
+        plan = result.plan
+        scores = [hit.score.relevance for hit in result.hits]
+        report = report_pb.RetrieveReport(
+            query_text=request.query,
+            retrieval_count=len(result.hits),
+            quality=report_pb.QualityMetrics(
+                average_relevance=sum(scores) / len(scores) if scores else 0.0,
+                minimum_relevance=min(scores, default=0.0),
+                maximum_relevance=max(scores, default=0.0),
+                candidate_count=result.counts.candidates,
+                below_threshold_count=result.counts.below_threshold,
+                rejected_count=result.counts.rejected,
+                incomplete_count=result.counts.incomplete,
+                duplicate_count=result.counts.duplicates,
+                stale_count=result.counts.stale,
+                coverage=result.coverage(),
+            ),
+            mode=_MODES[plan.mode],
+            order_by=_ORDERS[order],
+            query_type=QUERY_TYPE_VALUES[plan.query_type],
+            applied_query_type=QUERY_TYPE_VALUES[plan.applied_type],
+            embedding_model=plan.collection.identity.model_name,
+        )
+        if plan.where is not None:
+            report.applied_filter.CopyFrom(to_filter_message(plan.where))
+        report.chosen_sections.extend(
+            report_pb.ChosenSection(
+                document_id=chosen.section.document_id,
+                hierarchy_path=chosen.section.path,
+                score=chosen.score,
+                first_sequence_num=chosen.section.first,
+                last_sequence_num=chosen.section.last,
+            )
+            for chosen in result.chosen_sections
+        )
+        response.report.CopyFrom(report)
         set_times(response, request, result.times)
     if result.evidence is not None:
         response.explain_plan.CopyFrom(to_explain_plan(result.evidence, result.plan))
@@ -79,33 +115,6 @@ def cut_to_size(response: pb.RetrieveResponse, max_bytes: int) -> pb.RetrieveRes
     return response
 
 
-def _to_report(request: pb.RetrieveRequest, result: SearchResult, order: ResultOrder) -> report_pb.RetrieveReport:
-    plan = result.plan
-    report = report_pb.RetrieveReport(
-        query_text=request.query,
-        retrieval_count=len(result.hits),
-        quality=_to_quality(result),
-        mode=_MODES[plan.mode],
-        order_by=_ORDERS[order],
-        query_type=QUERY_TYPE_VALUES[plan.query_type],
-        applied_query_type=QUERY_TYPE_VALUES[plan.applied_type],
-        embedding_model=plan.collection.identity.model_name,
-    )
-    if plan.where is not None:
-        report.applied_filter.CopyFrom(to_filter_message(plan.where))
-    report.chosen_sections.extend(
-        report_pb.ChosenSection(
-            document_id=chosen.section.document_id,
-            hierarchy_path=chosen.section.path,
-            score=chosen.score,
-            first_sequence_num=chosen.section.first,
-            last_sequence_num=chosen.section.last,
-        )
-        for chosen in result.chosen_sections
-    )
-    return report
-
-
 def set_times(response: pb.RetrieveResponse, request: pb.RetrieveRequest, times: SearchTimes) -> None:
     """Replace all times of a response, which only its report tells."""
     if not response.HasField("report"):
@@ -113,23 +122,21 @@ def set_times(response: pb.RetrieveResponse, request: pb.RetrieveRequest, times:
     report = response.report
     clear_times(report)
     received, processed = times.states[0][1], times.states[-1][1]
-    asked = _asked(request, received)
+    asked = parse_timestamp(request.query_time, "query_time") if request.HasField("query_time") else received
     report.query_embedding_time.CopyFrom(to_duration(times.embedding_s))
     report.search_time.CopyFrom(to_duration(times.search_s))
     report.total_time.CopyFrom(to_duration(times.total_s))
     report.query_time.CopyFrom(to_timestamp(asked))
     report.process_time.CopyFrom(to_timestamp(max(processed, asked)))
-    report.states.extend(_to_states(times))
+    report.states.extend(
+        report_pb.QueryStateChange(state=_STATES[state], reach_time=to_timestamp(at)) for state, at in times.states
+    )
 
 
 def clear_times(report: report_pb.RetrieveReport) -> None:
     """Take out all that `set_times` sets."""
     for field in _TIMES:
         report.ClearField(field)
-
-
-def _asked(request: pb.RetrieveRequest, received: datetime) -> datetime:
-    return parse_timestamp(request.query_time, "query_time") if request.HasField("query_time") else received
 
 
 def to_hit(hit: SearchHit, view: "HitView.ValueType", *, has_words: bool = True) -> Hit:
@@ -146,33 +153,6 @@ def to_hit(hit: SearchHit, view: "HitView.ValueType", *, has_words: bool = True)
         chunk=chunk_in_view(hit.stored, view),
         memory_score=memory,
     )
-
-
-def _add_flat_views(response: pb.RetrieveResponse, result: SearchResult) -> None:
-    for message, hit in zip(response.results, result.hits, strict=True):
-        for key, value in to_metadata(flat_view(hit.stored, result.plan.collection.profile)).items():
-            message.flat_view[key].CopyFrom(value)
-
-
-def _to_quality(result: SearchResult) -> report_pb.QualityMetrics:
-    scores = [hit.score.relevance for hit in result.hits]
-    return report_pb.QualityMetrics(
-        average_relevance=sum(scores) / len(scores) if scores else 0.0,
-        minimum_relevance=min(scores, default=0.0),
-        maximum_relevance=max(scores, default=0.0),
-        candidate_count=result.counts.candidates,
-        below_threshold_count=result.counts.below_threshold,
-        rejected_count=result.counts.rejected,
-        incomplete_count=result.counts.incomplete,
-        duplicate_count=result.counts.duplicates,
-        stale_count=result.counts.stale,
-        coverage=result.coverage(),
-    )
-
-
-def _to_states(times: SearchTimes) -> list[report_pb.QueryStateChange]:
-    made = {moment: to_timestamp(moment) for _, moment in times.states}
-    return [report_pb.QueryStateChange(state=_STATES[state], reach_time=made[at]) for state, at in times.states]
 
 
 def to_parse_response(parsed: ParsedQuestion) -> pb.ParseQueryResponse:

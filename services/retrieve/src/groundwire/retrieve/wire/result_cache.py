@@ -114,7 +114,12 @@ class ResultCache:
         search: ServedSearch,
     ) -> None:
         """Remember a response, unless another time would give another one."""
-        if not _is_repeatable(request) or response.degraded_stages:
+        options = request.options
+        # Derived filters mean days of the calendar, memories grow old, snapshots expire, explanations tell times, and
+        # tokens are waited for.
+        depends_on_time = options.self_query or options.ranking == search_mode_pb2.RANKING_MEMORY or options.explain
+        depends_on_position = options.HasField("snapshot") or options.consistency_token
+        if depends_on_time or depends_on_position or response.degraded_stages:
             return
         lasting = pb.RetrieveResponse()
         lasting.CopyFrom(response)
@@ -145,14 +150,3 @@ def _key(identity: Identity, request: pb.RetrieveRequest) -> _Key:
     timeless.CopyFrom(request)
     timeless.ClearField("query_time")
     return identity.tenant, identity.scopes, timeless.SerializeToString(deterministic=True)
-
-
-def _is_repeatable(request: pb.RetrieveRequest) -> bool:
-    """Tell whether only changes of the collection can change the response.
-
-    Derived filters mean days of the calendar, memories grow old, snapshots expire, explanations tell times, and tokens
-    are waited for.
-    """
-    options = request.options
-    depends_on_time = options.self_query or options.ranking == search_mode_pb2.RANKING_MEMORY
-    return not (depends_on_time or options.HasField("snapshot") or options.explain or options.consistency_token)

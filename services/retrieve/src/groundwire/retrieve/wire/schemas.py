@@ -32,7 +32,14 @@ def checked_metadata(document_type: str, metadata: Mapping[str, MetadataValue]) 
         InvalidRequestError: naming everything that is wrong.
     """
     try:
-        return _to_flat_metadata(check_metadata(document_type, _parse_flat_metadata(metadata)))
+        parsed: dict[str, Any] = {}
+        for key in sorted(metadata):
+            value = _plain(key, metadata[key])
+            if key.startswith(_PREFIX):
+                parsed.setdefault(OWN_KEYS, {})[key.removeprefix(_PREFIX)] = value
+            else:
+                parsed[key] = value
+        return _to_flat_metadata(check_metadata(document_type, parsed))
     except NotFoundError as error:
         raise InvalidRequestError.of("document_type", f"unknown kind {document_type!r}") from error
 
@@ -45,22 +52,6 @@ def _to_schema_entry(schema: Schema) -> schema_pb2.SchemaEntry:
         required_fields=schema.required_fields,
         example_json=json.dumps(schema.example, ensure_ascii=False),
     )
-
-
-def _parse_flat_metadata(messages: Mapping[str, MetadataValue]) -> dict[str, Any]:
-    """Return plain values; keys `custom.KEY` become the caller's own keys.
-
-    Raises:
-        InvalidRequestError: a value is not set, or is a time out of range.
-    """
-    parsed: dict[str, Any] = {}
-    for key in sorted(messages):
-        value = _plain(key, messages[key])
-        if key.startswith(_PREFIX):
-            parsed.setdefault(OWN_KEYS, {})[key.removeprefix(_PREFIX)] = value
-        else:
-            parsed[key] = value
-    return parsed
 
 
 def _to_flat_metadata(metadata: Mapping[str, Any]) -> dict[str, MetadataValue]:
