@@ -464,7 +464,19 @@ class PassageReader:
             .where(IS_LIVE, documents.c.tenant == self.collection.tenant, documents.c.document_id == document_id)
             .order_by(_c.sequence_num)
         )
-        return [_to_place(row) for row in self._connection.execute(statement)]
+        return [
+            ChunkPlace(
+                sequence_num=row.sequence_num,
+                span=Span(row.char_start, row.char_end, row.byte_start, row.byte_end),
+                hierarchy_path=tuple(row.hierarchy_path),
+                level=row.level,
+                upper=bool(row.upper),
+                parent=row.parent,
+                sentence_index=row.sentence_index,
+                window_size=row.window_size,
+            )
+            for row in self._connection.execute(statement)
+        ]
 
     def chunks(self, document_id: str, first: int, last: int) -> list[StoredChunk]:
         """Return the chunks `first` to `last` of a document, by sequence number."""
@@ -484,16 +496,3 @@ class PassageReader:
         return slice_of_generation(
             self._connection, self.collection.tenant, self.collection.name, document_id, None, [(start, end)]
         )[0]
-
-
-def _to_place(row: Any) -> ChunkPlace:
-    return ChunkPlace(
-        sequence_num=row.sequence_num,
-        span=Span(row.char_start, row.char_end, row.byte_start, row.byte_end),
-        hierarchy_path=tuple(row.hierarchy_path),
-        level=row.level,
-        upper=bool(row.upper),
-        parent=row.parent,
-        sentence_index=row.sentence_index,
-        window_size=row.window_size,
-    )

@@ -357,7 +357,13 @@ class _Readers:
         with self._changed:
             if self.free == 0:
                 self.waits += 1
-                self._wait_free(budget)
+                try:
+                    is_free = budget.wait_for(self._changed, lambda: self.free > 0, self.limits.wait_s)
+                except BaseException:
+                    self._changed.notify()  # what woke this thread may have been meant for another
+                    raise
+                if not is_free:
+                    raise StoreUnavailableError("all read connections of the catalog are in use", engine="catalog")
             self.free -= 1
             # Opened below, outside the lock, where there is none yet.
             connection = self._idle.pop() if self._idle else None
@@ -408,15 +414,6 @@ class _Readers:
     def current(self) -> Connection | None:
         """Return the connection that this thread reads with, if any."""
         return getattr(self._own, "connection", None)
-
-    def _wait_free(self, budget: Budget) -> None:
-        try:
-            is_free = budget.wait_for(self._changed, lambda: self.free > 0, self.limits.wait_s)
-        except BaseException:
-            self._changed.notify()  # what woke this thread may have been meant for another
-            raise
-        if not is_free:
-            raise StoreUnavailableError("all read connections of the catalog are in use", engine="catalog")
 
     def close(self) -> None:
         """Close all connections; one that is in use when its reader is done."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, exists, func, select, true, update
+from sqlalchemy import Connection, exists, func, select, true, update
 
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.dialects import among
@@ -35,6 +35,7 @@ class DuplicateChunks:
         Of chunks with equal content only the first is returned; at most `limit` of all.
         """
         first = func.min(chunks.c.chunk_number)
+        twin, of_twin = chunks.alias("twin"), generations.alias("of_twin")
         statement = (
             select(first)
             .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
@@ -42,7 +43,16 @@ class DuplicateChunks:
                 chunks.c.indexed + chunks.c.upper == 0,
                 generations.c.collection_key == key_of(collection),
                 IS_LIVE,
-                ~_has_indexed_twin(collection),
+                ~exists(
+                    select(1)
+                    .join_from(twin, of_twin, twin.c.generation_key == of_twin.c.generation_key)
+                    .where(
+                        twin.c.content_hash == chunks.c.content_hash,
+                        twin.c.indexed == 1,
+                        of_twin.c.collection_key == key_of(collection),
+                        of_twin.c.state == "LIVE",
+                    )
+                ),
             )
             .group_by(chunks.c.content_hash)
             .order_by(first)
@@ -101,17 +111,3 @@ def _indexed(connection: Connection, collection: Collection, document_id: str | 
         )
     )
     return set(connection.execute(statement).scalars())
-
-
-def _has_indexed_twin(collection: Collection) -> ColumnElement[bool]:
-    twin, of_twin = chunks.alias("twin"), generations.alias("of_twin")
-    return exists(
-        select(1)
-        .join_from(twin, of_twin, twin.c.generation_key == of_twin.c.generation_key)
-        .where(
-            twin.c.content_hash == chunks.c.content_hash,
-            twin.c.indexed == 1,
-            of_twin.c.collection_key == key_of(collection),
-            of_twin.c.state == "LIVE",
-        )
-    )

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import numpy as np
 from sqlalchemy import (
@@ -201,10 +200,25 @@ class TextInspection:
     def problems(self, collection: str, key: int) -> list[StoreFinding]:
         """Return what is wrong with a text: its digest, its parts, or chunks that are not the text of their spans."""
         with self._database.read() as connection:
-            generation = connection.execute(_generation(key)).mappings().first()
+            generation = (
+                connection.execute(
+                    select(documents.c.document_id, generations.c.generation, generations.c.text_hash)
+                    .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+                    .where(generations.c.generation_key == key)
+                )
+                .mappings()
+                .first()
+            )
             if generation is None:
                 return []
-            parts = _segments(connection, key)
+            columns = (
+                text_segments.c.number,
+                text_segments.c.char_start,
+                text_segments.c.byte_start,
+                text_segments.c.content,
+            )
+            statement = select(*columns).where(text_segments.c.generation_key == key).order_by(text_segments.c.number)
+            parts = [Segment(*row) for row in connection.execute(statement)]
             text = "".join(part.content for part in parts)
             name, problems = f"the text of generation {generation['generation']}", list[tuple[str, str]]()
             if hashlib.sha256(text.encode("utf-8")).hexdigest() != generation["text_hash"]:
@@ -216,20 +230,6 @@ class TextInspection:
             StoreFinding(FindingKind.TEXT_DIFFERS, collection, subject or generation["document_id"], message)
             for subject, message in problems
         ]
-
-
-def _generation(key: int) -> Any:
-    return (
-        select(documents.c.document_id, generations.c.generation, generations.c.text_hash)
-        .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
-        .where(generations.c.generation_key == key)
-    )
-
-
-def _segments(connection: Connection, key: int) -> list[Segment]:
-    columns = (text_segments.c.number, text_segments.c.char_start, text_segments.c.byte_start, text_segments.c.content)
-    statement = select(*columns).where(text_segments.c.generation_key == key).order_by(text_segments.c.number)
-    return [Segment(*row) for row in connection.execute(statement)]
 
 
 def _chunk_problems(connection: Connection, key: int, text: str) -> Iterator[tuple[str, str]]:

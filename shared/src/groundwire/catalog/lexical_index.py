@@ -197,7 +197,23 @@ def _take_out(connection: Connection, collection_key: int, state: str, entries: 
         elif not stays.all():
             here = set(members["low"][~stays].tolist())
             entries_here = [entry for entry in leaving[high] if entry.number & ((1 << SHARED_BITS) - 1) in here]
-            _rewrite(connection, segment_key, entries_here)
+            lows = _lows(entries_here)
+            if has_other_words(connection):
+                # Their texts do not tell which words they have there, and a whole sentence may have been one.
+                every = connection.execute(select(_p.word, _p.postings).where(_p.segment_key == segment_key))
+                words = [word for word, stored in every if np.isin(np.frombuffer(stored, POSTING)["low"], lows).any()]
+            else:
+                texts = index_words().indexed(
+                    [each for entry in entries_here for each in (entry.content, entry.heading)]
+                )
+                words = sorted({word for of_text in texts for word in of_text})
+            for start in range(0, len(words), _WORDS_PER_QUERY):
+                part = words[start : start + _WORDS_PER_QUERY]
+                of_words = (_p.segment_key == segment_key, _p.word.in_(part))
+                found = connection.execute(select(_p.word, _p.postings, _p.positions).where(*of_words)).all()
+                connection.execute(delete(lexical_postings).where(*of_words))
+                left = filter(None, (_without(*row, lows) for row in found))
+                _insert_postings(connection, ((segment_key, *row) for row in left))
             values = _figures(members[stays])
             connection.execute(update(lexical_segments).where(_s.segment_key == segment_key).values(values))
     return whole
@@ -291,25 +307,6 @@ def _figures(members: NDArray[np.void]) -> dict[str, int | bytes]:
 
 def _lows(entries: Iterable[Entry]) -> NDArray[np.int64]:
     return np.array([entry.number & ((1 << SHARED_BITS) - 1) for entry in entries], dtype=np.int64)
-
-
-def _rewrite(connection: Connection, segment_key: int, leaving: Sequence[Entry]) -> None:
-    """Take some chunks out of the rows of a segment; rows that have no other go."""
-    lows = _lows(leaving)
-    if has_other_words(connection):
-        # Their texts do not tell which words they have there, and a whole sentence may have been one.
-        every = connection.execute(select(_p.word, _p.postings).where(_p.segment_key == segment_key))
-        words = [word for word, stored in every if np.isin(np.frombuffer(stored, POSTING)["low"], lows).any()]
-    else:
-        texts = index_words().indexed([each for entry in leaving for each in (entry.content, entry.heading)])
-        words = sorted({word for of_text in texts for word in of_text})
-    for start in range(0, len(words), _WORDS_PER_QUERY):
-        part = words[start : start + _WORDS_PER_QUERY]
-        of_words = (_p.segment_key == segment_key, _p.word.in_(part))
-        found = connection.execute(select(_p.word, _p.postings, _p.positions).where(*of_words)).all()
-        connection.execute(delete(lexical_postings).where(*of_words))
-        left = filter(None, (_without(*row, lows) for row in found))
-        _insert_postings(connection, ((segment_key, *row) for row in left))
 
 
 def _without(word: str, stored: bytes, placed: bytes, lows: NDArray[np.int64]) -> tuple[str, bytes, bytes] | None:

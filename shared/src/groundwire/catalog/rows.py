@@ -166,6 +166,9 @@ def settings_value(settings: CollectionSettings) -> dict[str, Any]:
 def to_collection(row: RowMapping) -> Collection:
     # By column and not by name: the row may be one of a join, in which several tables have such a name.
     c = collections.c
+    stored = row[c.settings]
+    # Collections of 0.1.0 have no weights of memories.
+    retrieval = {**stored["retrieval"], "memory": MemoryWeights(**stored["retrieval"].get("memory", {}))}
     return Collection(
         uid=row[c.uid],
         tenant=row[c.tenant],
@@ -173,27 +176,23 @@ def to_collection(row: RowMapping) -> Collection:
         engine_name=row[c.engine_name],
         profile=ProfileName(row[c.profile]),
         identity=EmbeddingIdentity(**row[c.identity]),
-        settings=_to_settings(row[c.settings]),
+        settings=CollectionSettings(
+            chunking=to_chunking(stored["chunking"]),
+            retrieval=RetrievalDefaults(**{**retrieval, "mode": SearchMode(retrieval["mode"])}),
+            limits=CollectionLimits(**stored["limits"]),
+            approved_source_prefixes=tuple(stored["approved_source_prefixes"]),
+            generation_retention=timedelta(seconds=stored["generation_retention"]),
+            duplicate_chunks=DuplicateChunkPolicy(stored["duplicate_chunks"]),
+            content_description=stored["content_description"],
+            field_descriptions=tuple(
+                FieldDescription(
+                    each["name"], each["description"], FieldType(each["type"]), tuple(each["allowed_values"])
+                )
+                for each in stored["field_descriptions"]
+            ),
+        ),
         create_time=from_epoch_ms(row[c.create_time]),
         update_time=from_epoch_ms(row[c.update_time]),
-    )
-
-
-def _to_settings(stored: Mapping[str, Any]) -> CollectionSettings:
-    # Collections of 0.1.0 have no weights of memories.
-    retrieval = {**stored["retrieval"], "memory": MemoryWeights(**stored["retrieval"].get("memory", {}))}
-    return CollectionSettings(
-        chunking=to_chunking(stored["chunking"]),
-        retrieval=RetrievalDefaults(**{**retrieval, "mode": SearchMode(retrieval["mode"])}),
-        limits=CollectionLimits(**stored["limits"]),
-        approved_source_prefixes=tuple(stored["approved_source_prefixes"]),
-        generation_retention=timedelta(seconds=stored["generation_retention"]),
-        duplicate_chunks=DuplicateChunkPolicy(stored["duplicate_chunks"]),
-        content_description=stored["content_description"],
-        field_descriptions=tuple(
-            FieldDescription(each["name"], each["description"], FieldType(each["type"]), tuple(each["allowed_values"]))
-            for each in stored["field_descriptions"]
-        ),
     )
 
 

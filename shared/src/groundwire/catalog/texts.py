@@ -1,11 +1,10 @@
 """Canonical texts: cut for storage, read in exact slices or in parts, with what is known of their sources."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row, Select, exists, select
+from sqlalchemy import Connection, exists, select
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among
@@ -66,7 +65,13 @@ def check_chunks(text: str, chunks: Sequence[Chunk]) -> None:
     """
     # Whatever is stored wrongly here is cited wrongly ever after; comparing takes a fraction of what embedding does.
     spans = [chunk.span for chunk in chunks]
-    byte_of = _byte_offsets(text, {offset for span in spans for offset in (span.start, span.end)})
+    byte_of: dict[int, int] = {}
+    last_char = last_byte = 0
+    # One pass over the text, whatever the number of spans.
+    for char in sorted({offset for span in spans for offset in (span.start, span.end)}):
+        last_byte += char - last_char if text.isascii() else len(text[last_char:char].encode("utf-8"))
+        last_char = char
+        byte_of[char] = last_byte
     for expected, chunk in enumerate(chunks):
         span = chunk.span
         if chunk.sequence_num != expected:
@@ -82,17 +87,6 @@ def _is_content(text: str, chunk: Chunk) -> bool:
     if end - start > MAX_CHUNK_CHARS:
         return chunk.upper and not chunk.content
     return text[start:end] == chunk.content
-
-
-def _byte_offsets(text: str, wanted: Iterable[int]) -> dict[int, int]:
-    """Return the byte offset of each code point offset; one pass over the text whatever their number."""
-    offsets: dict[int, int] = {}
-    last_char = last_byte = 0
-    for char in sorted(wanted):
-        last_byte += char - last_char if text.isascii() else len(text[last_char:char].encode("utf-8"))
-        last_char = char
-        offsets[char] = last_byte
-    return offsets
 
 
 _SEGMENTS_REMEMBERED = 64
@@ -177,7 +171,23 @@ class SpanReader:
         found = self._texts[name]
         if not 0 <= start < end <= found.total_chars:
             return None
-        segments = self._read(document_id, found.key, _segments(start, end))
+        numbers = _segments(start, end)
+        missing = [number for number in numbers if (found.key, number) not in self._segments]
+        if missing:
+            of_text = text_segments.c.generation_key == found.key
+            wanted = select(text_segments).where(of_text, text_segments.c.number.in_(missing))
+            with self._database.read() as connection:
+                rows = connection.execute(wanted).all()
+                is_there = select(exists().where(generations.c.generation_key == found.key))
+                if len(rows) < len(missing) and not connection.execute(is_there).scalar_one():
+                    raise DocumentNotFoundError(document_id)  # deleted since the first span of it was read
+            if len(rows) < len(missing):
+                raise DataLossError("a part of the stored text is missing", what="text")
+            self._segments.update({(found.key, row.number): (row.content, row.byte_start) for row in rows})
+        segments = [self._segments[found.key, number] for number in numbers]
+        # Dictionaries keep the order of insertion: the first ones were read longest ago.
+        for oldest in list(self._segments)[:-_SEGMENTS_REMEMBERED]:
+            del self._segments[oldest]
         text, offset = "".join(content for content, _ in segments), start % SEGMENT_CHARS
         byte = segments[0][1] + len(text[:offset].encode("utf-8"))
         return TextPart(start, text[offset : offset + end - start], byte)
@@ -185,26 +195,6 @@ class SpanReader:
     def pages_at(self, document_id: str, generation: int, start: int, end: int) -> tuple[int, ...]:
         """Return the pages of a span that `at` has read, in order; empty for formats without pages."""
         return pages_between(self._pages[document_id, generation], start, end)
-
-    def _read(self, document_id: str, key: int, numbers: range) -> list[tuple[str, int]]:
-        """Return the contents of segments, and at which byte of the text each begins."""
-        missing = [number for number in numbers if (key, number) not in self._segments]
-        if missing:
-            of_text = text_segments.c.generation_key == key
-            wanted = select(text_segments).where(of_text, text_segments.c.number.in_(missing))
-            with self._database.read() as connection:
-                rows = connection.execute(wanted).all()
-                is_there = select(exists().where(generations.c.generation_key == key))
-                if len(rows) < len(missing) and not connection.execute(is_there).scalar_one():
-                    raise DocumentNotFoundError(document_id)  # deleted since the first span of it was read
-            if len(rows) < len(missing):
-                raise DataLossError("a part of the stored text is missing", what="text")
-            self._segments.update({(key, row.number): (row.content, row.byte_start) for row in rows})
-        read = [self._segments[key, number] for number in numbers]
-        # Dictionaries keep the order of insertion: the first ones were read longest ago.
-        for oldest in list(self._segments)[:-_SEGMENTS_REMEMBERED]:
-            del self._segments[oldest]
-        return read
 
 
 def slice_of_generation(
@@ -289,24 +279,16 @@ class Sources:
             DocumentNotFoundError: no such document, or no published generation of this number.
         """
         with self._database.read() as connection:
-            found = connection.execute(_generation(tenant, document_id, generation)).first()
-        return to_fields(_present(found, document_id).properties)
-
-
-def _generation(tenant: str, document_id: str, generation: int) -> Select[Any]:
-    return (
-        select(generations.c.generation_key, generations.c.properties)
-        .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
-        .where(
-            documents.c.tenant == tenant,
-            documents.c.document_id == document_id,
-            generations.c.generation == generation,
-            generations.c.state != GenerationState.PENDING.value,
-        )
-    )
-
-
-def _present(row: Row[Any] | None, document_id: str) -> Row[Any]:
-    if row is None:
-        raise DocumentNotFoundError(document_id)
-    return row
+            found = connection.execute(
+                select(generations.c.generation_key, generations.c.properties)
+                .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+                .where(
+                    documents.c.tenant == tenant,
+                    documents.c.document_id == document_id,
+                    generations.c.generation == generation,
+                    generations.c.state != GenerationState.PENDING.value,
+                )
+            ).first()
+        if found is None:
+            raise DocumentNotFoundError(document_id)
+        return to_fields(found.properties)

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
-from sqlalchemy import Row, delete, exists, func, insert, or_, select, update
+from sqlalchemy import delete, exists, func, insert, or_, select, update
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.schema import operations, uploads
@@ -69,7 +68,7 @@ class Uploads:
             row = connection.execute(statement).first()
         if row is None:
             raise NotFoundError(upload_id)
-        return _to_upload(row)
+        return StoredUpload(row.upload_id, bytes(row.header), row.total_bytes, row.durable_bytes, row.source_hash)
 
     def advance(self, tenant: str, upload_id: str, durable_bytes: int, source_hash: str = "") -> None:
         """Note that this many bytes are on disk; a hash says that these are all."""
@@ -112,7 +111,3 @@ class Uploads:
 
     def _oldest(self) -> int:
         return self._database.steady.now_ms() - UPLOAD_RETENTION // timedelta(milliseconds=1)
-
-
-def _to_upload(row: Row[Any]) -> StoredUpload:
-    return StoredUpload(row.upload_id, bytes(row.header), row.total_bytes, row.durable_bytes, row.source_hash)

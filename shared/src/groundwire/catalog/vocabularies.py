@@ -109,7 +109,19 @@ def _values(connection: Connection, seen: ColumnElement[bool]) -> dict[str, tupl
     }
     found |= {name: _read(connection, _heading(name, seen)) for name in ("chapter", "section")}
     found["section_title"] = _read(connection, _heading("section_heading", seen))
-    for name, value in connection.execute(_metadata_texts(seen)):
+    each = entries_of(documents.c.metadata)
+    listed = case((each.c.type == "array", each.c.value), else_=list_of(each.c.value))
+    element = elements_of(listed).alias("element")
+    for name, value in connection.execute(
+        select(each.c.key, element.c.value)
+        .distinct()
+        .select_from(documents)
+        .join(each, true())
+        .join(element, true())
+        .where(seen, element.c.type == "text", func.length(element.c.value) <= _MAX_VALUE_CHARS)
+        .order_by(each.c.key, element.c.value)
+        .limit(_MAX_METADATA_VALUES)
+    ):
         found[name] = (*found.get(name, ()), value)
     return {name: values for name, values in found.items() if 0 < len(values) <= MAX_VALUES}
 
@@ -135,23 +147,6 @@ def _heading(name: str, seen: ColumnElement[bool]) -> Select[Any]:
     )
     of_live = chunks.c.generation_key.in_(live.where(seen))
     return select(column).distinct().where(of_live, column.is_not(None), func.length(column) <= _MAX_VALUE_CHARS)
-
-
-def _metadata_texts(seen: ColumnElement[bool]) -> Select[Any]:
-    """Return the statement for the texts, single or in lists, of the documents' own keys."""
-    each = entries_of(documents.c.metadata)
-    listed = case((each.c.type == "array", each.c.value), else_=list_of(each.c.value))
-    element = elements_of(listed).alias("element")
-    return (
-        select(each.c.key, element.c.value)
-        .distinct()
-        .select_from(documents)
-        .join(each, true())
-        .join(element, true())
-        .where(seen, element.c.type == "text", func.length(element.c.value) <= _MAX_VALUE_CHARS)
-        .order_by(each.c.key, element.c.value)
-        .limit(_MAX_METADATA_VALUES)
-    )
 
 
 def _is_live(key: int, scopes: Scopes | None) -> ColumnElement[bool]:

@@ -197,7 +197,16 @@ def _on_openvino(files: ModelFiles, cache_dir: Path, *, may_decline: bool) -> tu
             _LOG.warning("the converted model in %s is not usable (%s); converting again", conversion.folder, error)
             conversion.discard()
     if files.is_packaged:
-        conversion = _converted_package(files, cache_dir)
+        # Made without the library that trained it, and proven by its known digest.
+        graph, model = bert_graph(files.folder), describe_bert(files)
+        engine = OpenVinoEngine(graph, "f32")
+        reference = embed_directly(engine, model, ModelTokenizer(model.tokenizer).encode(CHECK_TEXTS))
+        engine.close()
+        digest = probe_digest(reference[: len(PROBE_TEXTS)])
+        if digest != PACKAGED_PROBE_DIGEST:
+            raise PreconditionError(f"OpenVINO does not give the vectors of {files.model_name} on this processor")
+        model = replace(model, identity=replace(model.identity, probe_digest=digest))
+        conversion = keep_conversion(graph, model, reference, files, cache_dir)
         return _fastest(conversion), conversion.model
     module = load_module(files)
     model = describe(module, files)
@@ -210,19 +219,6 @@ def _on_openvino(files: ModelFiles, cache_dir: Path, *, may_decline: bool) -> tu
         conversion.note(processor(), {"declined": reason})
         raise PreconditionError(reason)
     return fastest, model
-
-
-def _converted_package(files: ModelFiles, cache_dir: Path) -> Conversion:
-    """Return the conversion of the default model, made without the library and proven by its known digest."""
-    graph, model = bert_graph(files.folder), describe_bert(files)
-    engine = OpenVinoEngine(graph, "f32")
-    reference = embed_directly(engine, model, ModelTokenizer(model.tokenizer).encode(CHECK_TEXTS))
-    engine.close()
-    digest = probe_digest(reference[: len(PROBE_TEXTS)])
-    if digest != PACKAGED_PROBE_DIGEST:
-        raise PreconditionError(f"OpenVINO does not give the vectors of {files.model_name} on this processor")
-    model = replace(model, identity=replace(model.identity, probe_digest=digest))
-    return keep_conversion(graph, model, reference, files, cache_dir)
 
 
 def _fastest(conversion: Conversion) -> OpenVinoEngine:

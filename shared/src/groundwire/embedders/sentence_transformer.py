@@ -95,7 +95,13 @@ def describe(module: Any, files: ModelFiles) -> LanguageModel:
         InvalidRequestError: the model takes no token sequences, or has no tokenizer of the tokenizers library.
         PreconditionError: the way we run it does not give the library's own vectors.
     """
-    definition = TokenizerDefinition(files.model_name, TokenizerFormat.HUGGINGFACE_JSON, _tokenizer_json(module, files))
+    backend = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
+    if not isinstance(backend, tokenizers.Tokenizer) or not hasattr(module[0], "auto_model"):
+        raise _unusable(files, "is not a transformer with a fast tokenizer")
+    copy = tokenizers.Tokenizer.from_str(backend.to_str())
+    copy.no_truncation()
+    copy.no_padding()
+    definition = TokenizerDefinition(files.model_name, TokenizerFormat.HUGGINGFACE_JSON, copy.to_str())
     tokenizer = ModelTokenizer(definition)
     expected = encoded(module, PROBE_TEXTS)
     positions = getattr(module[0].auto_model.config, "max_position_embeddings", None)
@@ -193,16 +199,6 @@ def _no_progress_bar() -> Iterator[None]:
     finally:
         if was_enabled:
             transformers_logging.enable_progress_bar()
-
-
-def _tokenizer_json(module: Any, files: ModelFiles) -> str:
-    backend = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
-    if not isinstance(backend, tokenizers.Tokenizer) or not hasattr(module[0], "auto_model"):
-        raise _unusable(files, "is not a transformer with a fast tokenizer")
-    copy = tokenizers.Tokenizer.from_str(backend.to_str())
-    copy.no_truncation()
-    copy.no_padding()
-    return copy.to_str()
 
 
 def _frame(module: Any, tokenizer: ModelTokenizer, names: tuple[str, ...]) -> Frame:

@@ -367,7 +367,17 @@ def _is_met(statement: Reading, fact: Fact, evidence: Sequence[Reading], names: 
         case FactKind.NAME:
             return all(_is_named(value, names) for value in fact.values) or _is_abbreviated(fact, names, stated)
         case FactKind.DATE:
-            return _is_dated(fact, stated)
+            year, month, day = fact.values
+            years = {other.values[0] for other in stated}
+            if not month:
+                return year in years
+            return any(
+                other.kind is FactKind.DATE
+                and other.values[1] == month
+                and day in {"", other.values[2]}
+                and (year in {"", other.values[0]} or (not other.values[0] and year in years))
+                for other in stated
+            )
         case _:
             equal = [other for other in stated if other.values[0] == fact.values[0] and other.kind is not FactKind.NAME]
             return _is_counted(fact, equal, stated) if equal else _is_rounded(statement, fact, stated)
@@ -405,21 +415,6 @@ def _is_abbreviated(fact: Fact, names: set[str], stated: Sequence[Fact]) -> bool
     initials, spelled = fact.values[0], [other.values for other in stated if other.kind is FactKind.NAME]
     return len(fact.values) == 1 < len(initials) and any(
         initials in "".join(value[0] for value in values) for values in spelled
-    )
-
-
-def _is_dated(fact: Fact, stated: Sequence[Fact]) -> bool:
-    """Tell whether the sources have the date: its day and month in one place, its year there or elsewhere."""
-    year, month, day = fact.values
-    years = {other.values[0] for other in stated}
-    if not month:
-        return year in years
-    return any(
-        other.kind is FactKind.DATE
-        and other.values[1] == month
-        and day in {"", other.values[2]}
-        and (year in {"", other.values[0]} or (not other.values[0] and year in years))
-        for other in stated
     )
 
 

@@ -354,23 +354,20 @@ class _Resolver:
         if BUILT_IN_FIELDS.get(field) is FieldKind.TIME:
             return _compare_time(field, comparator, self._time(value, place.values))
         if comparator in _ORDERINGS:
-            return self._ordering(field, comparator, value, place)
-        return Comparison(field, comparator, self._value(field, value, place.values))
-
-    def _ordering(self, field: str, comparator: Comparator, value: Scalar, place: Place) -> Filter:
-        if field in BUILT_IN_FIELDS and self._kinds[field] in _TEXTUAL:
-            self._refuse(place.operator, "compares numbers and times only")
+            if field in BUILT_IN_FIELDS and self._kinds[field] in _TEXTUAL:
+                self._refuse(place.operator, "compares numbers and times only")
+                return Comparison(field, comparator, value)
+            if field not in self._custom:
+                return Comparison(field, comparator, self._value(field, value, place.values))
+            if field in RECORD_FIELDS and kind_of(value) is _VALUES[RECORD_FIELDS[field]][0]:
+                return Comparison(field, comparator, value)  # records are meant, whatever metadata of this name hold
+            # A key of the caller may hold values of any kind, so that only one with nothing but texts refuses a number.
+            if self._kinds[field] not in _TEXTUAL:  # metadata keep times as numbers
+                return _compare_time(field, comparator, self._time(value, place.values))
+            if not isinstance(value, str):
+                self._refuse(place.values, "must be a text: this collection has only texts in the field")
             return Comparison(field, comparator, value)
-        if field not in self._custom:
-            return Comparison(field, comparator, self._value(field, value, place.values))
-        if field in RECORD_FIELDS and kind_of(value) is _VALUES[RECORD_FIELDS[field]][0]:
-            return Comparison(field, comparator, value)  # records are meant, whatever metadata of this name hold
-        # A key of the caller may hold values of any kind, so that only one with nothing but texts refuses a number.
-        if self._kinds[field] not in _TEXTUAL:  # metadata keep times as numbers
-            return _compare_time(field, comparator, self._time(value, place.values))
-        if not isinstance(value, str):
-            self._refuse(place.values, "must be a text: this collection has only texts in the field")
-        return Comparison(field, comparator, value)
+        return Comparison(field, comparator, self._value(field, value, place.values))
 
     def _time(self, value: Scalar, place: str) -> float | range:
         time = _parse_time(value)

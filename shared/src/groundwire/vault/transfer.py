@@ -11,7 +11,7 @@ hand. A file without `extra` is a memory that `ChunkStore` made.
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -92,7 +92,22 @@ def export_records(client: GroundwireClient, collection: str, store: ChunkStore)
     records = [
         each.message for each in client.collection(collection).records(include_deleted=True, order_by="timestamp-asc")
     ]
-    chunk_ids = _chunk_ids(records, (chunk for chunk, _ in stored.values()))
+    chunk_ids: dict[str, str] = {}
+    for chunk, _ in stored.values():
+        match chunk.extra:  # which people may have changed
+            case {"record": {"record_id": str(record_id)}}:
+                chunk_ids[record_id] = chunk.id
+    taken = set(chunk_ids.values())
+    for record in records:
+        record_id = record.record_id
+        if record_id in chunk_ids:
+            continue
+        chunk_id, attempt = record_id, 0
+        while not is_memory_id(chunk_id) or chunk_id in taken:
+            digest = hashlib.sha256(f"{record_id}\x00{attempt}".encode()).hexdigest()
+            chunk_id, attempt = f"chunk-{record.create_time.ToDatetime():%Y-%m-%d}-{digest[:8]}", attempt + 1
+        chunk_ids[record_id] = chunk_id
+        taken.add(chunk_id)
     chunks = {
         chunk_ids[each.record_id]: (_chunk_of(each, collection, chunk_ids), each.HasField("delete_time"))
         for each in records
@@ -172,27 +187,6 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
         client.collection(collection).delete_records(deleted[start : start + _PAGE])
     unchanged = sum(outcome == pb.RECORD_OUTCOME_UNCHANGED for outcome in outcomes.values())
     return ImportReport(len(outcomes) - unchanged, unchanged, len(deleted), linked, failed)
-
-
-def _chunk_ids(records: Iterable[Record], stored: Iterable[Chunk]) -> dict[str, str]:
-    """Return the id of the chunk of each record: its own if that has the form, else one that the vault has, or new."""
-    chunk_ids: dict[str, str] = {}
-    for chunk in stored:
-        match chunk.extra:  # which people may have changed
-            case {"record": {"record_id": str(record_id)}}:
-                chunk_ids[record_id] = chunk.id
-    taken = set(chunk_ids.values())
-    for record in records:
-        record_id = record.record_id
-        if record_id in chunk_ids:
-            continue
-        chunk_id, attempt = record_id, 0
-        while not is_memory_id(chunk_id) or chunk_id in taken:
-            digest = hashlib.sha256(f"{record_id}\x00{attempt}".encode()).hexdigest()
-            chunk_id, attempt = f"chunk-{record.create_time.ToDatetime():%Y-%m-%d}-{digest[:8]}", attempt + 1
-        chunk_ids[record_id] = chunk_id
-        taken.add(chunk_id)
-    return chunk_ids
 
 
 def _chunk_of(record: Record, collection: str, chunk_ids: dict[str, str]) -> Chunk:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
@@ -98,7 +97,10 @@ class MemoryVectorStore:
             among = range(len(held.numbers)) if within is None else {held.rows[n] for n in within if n in held.rows}
             selected = [row for row in among if where is None or matches(where, held.payloads[row])]
             rows = np.array(selected, dtype=np.intp)
-            cosines = _cosines(held.units[rows], vector)
+            query = vector.astype(np.float64)
+            norm = float(np.linalg.norm(query))
+            # Not `@`, which rounds equal rows differently, depending on where they stand: they would not tie.
+            cosines = np.asarray(np.einsum("ij,j->i", held.units[rows].astype(np.float64), query / (norm or 1.0)))
             found = np.array([held.numbers[row] for row in rows], dtype=np.int64)
         best = np.lexsort((found, -cosines))[:limit]
         return [ScoredPoint(int(found[i]), min(1.0, max(0.0, float(cosines[i])))) for i in best]
@@ -160,11 +162,3 @@ def _take(held: _Points, number: int) -> None:
         held.rows[last_number] = row
         held.numbers[row] = last_number
         held.payloads[row] = last_payload
-
-
-def _cosines(units: Vectors, vector: Vectors) -> NDArray[np.float64]:
-    """Return the cosine of every row: float64, so that equal vectors score equally whatever their row."""
-    query = vector.astype(np.float64)
-    norm = float(np.linalg.norm(query))
-    # Not `@`, which rounds equal rows differently, depending on where they stand: they would not tie.
-    return np.asarray(np.einsum("ij,j->i", units.astype(np.float64), query / (norm or 1.0)))

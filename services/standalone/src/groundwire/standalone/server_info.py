@@ -47,39 +47,6 @@ def server_service(
     What belongs to services of other processes is left empty.
     """
     names = {service.name.rpartition(".")[2] for service in services}
-    info = pb.GetServerInfoResponse(
-        version=version("groundwire"),
-        services=[*(service.name for service in services), SERVER],
-        features=sorted(_features(settings, names)),
-        limits=_limits(settings, names),
-        embedder=None if embedder is None else to_identity_message(embedder.identity),
-    )
-    if vectors is not None:
-        from groundwire.vectorstores.factory import engine_name  # noqa: PLC0415 - where there is an engine
-
-        info.vector_engine = engine_name(vectors)
-    if _ANSWER in names:
-        # The names that answers may carry; where a model stands is nobody's business.
-        model = parse_generator(settings.server.generator)
-        info.generators.extend([*([model.name] if model else []), EXTRACTIVE.removesuffix(":")])
-    if _RETRIEVE in names and settings.retrieve.reranker:
-        # The name of the folder: where it is, is nobody's business.
-        info.rerankers.append(Path(settings.retrieve.reranker.partition(":")[2]).name)
-    return Service(SERVER, ServerServicer(info), pb_grpc.add_ServerServiceServicer_to_server)
-
-
-def _features(settings: ProcessSettings, names: Container[str]) -> Iterable[str]:
-    if _ANSWER in names and settings.answer.rag_enabled:
-        yield "answers"
-    if _INGEST in names and all(find_spec(library) is not None for library in _FORMAT_LIBRARIES):
-        yield "document_formats"
-    if _RETRIEVE in names and settings.retrieve.query_log is not QueryLogMode.OFF:
-        yield "query_logs"
-    if _RETRIEVE in names and not settings.retrieve.self_query.startswith("rules:"):
-        yield "self_query_model"
-
-
-def _limits(settings: ProcessSettings, names: Container[str]) -> pb.ServerLimits:
     options = ServerOptions()
     limits = pb.ServerLimits(
         max_request_bytes=options.max_receive_bytes,
@@ -107,4 +74,33 @@ def _limits(settings: ProcessSettings, names: Container[str]) -> pb.ServerLimits
         longest = settings.answer.max_question_chars
         limits.max_question_chars = min(longest, settings.retrieve.max_query_chars) if _RETRIEVE in names else longest
     limits.default_time_limit.FromTimedelta(timedelta(seconds=settings.server.default_deadline_s))
-    return limits
+    info = pb.GetServerInfoResponse(
+        version=version("groundwire"),
+        services=[*(service.name for service in services), SERVER],
+        features=sorted(_features(settings, names)),
+        limits=limits,
+        embedder=None if embedder is None else to_identity_message(embedder.identity),
+    )
+    if vectors is not None:
+        from groundwire.vectorstores.factory import engine_name  # noqa: PLC0415 - where there is an engine
+
+        info.vector_engine = engine_name(vectors)
+    if _ANSWER in names:
+        # The names that answers may carry; where a model stands is nobody's business.
+        model = parse_generator(settings.server.generator)
+        info.generators.extend([*([model.name] if model else []), EXTRACTIVE.removesuffix(":")])
+    if _RETRIEVE in names and settings.retrieve.reranker:
+        # The name of the folder: where it is, is nobody's business.
+        info.rerankers.append(Path(settings.retrieve.reranker.partition(":")[2]).name)
+    return Service(SERVER, ServerServicer(info), pb_grpc.add_ServerServiceServicer_to_server)
+
+
+def _features(settings: ProcessSettings, names: Container[str]) -> Iterable[str]:
+    if _ANSWER in names and settings.answer.rag_enabled:
+        yield "answers"
+    if _INGEST in names and all(find_spec(library) is not None for library in _FORMAT_LIBRARIES):
+        yield "document_formats"
+    if _RETRIEVE in names and settings.retrieve.query_log is not QueryLogMode.OFF:
+        yield "query_logs"
+    if _RETRIEVE in names and not settings.retrieve.self_query.startswith("rules:"):
+        yield "self_query_model"

@@ -226,18 +226,14 @@ class ChromaVectorStore(EngineStore):
             if not damage:
                 return failure
             _log.error("the files of a collection are damaged", collection=collection, damage=damage)
-            self._renew(collection, budget)
+            try:
+                with budget.holding(self._writing):
+                    self._dimensions_of(collection)
+                    self._incomplete.add(collection)
+                    self._engine.live(budget).write(budget, "renew", collection)
+            finally:
+                self.distrust([collection])
         return self._being_filled()
-
-    def _renew(self, collection: str, budget: Budget) -> None:
-        """Make a damaged collection anew, empty; it is filled again whether that works or not."""
-        try:
-            with budget.holding(self._writing):
-                self._dimensions_of(collection)
-                self._incomplete.add(collection)
-                self._engine.live(budget).write(budget, "renew", collection)
-        finally:
-            self.distrust([collection])
 
     def _start(self) -> EngineProcess:
         """Start an engine on the folder and learn its collections; without them when they cannot be opened."""

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 from typing import Any
 
 from groundwire.ingest.parsing.formats import open_zip
-from groundwire.ingest.parsing.source_properties import SourceProperties, source_properties
+from groundwire.ingest.parsing.source_properties import source_properties
 from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText, TextBuilder, load, malformed, on_one_line
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
@@ -61,7 +61,15 @@ def read_docx(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         for part in document.part.rels.values():
             if part.reltype.rpartition("/")[2] in _NOTES and not part.is_external:
                 blocks.add_all(load("docx.oxml.parser").parse_xml(part.target_part.blob))
-        properties = _properties(document)
+        said = document.core_properties
+        properties = source_properties(
+            title=_stated(said.title),
+            creators=[_stated(name) for name in said.author.split(";")],
+            subjects=said.keywords.replace(";", ",").split(","),
+            description=said.subject or None,
+            date_created=said.created if _stated(said.author) else None,
+            language=said.language,
+        )
     except (*damage, load("docx.exceptions").PythonDocxError) as error:
         raise malformed(field, DocumentFormat.DOCX, f"its parts are damaged ({type(error).__name__})") from error
     text = blocks.builder.text()
@@ -69,18 +77,6 @@ def read_docx(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         raise EmptyDocumentError([FieldViolation(field, "is a document without text")])
     outline = blocks.builder.outline()
     return SourceText(DocumentFormat.DOCX, text, outline, properties=properties.fields, warnings=properties.warnings)
-
-
-def _properties(document: Any) -> SourceProperties:
-    said = document.core_properties
-    return source_properties(
-        title=_stated(said.title),
-        creators=[_stated(name) for name in said.author.split(";")],
-        subjects=said.keywords.replace(";", ",").split(","),
-        description=said.subject or None,
-        date_created=said.created if _stated(said.author) else None,
-        language=said.language,
-    )
 
 
 def _stated(value: str) -> str:

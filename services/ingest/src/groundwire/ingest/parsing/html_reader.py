@@ -4,7 +4,7 @@ import re
 from datetime import datetime
 from typing import Any
 
-from groundwire.ingest.parsing.source_properties import SourceProperties, source_properties
+from groundwire.ingest.parsing.source_properties import source_properties
 from groundwire.ingest.parsing.source_text import SourceText, TextBuilder, load, on_one_line, over_limit
 from groundwire.ingest.parsing.text_encoding import decode_html
 from groundwire.kernel.document import DocumentFormat
@@ -56,22 +56,7 @@ def read_html(data: bytes, field: str) -> SourceText:
         DocumentLimitError: its elements are nested too deeply, or one has too many attributes.
     """
     source, encoding = decode_html(data, field)
-    _check_elements(source, field)
-    page = load("selectolax.lexbor").LexborHTMLParser(source)
-    blocks = _Blocks()
-    _walk(page.root, blocks)
-    text = blocks.builder.text()
-    if not text:
-        raise EmptyDocumentError([FieldViolation(field, "is a page without text")])
-    outline = blocks.builder.outline()
-    said = _properties(page)
-    return SourceText(
-        DocumentFormat.HTML, text, outline, properties=said.fields, warnings=said.warnings, encoding=encoding
-    )
-
-
-def _check_elements(source: str, field: str) -> None:
-    """Raise if the elements cost more than the parser can bear; unclosed ones that end themselves have no depth."""
+    # The cost of the elements is judged before the parser sees them; unclosed ones that end themselves have no depth.
     depth = position = 0
     while (start := source.find("<", position)) >= 0:
         tag = _TAG.match(source, start)
@@ -89,6 +74,31 @@ def _check_elements(source: str, field: str) -> None:
         if not tag.group(1) and name in _END_OF_RAW_TEXT:
             end = _END_OF_RAW_TEXT[name].search(source, position)
             position = end.start() if end is not None else len(source)
+    page = load("selectolax.lexbor").LexborHTMLParser(source)
+    blocks = _Blocks()
+    _walk(page.root, blocks)
+    text = blocks.builder.text()
+    if not text:
+        raise EmptyDocumentError([FieldViolation(field, "is a page without text")])
+    outline = blocks.builder.outline()
+    title = page.css_first("head > title")
+    root = page.css_first("html")
+    named: dict[str, list[str]] = {}
+    for node in page.css("head > meta[content]"):
+        name = node.attributes.get("name") or node.attributes.get("property") or ""
+        named.setdefault(name.lower(), []).append(node.attributes["content"] or "")
+    one = {name: values[0] for name, values in named.items()}
+    said = source_properties(
+        title=title.text() if title is not None else one.get("og:title"),
+        creators=named.get("author", []),
+        subjects=one.get("keywords", "").split(","),
+        description=one.get("description"),
+        date_created=_date(one.get("date") or one.get("article:published_time")),
+        language=root.attributes.get("lang") if root is not None else None,
+    )
+    return SourceText(
+        DocumentFormat.HTML, text, outline, properties=said.fields, warnings=said.warnings, encoding=encoding
+    )
 
 
 def _end_of_comment(source: str, start: int) -> int:
@@ -132,24 +142,6 @@ def _walk(root: Any, blocks: "_Blocks") -> None:
             if node is not None:
                 blocks.leave(node)
         node = None if node is None else node.next
-
-
-def _properties(page: Any) -> SourceProperties:
-    title = page.css_first("head > title")
-    root = page.css_first("html")
-    named: dict[str, list[str]] = {}
-    for node in page.css("head > meta[content]"):
-        name = node.attributes.get("name") or node.attributes.get("property") or ""
-        named.setdefault(name.lower(), []).append(node.attributes["content"] or "")
-    one = {name: values[0] for name, values in named.items()}
-    return source_properties(
-        title=title.text() if title is not None else one.get("og:title"),
-        creators=named.get("author", []),
-        subjects=one.get("keywords", "").split(","),
-        description=one.get("description"),
-        date_created=_date(one.get("date") or one.get("article:published_time")),
-        language=root.attributes.get("lang") if root is not None else None,
-    )
 
 
 def _date(value: str | None) -> datetime | None:

@@ -42,17 +42,12 @@ def main(connections: Sequence[socket.socket]) -> None:
         while True:
             message, body = read_json(receive_message(parent))
             # Anew for each document: both count what the process has used before.
-            _limit_time(message["cpu_s"])
+            _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+            resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + message["cpu_s"], hard))
             _limit_memory(message["more_memory_bytes"])
             send_message(parent, *json_parts(*_answer(message, body, limits, tokenizer)))
     except (EOFError, ConnectionError):
         return
-
-
-def _limit_time(cpu_s: int) -> None:
-    """Let the system end this process when it has used so much more processor time."""
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + cpu_s, hard))
 
 
 def _limit_memory(more_bytes: int) -> None:
