@@ -105,7 +105,7 @@ def test_a_text_that_is_purged_while_it_is_read_is_not_found(store: Store) -> No
         store.delete(document_id, purge=True)
         yield SpanQuery(KernelReference(document_id=document_id), 0, 140_000, 140_003, (0, 0))
 
-    first, second = store.harness.library.library.read_spans(Identity(), "docs", spans())
+    first, second = store.harness.library_servicer.library.read_spans(Identity(), "docs", spans())
     assert isinstance(first, SpanText)
     assert isinstance(second, DocumentNotFoundError)
 

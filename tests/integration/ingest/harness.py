@@ -113,6 +113,29 @@ class Calls:
         self.get_housekeeping = blocking(maintenance.GetHousekeeping)
 
 
+class LibraryCalls:
+    """The calls that read what was stored, each for a thread that waits."""
+
+    def __init__(self, servicer: LibraryServicer) -> None:
+        self.get_document = blocking(servicer.GetDocument)
+        self.list_documents = blocking(servicer.ListDocuments)
+        self.get_chunk = blocking(servicer.GetChunk)
+        self.list_chunks = blocking(servicer.ListChunks)
+        self.batch_get_chunks = blocking(servicer.BatchGetChunks)
+        self.read_spans = blocking(servicer.ReadSpans)
+        self.get_schema = blocking(servicer.GetSchema)
+        self.validate_metadata = blocking(servicer.ValidateMetadata)
+        self.list_stats = blocking(servicer.ListStats)
+
+        self._read = servicer.GetDocumentText
+
+    def document_text(self, request: library_pb.GetDocumentTextRequest) -> list[library_pb.GetDocumentTextResponse]:
+        async def parts() -> list[library_pb.GetDocumentTextResponse]:
+            return [part async for part in self._read(request, None)]
+
+        return now(parts())
+
+
 class Harness:
     """One process: `close()` ends it, another harness on the same folder and store is the next one."""
 
@@ -144,8 +167,13 @@ class Harness:
         return self.service.collections.collections.get(DEFAULT_TENANT, name).collection
 
     @property
-    def library(self) -> LibraryServicer:
-        """The calls that read what was stored, on the same catalog and engine."""
+    def library(self) -> LibraryCalls:
+        """The calls that read what was stored."""
+        return LibraryCalls(self.library_servicer)
+
+    @property
+    def library_servicer(self) -> LibraryServicer:
+        """The service that reads, on the same catalog and engine."""
         return LibraryServicer(
             library=library(self.catalog, self.vectors),
             tokens=PageTokens(b"k" * 32),
@@ -161,7 +189,7 @@ class Harness:
     def services(self) -> list[Service]:
         """Return the services of ingest, and the one that reads, as one process offers them."""
         add = library_service_pb2_grpc.add_LibraryServiceServicer_to_server
-        return [*self.service.services(), Service(LIBRARY, self.library, add)]
+        return [*self.service.services(), Service(LIBRARY, self.library_servicer, add)]
 
     def housekeeping_state(self) -> maintenance_pb.GetHousekeepingResponse:
         """Return what runs behind the calls, and what of it fails."""

@@ -1,5 +1,6 @@
 """A section that the server has switched off is missing from contexts, whatever a request asks for."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def sections(folder: Path, settings: RetrieveSettings, request: pb.RetrieveConte
     library = Library(folder, settings=settings)
     try:
         # The vectors of the reference engine are gone with the first library; the catalog has them too.
-        response = library.service.servicer.context(request)
+        response = asyncio.run(library.service.servicer.RetrieveContext(request, None))
     finally:
         library.close()
     return {
@@ -119,7 +120,7 @@ def _context(library: Library, query: str, **options: Any) -> pb.RetrieveContext
     request.options.min_relevance = 0.0
     for name, value in options.items():
         setattr(request.options, name, value)
-    return library.service.servicer.context(request)
+    return asyncio.run(library.service.servicer.RetrieveContext(request, None))
 
 
 def test_sections_of_common_types_share_one_search_of_the_engine(crowded: tuple[Library, _CountingEngine]) -> None:

@@ -1,5 +1,6 @@
 """How much a search returns is the caller's to say: ids, what most need, or everything; the report only on request."""
 
+import asyncio
 import time
 from datetime import UTC, datetime
 
@@ -95,7 +96,7 @@ def test_the_full_view_is_what_the_library_returns(filled: Library) -> None:
         GetChunkRequest(collection="docs", reference=ChunkReference(chunk_id=hit.chunk.chunk_id))
         for hit in response.results
     ]
-    stored = [calls.get_chunk(request) for request in requests]
+    stored = [asyncio.run(calls.GetChunk(request, None)) for request in requests]
     assert len(stored) == 4
     assert [hit.chunk for hit in response.results] == [each.chunk for each in stored]
     documents = {each.document.document_id: each.document for each in stored}
@@ -118,9 +119,8 @@ def test_every_character_and_every_kind_of_value_comes_back(library: Library) ->
         response = _search(library, RetrievalOptions(view=hit_pb2.HIT_VIEW_FULL))
         (hit,), (document,) = response.results, response.documents
         assert hit.chunk.content == content
-        read = library.service.library_servicer.get_chunk(
-            GetChunkRequest(collection="docs", reference=ChunkReference(chunk_id=hit.chunk.chunk_id))
-        )
+        get_chunk = GetChunkRequest(collection="docs", reference=ChunkReference(chunk_id=hit.chunk.chunk_id))
+        read = asyncio.run(library.service.library_servicer.GetChunk(get_chunk, None))
         assert (hit.chunk, document) == (read.chunk, read.document)
         assert dict(hit.chunk.metadata) == to_metadata(metadata)
 

@@ -1,5 +1,6 @@
 """Caches: an equal search gives the same bytes except for times, until its collection changes; never another's."""
 
+import asyncio
 import contextvars
 import gc
 import time
@@ -289,12 +290,10 @@ def test_a_document_is_shown_with_the_sources_and_the_version_that_it_has_now(li
         response = _repeat(library, request)
         assert response is not None
         (found,) = response.documents
-        assert (
-            found
-            == library.service.library_servicer.get_document(
-                GetDocumentRequest(collection="docs", reference=DocumentReference(document_id=document.document_id))
-            ).document
-        )
+        reference = DocumentReference(document_id=document.document_id)
+        get_document = GetDocumentRequest(collection="docs", reference=reference)
+        read = asyncio.run(library.service.library_servicer.GetDocument(get_document, None))
+        assert found == read.document
         return list(found.alias_uris), found.source_version
 
     assert shown() == ([], 0)

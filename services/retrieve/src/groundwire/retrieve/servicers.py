@@ -2,10 +2,11 @@
 # ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import wraps
 from typing import Any, TypeGuard, TypeVar
 
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
@@ -40,25 +41,8 @@ from groundwire.retrieve.scopes import searched_scopes
 from groundwire.retrieve.search import Search, unit_vector
 from groundwire.retrieve.search_types import PreparedVector, SearchRequest
 from groundwire.retrieve.self_query.questions import ParseQuestion
+from groundwire.retrieve.wire import library as messages
 from groundwire.retrieve.wire.context import parse_context_request, to_context_response
-from groundwire.retrieve.wire.library import (
-    parse_chunk_query,
-    parse_chunk_references,
-    parse_document_query,
-    parse_located,
-    parse_log_query,
-    parse_span_queries,
-    parse_stats_request,
-    to_chunk_location,
-    to_chunk_outcome,
-    to_description,
-    to_document_location,
-    to_log_message,
-    to_span_outcome,
-    to_stats_message,
-    to_stats_response,
-    to_text_message,
-)
 from groundwire.retrieve.wire.requests import (
     RequestLimits,
     check_embedded_texts,
@@ -83,6 +67,7 @@ from groundwire.rpc.messages import parse_reference, to_chunk_message, to_docume
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, PageTokens, as_many_as_fit, page_size
 from groundwire.rpc.workers import Workers
 
+ServicerT = TypeVar("ServicerT", bound="RetrieveServicer | LibraryServicer")
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
 
@@ -91,6 +76,18 @@ MAX_REQUESTS = 100
 _FLOAT_BYTES = 4
 _VECTOR_BYTES = 16
 """What frames a vector in a response."""
+
+
+def in_worker(
+    call: Callable[[ServicerT, RequestT], ResponseT],
+) -> Callable[[ServicerT, RequestT, Any], Coroutine[Any, Any, ResponseT]]:
+    """Run a call in a thread of the workers, within its budget."""
+
+    @wraps(call)
+    async def run(self: ServicerT, request: RequestT, _context: Any) -> ResponseT:
+        return await self.workers.run(request_context.current().budget, call, self, request)
+
+    return run
 
 
 @dataclass(frozen=True)
@@ -120,23 +117,11 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         repeated = self.repeat(request, started)
         if repeated is not None:
             return repeated
-        return await self._run(lambda message: self.retrieve(message, started), request)
+        return await self.workers.run(request_context.current().budget, self.retrieve, request, started)
 
     async def BatchRetrieve(self, request: pb.BatchRetrieveRequest, context: Any) -> pb.BatchRetrieveResponse:
-        started = time.perf_counter()
-        return await self._run(lambda message: self.batch_retrieve(message, started), request)
-
-    async def RetrieveContext(self, request: pb.RetrieveContextRequest, context: Any) -> pb.RetrieveContextResponse:
-        return await self._run(self.context, request)
-
-    async def Expand(self, request: pb.ExpandRequest, context: Any) -> pb.ExpandResponse:
-        return await self._run(self._expand, request)
-
-    async def ParseQuery(self, request: pb.ParseQueryRequest, context: Any) -> pb.ParseQueryResponse:
-        return await self._run(self._parse, request)
-
-    async def EmbedTexts(self, request: pb.EmbedTextsRequest, context: Any) -> pb.EmbedTextsResponse:
-        return await self._run(self.embed_texts, request)
+        budget, started = request_context.current().budget, time.perf_counter()
+        return await self.workers.run(budget, self.batch_retrieve, request, started)
 
     def repeat(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse | None:
         """Return what a search that was made before would return again, if that is certain; never waits."""
@@ -154,7 +139,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             # The time is no part of what is remembered, so it is the one thing that may be wrong here.
             if cached is not None and not query_time_violations(request, self.clock.now()):
                 return pb.RetrieveResponse.FromString(self._answer(cached, request, started).raw)
-        return cut_to_size(self._serve(call, request, lambda: self._interpret(call, request)), MAX_PAGE_BYTES)
+        return cut_to_size(self._serve(call, request), MAX_PAGE_BYTES)
 
     def _answer(self, cached: RememberedResponse, request: pb.RetrieveRequest, started: float) -> ReadyResponse:
         call, total_s = self._received(request, started), time.perf_counter() - started
@@ -181,24 +166,23 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         searches = self._embedded([self._interpreted(call, item) for call, item in pairs])
         outcomes = []
         for (call, item), search in zip(pairs, searches, strict=True):
-            outcome = self._outcome(call, item, search)
-            if outcome.HasField("response"):
-                cut_to_size(outcome.response, MAX_PAGE_BYTES // len(pairs))
-            outcomes.append(outcome)
+            request_context.current().budget.check()
+            own = replace(call, started=time.perf_counter())
+            if isinstance(search, GroundwireError):
+                self.record.failed(own, search.reason)
+                outcomes.append(pb.BatchRetrieveOutcome(error=to_status(search)))
+                continue
+            if search.prepared is not None:
+                own = replace(own, started=own.started - search.prepared.elapsed_s)
+            try:
+                response = cut_to_size(self._serve(own, item, search), MAX_PAGE_BYTES // len(pairs))
+                outcomes.append(pb.BatchRetrieveOutcome(response=response))
+            except (CallCancelledError, DeadlineError):
+                raise
+            except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours
+                status = to_status(as_groundwire_error(error, "BatchRetrieve"))
+                outcomes.append(pb.BatchRetrieveOutcome(error=status))
         return pb.BatchRetrieveResponse(outcomes=outcomes)
-
-    def _outcome(
-        self, call: ReceivedCall, item: pb.RetrieveRequest, search: SearchRequest | GroundwireError
-    ) -> pb.BatchRetrieveOutcome:
-        request_context.current().budget.check()
-        embedding_s = search.prepared.elapsed_s if isinstance(search, SearchRequest) and search.prepared else 0.0
-        own = replace(call, started=time.perf_counter() - embedding_s)
-        try:
-            return pb.BatchRetrieveOutcome(response=self._serve(own, item, lambda: _accepted(search)))
-        except (CallCancelledError, DeadlineError):
-            raise
-        except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours
-            return pb.BatchRetrieveOutcome(error=to_status(as_groundwire_error(error, "BatchRetrieve")))
 
     def _embedded(
         self, searches: Sequence[SearchRequest | GroundwireError]
@@ -216,10 +200,11 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         ]
 
     def _serve(
-        self, call: ReceivedCall, request: pb.RetrieveRequest, interpret: Callable[[], SearchRequest]
+        self, call: ReceivedCall, request: pb.RetrieveRequest, search: SearchRequest | None = None
     ) -> pb.RetrieveResponse:
+        """Search, and record what became of it; `search` is the request as it was interpreted, if it was."""
         try:
-            search = interpret()
+            search = search or self._interpret(call, request)
             budget = request_context.current().budget
             result = self.search.search(search, budget, received=call.received, started=call.started)
             response = to_retrieve_response(request, result, search.order)
@@ -255,7 +240,8 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             started=started,
         )
 
-    def embed_texts(self, request: pb.EmbedTextsRequest) -> pb.EmbedTextsResponse:
+    @in_worker
+    def EmbedTexts(self, request: pb.EmbedTextsRequest) -> pb.EmbedTextsResponse:
         """Return the vectors of queries and texts, of as many as fit into a response.
 
         Raises:
@@ -276,7 +262,8 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             embedding=to_identity_message(self.embedder.identity),
         )
 
-    def context(self, request: pb.RetrieveContextRequest) -> pb.RetrieveContextResponse:
+    @in_worker
+    def RetrieveContext(self, request: pb.RetrieveContextRequest) -> pb.RetrieveContextResponse:
         """Return what an assistant should know."""
         current = request_context.current()
         parsed = parse_context_request(request, current.identity, self.limits, self.context_limits, self.clock.now())
@@ -288,7 +275,8 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         self.accesses.note(current.tenant, memories_among(entries))
         return response
 
-    def _expand(self, request: pb.ExpandRequest) -> pb.ExpandResponse:
+    @in_worker
+    def Expand(self, request: pb.ExpandRequest) -> pb.ExpandResponse:
         current = request_context.current()
         references, rule = parse_expand_request(request)
         passages = self.expand_chunks.expand(current.identity, request.collection, references, rule, current.budget)
@@ -296,7 +284,8 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         omitted = [chunk.chunk_id for passage in passages[len(fitting) :] for chunk in passage.requested]
         return pb.ExpandResponse(passages=fitting, omitted_chunk_ids=omitted)
 
-    def _parse(self, request: pb.ParseQueryRequest) -> pb.ParseQueryResponse:
+    @in_worker
+    def ParseQuery(self, request: pb.ParseQueryRequest) -> pb.ParseQueryResponse:
         current = request_context.current()
         check_parse_request(request, self.limits.max_query_chars)
         asked = question_time(request, self.clock.now())
@@ -310,19 +299,10 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         )
         return to_parse_response(parsed)
 
-    async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
-        return await self.workers.run(request_context.current().budget, call, request)
-
 
 def _is_embedded_here(search: SearchRequest | GroundwireError) -> TypeGuard[SearchRequest]:
     """Tell whether a search takes one vector of this server's model."""
     return isinstance(search, SearchRequest) and search.vector is None and not search.context
-
-
-def _accepted(search: SearchRequest | GroundwireError) -> SearchRequest:
-    if isinstance(search, GroundwireError):
-        raise search
-    return search
 
 
 @dataclass(frozen=True)
@@ -343,68 +323,26 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
     clock: Clock
     workers: Workers
 
-    async def GetDocument(self, request: library_pb.GetDocumentRequest, context: Any) -> library_pb.GetDocumentResponse:
-        return await self._run(self.get_document, request)
-
-    async def ListDocuments(
-        self, request: library_pb.ListDocumentsRequest, context: Any
-    ) -> library_pb.ListDocumentsResponse:
-        return await self._run(self.list_documents, request)
-
     async def GetDocumentText(
         self, request: library_pb.GetDocumentTextRequest, context: Any
     ) -> AsyncIterator[library_pb.GetDocumentTextResponse]:
-        budget = request_context.current().budget
-        async with aclosing(self.workers.iterate(budget, lambda: self.document_text(request))) as parts:
-            async for part in parts:
-                yield part
+        current = request_context.current()
+        parts = self.library.text(
+            current.identity,
+            parse_collection_name(request.collection),
+            parse_reference(request.reference),
+            request.generation,
+            request.start,
+            request.end if request.HasField("end") else None,
+        )
+        async with aclosing(
+            self.workers.iterate(current.budget, lambda: map(messages.to_text_message, parts))
+        ) as texts:
+            async for text in texts:
+                yield text
 
-    async def ReadSpans(self, request: library_pb.ReadSpansRequest, context: Any) -> library_pb.ReadSpansResponse:
-        return await self._run(self.read_spans, request)
-
-    async def LocateSources(
-        self, request: library_pb.LocateSourcesRequest, context: Any
-    ) -> library_pb.LocateSourcesResponse:
-        return await self._run(self.locate_sources, request)
-
-    async def DescribeCollection(
-        self, request: library_pb.DescribeCollectionRequest, context: Any
-    ) -> library_pb.DescribeCollectionResponse:
-        return await self._run(self.describe_collection, request)
-
-    async def GetChunk(self, request: library_pb.GetChunkRequest, context: Any) -> library_pb.GetChunkResponse:
-        return await self._run(self.get_chunk, request)
-
-    async def BatchGetChunks(
-        self, request: library_pb.BatchGetChunksRequest, context: Any
-    ) -> library_pb.BatchGetChunksResponse:
-        return await self._run(self.batch_get_chunks, request)
-
-    async def ListChunks(self, request: library_pb.ListChunksRequest, context: Any) -> library_pb.ListChunksResponse:
-        return await self._run(self.list_chunks, request)
-
-    async def GetSchema(self, request: library_pb.GetSchemaRequest, context: Any) -> library_pb.GetSchemaResponse:
-        return await self._run(self.get_schema, request)
-
-    async def ValidateMetadata(
-        self, request: library_pb.ValidateMetadataRequest, context: Any
-    ) -> library_pb.ValidateMetadataResponse:
-        return await self._run(self.validate_metadata, request)
-
-    async def ListStats(self, request: library_pb.ListStatsRequest, context: Any) -> library_pb.ListStatsResponse:
-        return await self._run(self.list_stats, request)
-
-    async def ListQueryLogs(
-        self, request: library_pb.ListQueryLogsRequest, context: Any
-    ) -> library_pb.ListQueryLogsResponse:
-        return await self._run(self.list_query_logs, request)
-
-    async def GetPipelineStats(
-        self, request: library_pb.GetPipelineStatsRequest, context: Any
-    ) -> library_pb.GetPipelineStatsResponse:
-        return await self._run(self.pipeline_stats, request)
-
-    def get_document(self, request: library_pb.GetDocumentRequest) -> library_pb.GetDocumentResponse:
+    @in_worker
+    def GetDocument(self, request: library_pb.GetDocumentRequest) -> library_pb.GetDocumentResponse:
         caller, collection = request_context.current().identity, parse_collection_name(request.collection)
         document = self.library.document(caller, collection, parse_reference(request.reference))
         return library_pb.GetDocumentResponse(
@@ -413,30 +351,21 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
             text=self.library.whole_text(caller.tenant, document) if request.include_text else "",
         )
 
-    def list_documents(self, request: library_pb.ListDocumentsRequest) -> library_pb.ListDocumentsResponse:
+    @in_worker
+    def ListDocuments(self, request: library_pb.ListDocumentsRequest) -> library_pb.ListDocumentsResponse:
         caller = request_context.current().identity
-        query, tenant = parse_document_query(request, caller), caller.tenant
+        query, tenant = messages.parse_document_query(request, caller), caller.tenant
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         after = (str(position[0]), str(position[1])) if position else None
         page = self.library.list_documents(query, after, page_size(request.page_size))
-        messages = zip(map(to_document_message, page.items), page.positions, strict=True)
-        documents, token = self.tokens.fill(messages, page.next_position, tenant=tenant, request=request)
+        entries = zip(map(to_document_message, page.items), page.positions, strict=True)
+        documents, token = self.tokens.fill(entries, page.next_position, tenant=tenant, request=request)
         return library_pb.ListDocumentsResponse(documents=documents, next_page_token=token)
 
-    def document_text(self, request: library_pb.GetDocumentTextRequest) -> Iterator[library_pb.GetDocumentTextResponse]:
-        parts = self.library.text(
-            request_context.current().identity,
-            parse_collection_name(request.collection),
-            parse_reference(request.reference),
-            request.generation,
-            request.start,
-            request.end if request.HasField("end") else None,
-        )
-        return (to_text_message(part) for part in parts)
-
-    def get_chunk(self, request: library_pb.GetChunkRequest) -> library_pb.GetChunkResponse:
+    @in_worker
+    def GetChunk(self, request: library_pb.GetChunkRequest) -> library_pb.GetChunkResponse:
         caller, collection = request_context.current().identity, parse_collection_name(request.collection)
-        (reference,) = parse_chunk_references([request.reference], "reference")
+        (reference,) = messages.parse_chunk_references([request.reference], "reference")
         (found,) = self.library.find_chunks(
             caller, collection, [reference], include_embedding=request.include_embedding
         )
@@ -446,57 +375,65 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
             chunk=to_chunk_message(found.stored, found.vector), document=to_document_message(found.stored.document)
         )
 
-    def batch_get_chunks(self, request: library_pb.BatchGetChunksRequest) -> library_pb.BatchGetChunksResponse:
+    @in_worker
+    def BatchGetChunks(self, request: library_pb.BatchGetChunksRequest) -> library_pb.BatchGetChunksResponse:
         """Return several chunks, as many as fit."""
         caller, collection = request_context.current().identity, parse_collection_name(request.collection)
-        references = parse_chunk_references(request.references, "references")
+        references = messages.parse_chunk_references(request.references, "references")
         found = self.library.find_chunks(caller, collection, references, include_embedding=request.include_embedding)
-        return library_pb.BatchGetChunksResponse(outcomes=as_many_as_fit(map(to_chunk_outcome, found)))
+        return library_pb.BatchGetChunksResponse(outcomes=as_many_as_fit(map(messages.to_chunk_outcome, found)))
 
-    def read_spans(self, request: library_pb.ReadSpansRequest) -> library_pb.ReadSpansResponse:
+    @in_worker
+    def ReadSpans(self, request: library_pb.ReadSpansRequest) -> library_pb.ReadSpansResponse:
         """Return what stands at several spans, as many as fit."""
         caller, collection = request_context.current().identity, parse_collection_name(request.collection)
-        read = self.library.read_spans(caller, collection, parse_span_queries(request))
-        return library_pb.ReadSpansResponse(outcomes=as_many_as_fit(map(to_span_outcome, read)))
+        read = self.library.read_spans(caller, collection, messages.parse_span_queries(request))
+        return library_pb.ReadSpansResponse(outcomes=as_many_as_fit(map(messages.to_span_outcome, read)))
 
-    def locate_sources(self, request: library_pb.LocateSourcesRequest) -> library_pb.LocateSourcesResponse:
+    @in_worker
+    def LocateSources(self, request: library_pb.LocateSourcesRequest) -> library_pb.LocateSourcesResponse:
         """Return where documents and chunks stand; each is found or missing for itself."""
         caller = request_context.current().identity
-        document_ids, references = parse_located(request)
+        document_ids, references = messages.parse_located(request)
         return library_pb.LocateSourcesResponse(
-            documents=map(to_document_location, self.library.locate_documents(caller, document_ids)),
-            chunks=map(to_chunk_location, self.library.locate_chunks(caller, references)),
+            documents=map(messages.to_document_location, self.library.locate_documents(caller, document_ids)),
+            chunks=map(messages.to_chunk_location, self.library.locate_chunks(caller, references)),
         )
 
-    def describe_collection(
+    @in_worker
+    def DescribeCollection(
         self, request: library_pb.DescribeCollectionRequest
     ) -> library_pb.DescribeCollectionResponse:
         """Return what a caller has to know of a collection."""
         name = parse_collection_name(request.collection)
-        return to_description(self.library.collections.get(request_context.current().tenant, name))
+        return messages.to_description(self.library.collections.get(request_context.current().tenant, name))
 
-    def list_chunks(self, request: library_pb.ListChunksRequest) -> library_pb.ListChunksResponse:
+    @in_worker
+    def ListChunks(self, request: library_pb.ListChunksRequest) -> library_pb.ListChunksResponse:
         caller = request_context.current().identity
-        query, tenant = parse_chunk_query(request, caller), caller.tenant
+        query, tenant = messages.parse_chunk_query(request, caller), caller.tenant
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         page = self.library.list_chunks(query, int(position[0]) if position else None, page_size(request.page_size))
         found = (to_chunk_message(each.stored, each.vector) for each in page.items)
-        messages = zip(found, page.positions, strict=True)
-        chunks, token = self.tokens.fill(messages, page.next_position, tenant=tenant, request=request)
+        entries = zip(found, page.positions, strict=True)
+        chunks, token = self.tokens.fill(entries, page.next_position, tenant=tenant, request=request)
         return library_pb.ListChunksResponse(chunks=chunks, next_page_token=token)
 
-    def get_schema(self, request: library_pb.GetSchemaRequest) -> library_pb.GetSchemaResponse:
+    @in_worker
+    def GetSchema(self, request: library_pb.GetSchemaRequest) -> library_pb.GetSchemaResponse:
         from groundwire.retrieve.wire.schemas import schema_entries  # noqa: PLC0415 - see there
 
         return library_pb.GetSchemaResponse(schemas=schema_entries(request.document_type))
 
-    def validate_metadata(self, request: library_pb.ValidateMetadataRequest) -> library_pb.ValidateMetadataResponse:
+    @in_worker
+    def ValidateMetadata(self, request: library_pb.ValidateMetadataRequest) -> library_pb.ValidateMetadataResponse:
         """Check metadata, say everything that is wrong at once, and fill in defaults."""
         from groundwire.retrieve.wire.schemas import checked_metadata  # noqa: PLC0415 - see there
 
         return library_pb.ValidateMetadataResponse(metadata=checked_metadata(request.document_type, request.metadata))
 
-    def list_stats(self, request: library_pb.ListStatsRequest) -> library_pb.ListStatsResponse:
+    @in_worker
+    def ListStats(self, request: library_pb.ListStatsRequest) -> library_pb.ListStatsResponse:
         """Return the figures of one collection, or a page of those of all."""
         current, size = request_context.current(), page_size(request.page_size)
         position = self.tokens.read(request.page_token, tenant=current.tenant, request=request)
@@ -506,35 +443,34 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
             after = str(position[0]) if position else ""
             names = [found.name for found in self.library.collections.page(current.tenant, after, size + 1)]
         figures = self.library.stats(current.tenant, names[:size], current.budget)
-        entries = ((to_stats_message(each), (each.counted.collection.name,)) for each in figures)
+        entries = ((messages.to_stats_message(each), (each.counted.collection.name,)) for each in figures)
         last = (names[size - 1],) if len(names) > size else None
         stats, token = self.tokens.fill(entries, last, tenant=current.tenant, request=request)
         return library_pb.ListStatsResponse(stats=stats, next_page_token=token)
 
-    def list_query_logs(self, request: library_pb.ListQueryLogsRequest) -> library_pb.ListQueryLogsResponse:
+    @in_worker
+    def ListQueryLogs(self, request: library_pb.ListQueryLogsRequest) -> library_pb.ListQueryLogsResponse:
         """Return a page of logged queries, newest first."""
         tenant = request_context.current().tenant
-        collection, start, end = parse_log_query(request)
+        collection, start, end = messages.parse_log_query(request)
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         after = (int(position[0]), int(position[1])) if position else None
         self.recorder.flush()  # what this process recorded before the call is in the list
         limit = page_size(request.page_size)
         page = self.logs.page(tenant, collection=collection, start=start, end=end, after=after, limit=limit)
-        messages = zip(map(to_log_message, page.entries), page.positions, strict=True)
-        logs, token = self.tokens.fill(messages, page.next_position, tenant=tenant, request=request)
+        entries = zip(map(messages.to_log_message, page.entries), page.positions, strict=True)
+        logs, token = self.tokens.fill(entries, page.next_position, tenant=tenant, request=request)
         return library_pb.ListQueryLogsResponse(logs=logs, next_page_token=token)
 
-    def pipeline_stats(self, request: library_pb.GetPipelineStatsRequest) -> library_pb.GetPipelineStatsResponse:
+    @in_worker
+    def GetPipelineStats(self, request: library_pb.GetPipelineStatsRequest) -> library_pb.GetPipelineStatsResponse:
         """Return the figures of this process."""
         tenant = request_context.current().tenant
-        collection, window_s = parse_stats_request(request)
+        collection, window_s = messages.parse_stats_request(request)
         if collection is not None:
             self.library.collections.get(tenant, collection)
         figures = self.pipeline.read(tenant, collection, window_s)
         since = self.counting_since
         if window_s is not None:
             since = max(since, self.clock.now() - timedelta(seconds=window_s))
-        return to_stats_response(figures, since, self.vector_engine)
-
-    async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
-        return await self.workers.run(request_context.current().budget, call, request)
+        return messages.to_stats_response(figures, since, self.vector_engine)
