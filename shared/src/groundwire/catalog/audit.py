@@ -111,9 +111,7 @@ class Audit:
 def first_broken(rows: Sequence[AuditRow], previous_hash: str = "") -> AuditRow | None:
     """Return the first row that was changed or follows a removed one; None when the chain holds.
 
-    Args:
-        rows: consecutive rows of one tenant, oldest first.
-        previous_hash: the hash of the row before the first, empty for the start of the chain.
+    `rows` are consecutive rows of one tenant, oldest first; `previous_hash` is empty for the start of the chain.
     """
     for row in rows:
         expected = _digest({name: getattr(row, name) for name in (*_HASHED, "subject")})

@@ -144,15 +144,8 @@ class Chunks:
 
         There are fewer, but one at least, where their contents are longer than a page can be.
 
-        Args:
-            tenant: whose collection it is.
-            collection: its name.
-            scopes: of the records that are listed, None for all.
-            document_id: the document they must belong to; empty for any.
-            where: the filter they must match; None lists the chunks of the document in the order of its text.
-            after: a chunk number, or without a filter a sequence number, that the first one is above.
-            limit: at least 1.
-            include_vectors: also return their vectors.
+        Without a filter those of one document are listed in the order of its text, above the sequence number `after`;
+        with one, those above the chunk number `after`. Empty `document_id` means any, `scopes` None all.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.

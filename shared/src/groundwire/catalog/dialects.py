@@ -227,10 +227,8 @@ def number_holds(
 ) -> ColumnElement[bool]:
     """Return the condition that an element is a number which compares so with a bound.
 
-    Args:
-        each: from `elements_of`.
-        exact: the comparison and its bound, which is not NaN.
-        nearest: a comparison with the float next to the bound that means the same for floats.
+    `exact` has the comparison and its bound, which is not NaN, `nearest` a comparison with the float next to the bound
+    that means the same for floats.
     """
     return _Choice(sqlite.number_holds(each, exact, nearest), postgresql.number_holds(each, exact, nearest))
 

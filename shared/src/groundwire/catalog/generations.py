@@ -666,9 +666,8 @@ class Recovery:
     def leftovers(self, under_way: Callable[[], AbstractSet[int]] | None = None) -> list[PendingGeneration]:
         """Return the pending generations that nobody writes, oldest first, to be abandoned; payloads are left out.
 
-        Args:
-            under_way: returns the keys of those that are being written, each from before its row can be read; None at
-                the start of a process, when there is none.
+        `under_way` returns the keys of those that are being written, each from before its row can be read; it is None
+        at the start of a process, when there is none.
         """
         is_pending = generations.c.state == GenerationState.PENDING.value
         with self._database.read() as connection:

@@ -134,9 +134,7 @@ def release_pending(connection: Connection, collection_key: int, generation_keys
 def add_chunks(connection: Connection, which: ColumnElement[bool]) -> None:
     """Put chunks into the index, as the states of their generations are now; none of them may be in it.
 
-    Args:
-        connection: of the transaction that made them searchable.
-        which: a condition on `chunks` and `generations`.
+    `which` is a condition on `chunks` and `generations`.
     """
     for collection_key, state, entries in _entries(connection, which):
         insert_segments(connection, collection_key, state, make_segments(entries))
@@ -151,9 +149,7 @@ def insert_segments(connection: Connection, collection_key: int, state: str, seg
 def remove_chunks(connection: Connection, which: ColumnElement[bool]) -> None:
     """Take chunks out of the index; before they, or the states of their generations, change.
 
-    Args:
-        connection: of the transaction that is about to change them.
-        which: a condition on `chunks` and `generations`.
+    `which` is a condition on `chunks` and `generations`.
     """
     for collection_key, state, entries in _entries(connection, which):
         drop_segments(connection, _take_out(connection, collection_key, state, entries))

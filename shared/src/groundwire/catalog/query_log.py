@@ -59,14 +59,9 @@ class QueryLogs:
     ) -> LogPage:
         """Return up to `limit` entries, newest first.
 
-        Args:
-            tenant: whose entries.
-            collection: only entries of the collection that has this name now; of a name that no collection has, the
-                searches that failed for it.
-            start: only entries received at or after this time.
-            end: only entries received before this time.
-            after: `next_position` of the page before.
-            limit: at least 1.
+        `collection` is the name that one has now; of a name that no collection has, the searches that failed for it are
+        returned. Entries are received at or after `start` and before `end`; `after` is `next_position` of the page
+        before.
         """
         statement = select(query_logs).where(query_logs.c.tenant == tenant)
         if start is not None:

@@ -150,10 +150,7 @@ class SearchViews:
 
     Chunks are remembered until their collection changes, and vectors, which never change, for longer.
 
-    Args:
-        database: the catalog.
-        clock: measures the ages of snapshots.
-        cache_bytes: of chunks and vectors that are remembered; 0 reads each anew.
+    `cache_bytes` of chunks and vectors are remembered; 0 reads each anew.
     """
 
     def __init__(self, database: Database, clock: Clock | None = None, cache_bytes: int = 0) -> None:

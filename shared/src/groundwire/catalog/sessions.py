@@ -474,12 +474,8 @@ class Sessions:
     ) -> Session:
         """Add messages behind the head; the oldest pairs leave the window first, so that it never holds more than ten.
 
-        Args:
-            tenant: whose session.
-            session_id: which session.
-            expected_head: id of the newest message the caller saw, empty before the first.
-            new: at most ten messages, in order.
-            receipt: what to remember of the call.
+        `expected_head` is the id of the newest message that the caller saw, empty before the first. `new` has at most
+        ten messages, in order.
 
         Raises:
             SessionNotFoundError: the tenant has none of this id.

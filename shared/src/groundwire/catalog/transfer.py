@@ -76,10 +76,7 @@ def copy_catalog(source: Connection, target: Database, report: Callable[[str], N
     Vectors are among them, so that the vector store of the target is filled from its catalog. Time of service, and keys
     that rows no longer have, go on in the target where they are in the source.
 
-    Args:
-        source: from `snapshot`.
-        target: a new catalog.
-        report: gets the name of each table before it is copied.
+    `source` comes from `snapshot`; `report` gets the name of each table before it is copied.
 
     Raises:
         PreconditionError: the target has collections, documents or sessions; it is left as it was.

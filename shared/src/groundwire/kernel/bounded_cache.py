@@ -15,8 +15,7 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 class BoundedCache(Generic[KeyT, ValueT]):
     """Keeps values up to a total weight, such as entries or bytes; thread-safe, never waits.
 
-    Args:
-        capacity: largest sum of weights; 0 keeps nothing.
+    The sum of weights is at most `capacity`; 0 keeps nothing.
     """
 
     def __init__(self, capacity: int) -> None:

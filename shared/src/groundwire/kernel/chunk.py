@@ -97,9 +97,7 @@ def embedding_text(hierarchy_path: Sequence[str], content: str) -> str:
     A chunk in the middle of a section does not say what it is about; its headings do. They are repeated also where
     the content begins with one of them, so that neighbours of a section are embedded alike.
 
-    Args:
-        hierarchy_path: headings above the chunk, outermost first; empty leaves the content as it is.
-        content: the chunk's part of the canonical text.
+    `hierarchy_path` has the headings, outermost first; empty leaves the content as it is.
     """
     return "\n".join((*hierarchy_path, "", content)) if hierarchy_path else content
 
@@ -157,8 +155,7 @@ class Section:
 def sections_of(chunks: Sequence[OutlineChunk]) -> list[Section]:
     """Return the chapters and sections, each chapter before its sections.
 
-    Args:
-        chunks: of whole documents, each document's by rising sequence number.
+    `chunks` are of whole documents, those of each by rising sequence number.
     """
     sections: list[Section] = []
     for _, of_document in groupby(chunks, key=lambda chunk: chunk.document_id):

@@ -83,10 +83,7 @@ def pages_between(pages: Sequence[PageSpan], start: int, end: int) -> tuple[int,
     Pages without text in between are counted in, so that there is no gap (requirement C14). Empty when there are no
     pages or the range lies between two of them.
 
-    Args:
-        pages: all pages of the text in order, without overlaps.
-        start: first code point.
-        end: code point after the last.
+    `pages` are all of the text in order, without overlaps.
     """
     first = bisect_right(pages, start, key=lambda page: page.end)
     last = bisect_left(pages, end, key=lambda page: page.start) - 1

@@ -32,9 +32,7 @@ def split_words(text: str, word: re.Pattern[str] = _WORD) -> list[str]:
     Scripts without spaces give their overlapping pairs of characters: 東京都 gives 東京 and 京都, and a text has a word
     of that script exactly if it has its pairs side by side. A character that stands alone is a word by itself.
 
-    Args:
-        text: any text.
-        word: what a word is in the other scripts; by default letters and digits in a row.
+    `word` says what a word is in the other scripts; by default letters and digits in a row.
     """
     if text.isascii():  # most texts: all that follows is about others
         return word.findall(text)

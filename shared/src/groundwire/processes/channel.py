@@ -17,9 +17,7 @@ class Channel:
     A message that nobody waited for stays under way: `receive` goes on with sending and receiving, whoever calls it
     next.
 
-    Args:
-        end: of the socket pair.
-        most_bytes: nothing longer is accepted from a child that one does not trust.
+    Nothing longer than `most_bytes` is accepted from a child that one does not trust.
     """
 
     def __init__(self, end: socket.socket, most_bytes: int | None = None) -> None:

@@ -24,13 +24,9 @@ class ChildProcess:
     It is two processes: the worker, and one that watches over it (`child_main`). Starting waits for neither, so that
     an owner can start a child ahead of its first use.
 
-    Args:
-        module: has the function `main`.
-        arguments: for it.
-        connections: how many socket pairs there are between the two.
-        niceness: how much the child gives way to others, 0 to 19.
-        inherited: descriptors that stay open in the child as long as it runs.
-        environment: variables that the child has beside ours.
+    `module` has the function `main`, which gets `arguments`. There are `connections` socket pairs between the two.
+    `niceness`, 0 to 19, says how much the child gives way to others; `inherited` are descriptors that stay open in the
+    child as long as it runs, `environment` variables that it has beside ours.
     """
 
     def __init__(

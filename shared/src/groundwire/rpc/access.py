@@ -104,10 +104,8 @@ class Access:
     def identify(self, authorization: str, peer: Callable[[], Any], acts_for: str = "") -> Identity:
         """Return who calls, or for whom a service does.
 
-        Args:
-            authorization: the value of the metadata; empty when there is none.
-            peer: returns what the connection proved, as `auth_context` of gRPC does.
-            acts_for: the value of the metadata of this name; empty when the caller speaks for itself.
+        `authorization` and `acts_for` are values of the metadata, empty when there are none; `peer` returns what the
+        connection proved, as `auth_context` of gRPC does.
 
         Raises:
             UnauthenticatedError: there is no credential, or it is not accepted.

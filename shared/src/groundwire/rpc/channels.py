@@ -82,11 +82,9 @@ def open_channel(
     Each call carries the request id and the credential of the current one, and its deadline minus a margin where that
     is sooner.
 
-    Args:
-        address: HOST:PORT, or a name with a scheme such as `dns:///retrieve:50051`.
-        user_agent: what the peer's log shows.
-        credentials: of TLS; None is plain text.
-        delegation: how calls are made for callers who left no credential, such as those behind the calls.
+    `address` is HOST:PORT, or a name with a scheme such as `dns:///retrieve:50051`. `user_agent` is what the log of the
+    peer shows. Without `credentials` it is plain text. `delegation` says how calls are made for callers who left no
+    credential, such as those behind the calls.
     """
     options = channel_arguments(user_agent)
     interceptors: list[grpc.aio.ClientInterceptor] = [_PassOnUnary(delegation), _PassOnStream(delegation)]

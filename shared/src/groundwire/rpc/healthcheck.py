@@ -12,10 +12,7 @@ _USAGE = 2
 def status_of(address: str, service: str = "", timeout_s: float = _TIMEOUT_S) -> str:
     """Return `SERVING`, `NOT_SERVING`, or the code of the failed check.
 
-    Args:
-        address: HOST:PORT.
-        service: full name of a service, `liveness`, or empty for the readiness of everything.
-        timeout_s: how long the answer may take.
+    `service` is the full name of a service, `liveness`, or empty for the readiness of everything.
     """
     with grpc.insecure_channel(address) as channel:
         request = health_pb2.HealthCheckRequest(service=service)

@@ -79,11 +79,8 @@ class PageTokens:
     ) -> tuple[list[MessageT], str]:
         """Return the messages of a page, as many as fit into `MAX_PAGE_BYTES` but one at least, and the next token.
 
-        Args:
-            entries: the messages of a page that may be too large, each with its position; not all may be taken.
-            next_position: where the page after all of them begins; None when they are the last.
-            tenant: whose page it is.
-            request: the request for it.
+        `entries` are the messages of a page that may be too large, each with its position; not all may be taken.
+        `next_position` is where the page after all of them begins, None when they are the last.
         """
         messages: list[MessageT] = []
         total, last = 0, next_position

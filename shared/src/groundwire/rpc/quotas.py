@@ -27,9 +27,7 @@ class _Account:
 class Quotas:
     """Counts what callers with a credential ask for, in units of `methods.WORK_COSTS`; use it on one event loop.
 
-    Args:
-        defaults: for callers whose credential says nothing.
-        clock: monotonic, in seconds.
+    `defaults` are for callers whose credential says nothing; `clock` is monotonic, in seconds.
     """
 
     def __init__(self, defaults: Quota | None = None, clock: Callable[[], float] = time.monotonic) -> None:

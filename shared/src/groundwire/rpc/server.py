@@ -198,10 +198,8 @@ async def serve(
 ) -> None:
     """Run a server until SIGTERM or SIGINT, then drain and stop it; a second signal cuts calls off.
 
-    Args:
-        server: not started yet.
-        on_listening: called with the bound port once the server is ready.
-        closers: what to close after the server, in the order it was opened; called in reverse order in a thread.
+    `server` is not started yet. `on_listening` gets the bound port once it is ready. `closers`, in the order in which
+    things were opened, are called after it in reverse order, in a thread.
     """
     signals: asyncio.Queue[None] = asyncio.Queue()
     try:

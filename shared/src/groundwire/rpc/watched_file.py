@@ -25,10 +25,8 @@ class WatchedFiles(Generic[ValueT]):
     is half written must not lock everybody out, and an empty list of keys is how to do that on purpose. A file that is
     still being written is left alone: half of it may make sense, such as a key before the line that limits it.
 
-    Args:
-        paths: the files; a symbolic link counts as changed when it points elsewhere.
-        parse: makes the value of the contents, in the order of the paths; raises InvalidRequestError.
-        setting: what the files are to the operator, for errors.
+    A symbolic link counts as changed when it points elsewhere. `parse` makes the value of the contents, in the order of
+    the paths, or raises InvalidRequestError. `setting` is what the files are to the operator, for errors.
 
     Raises:
         InvalidRequestError: the files cannot be read or understood at the start.

@@ -27,8 +27,7 @@ _log = structlog.get_logger(__name__)
 class OwnedEngine:
     """Keeps one engine running; a thread replaces it when it has ended, whether anybody calls or not.
 
-    Args:
-        start: starts an engine, ready for calls.
+    `start` returns an engine that is ready for calls.
     """
 
     def __init__(self, start: Callable[[], EngineProcess]) -> None:

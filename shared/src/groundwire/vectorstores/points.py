@@ -126,9 +126,7 @@ def best(query: Callable[[int], list[tuple[int, float]]], limit: int) -> list[tu
 
     Engines cut equal scores where they like: so more is asked for until the cut falls between two scores.
 
-    Args:
-        query: returns so many of the best points as (number, score), best first.
-        limit: at least 1.
+    `query` returns so many of the best points as (number, score), best first.
     """
     fetch = limit + _SPARE
     while True:

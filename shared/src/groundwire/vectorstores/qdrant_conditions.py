@@ -41,9 +41,7 @@ Compiled: TypeAlias = Condition | bool
 class ConditionCompiler:
     """Compiles for one engine.
 
-    Args:
-        engine: its name in errors.
-        matches_substrings: it has the condition `substring`, which servers learned late.
+    `matches_substrings` says that the engine has the condition `substring`, which servers learned late.
     """
 
     engine: str

@@ -129,11 +129,8 @@ _MAX_SAID_CHARS = 200
 def repeated(call: Callable[[float], T], is_transient: Callable[[Exception], bool], budget: Budget, cap_s: float) -> T:
     """Return the result of a call, after at most three attempts; the error of the last one leaves as it is.
 
-    Args:
-        call: takes the seconds it may last; has the same effect however often it is made.
-        is_transient: tells failures of the connection from answers of the server.
-        budget: of all attempts together.
-        cap_s: seconds that one attempt may take at most.
+    `call` takes the seconds that it may last, `cap_s` at most, and has the same effect however often it is made.
+    `is_transient` tells failures of the connection from answers of the server. All attempts share the budget.
 
     Raises:
         DeadlineError: the budget is used up.

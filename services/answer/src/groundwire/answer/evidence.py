@@ -124,9 +124,7 @@ def with_agreeing_sources(
 ) -> list[Statement]:
     """Return the statements with those of their sources that agree, and with their pages; some may be left with none.
 
-    Args:
-        statements: the draft.
-        stored: for each statement, for each of its sources, what is stored there, or None.
+    `stored` has for each statement, for each of its sources, what is stored there, or None.
     """
     checked = []
     for statement, found in zip(statements, stored, strict=True):

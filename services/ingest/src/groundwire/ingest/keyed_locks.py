@@ -15,9 +15,8 @@ MAX_WAITING = 8
 class KeyedLocks:
     """One lock for each key that is in use; keys nobody uses take no memory.
 
-    Args:
-        max_waiting: calls that may wait for one key; further ones are refused at once. None: any number.
-        among_processes: keeps other processes out as well, given a key and a budget.
+    More than `max_waiting` calls for one key are refused at once; None allows any number. `among_processes`, given a
+    key and a budget, keeps other processes out as well.
     """
 
     def __init__(

@@ -48,12 +48,8 @@ class SharedRuns:
     ) -> ResultT:
         """Return what `work(budget, report)` returns, run in a thread of its own.
 
-        Args:
-            key: what the work is done to.
-            kind: what is done; the same kind is joined, and hears everything from the beginning.
-            work: ends soon after its own budget was cancelled.
-            budget: of this caller; when it ends, only this caller leaves.
-            report: of this caller.
+        `kind` says what is done to `key`: the same kind is joined, and hears everything from the beginning. `work` ends
+        soon after its own budget was cancelled; when `budget` ends, only this caller leaves.
 
         Raises:
             ConflictError: work of another kind is being done to `key`.

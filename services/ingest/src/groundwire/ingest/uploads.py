@@ -267,11 +267,7 @@ class UploadReceiver:
     def begin(self, tenant: str, upload_id: str, header: bytes, total_bytes: int) -> None:
         """Note a new upload.
 
-        Args:
-            tenant: whose it is.
-            upload_id: a new id.
-            header: the header as it came, without an id.
-            total_bytes: of the document.
+        `header` is as it came, without an id.
 
         Raises:
             ExhaustedError: the tenant has too many bytes on their way in.
@@ -287,10 +283,7 @@ class UploadReceiver:
     def find(self, tenant: str, upload_id: str, differences: Callable[[bytes], list[str]]) -> StoredUpload:
         """Return an upload that is to be taken up again.
 
-        Args:
-            tenant: whose it is.
-            upload_id: as the caller says.
-            differences: gets the first header and names the fields in which the one that came now differs.
+        `differences` gets the first header and names the fields in which the one that came now differs.
 
         Raises:
             NotFoundError: there is none, or it is older than a day.

@@ -140,8 +140,7 @@ class SpareThreads:
 
     Under load every processor has a search of its own, and handing work over would only add to it.
 
-    Args:
-        threads: searches that may have a second thread at a time; half of the processors by default.
+    At most `threads` searches have a second thread at a time, half as many as there are processors by default.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -167,15 +166,8 @@ class SpareThreads:
 class CandidateSearch:
     """Finds the candidates of one search; belongs to one call.
 
-    Args:
-        view: what is read of the catalog.
-        matches: the filter that candidates pass.
-        vectors: the search by vector.
-        tuning: which words are looked up.
-        mode: vectors, words or both. Vectors score what words find in any mode but by vector.
-        budget: of the search, of which the search by vector has a part.
-        is_last: no further attempt follows, so that a result which may miss something is better than none.
-        shared: what a search for several has brought for this one, which the best candidates are taken from.
+    In any mode but by vector, vectors score what words find. `is_last` says that no further attempt follows, so that a
+    result which may miss something is better than none. `shared` is what a search for several has brought for this one.
     """
 
     def __init__(

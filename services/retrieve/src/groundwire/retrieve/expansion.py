@@ -76,9 +76,7 @@ class Extent:
 class DocumentMap:
     """The chunks of one generation: those of text in order, and those that stand for a section, chapter or document.
 
-    Args:
-        places: all chunks, by rising sequence number; those of text come first, without gaps, from 0.
-        end: of the whole text.
+    `places` has all chunks by rising sequence number; those of text come first, without gaps, from 0.
     """
 
     def __init__(self, places: Sequence[ChunkPlace], end: Place) -> None:

@@ -26,8 +26,7 @@ _SHIFT = 1.2
 class FilterCache:
     """What is remembered of filters: matching numbers and their vectors until the collection changes, shares longer.
 
-    Args:
-        max_bytes: of numbers and vectors.
+    Numbers and vectors take at most `max_bytes`.
     """
 
     def __init__(self, max_bytes: int) -> None:

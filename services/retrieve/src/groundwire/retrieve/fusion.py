@@ -103,11 +103,8 @@ def fuse(numbers: Numbers, similarities: Floats | None, lexical: Floats, dense_w
     normalised sum (Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS
     2023, section 4), while the value stays on the scale of the similarity, so that thresholds keep their meaning.
 
-    Args:
-        numbers: of the candidates, each once.
-        similarities: in [0, 1]; None when nothing was compared, then the lexical share alone is the relevance.
-        lexical: BM25 scores, 0 where no term matched.
-        dense_weight: w in [0, 1].
+    `similarities`, in [0, 1], are None when nothing was compared; then the lexical share alone is the relevance.
+    `lexical` has BM25 scores, 0 where no term matched. `dense_weight` is w in [0, 1].
 
     Returns:
         Best first; ties by lexical score, then by chunk number.

@@ -58,12 +58,8 @@ def rank_memories(
     one never gets ahead of it, however important and new it is (requirement S0-34). Of two that contradict each other
     the newer one comes first.
 
-    Args:
-        scores: of the candidates, whose relevance is their similarity.
-        payloads: of the candidates, whose keys tell importance and time of records.
-        weights: of the collection.
-        now: when the question was asked; what is newer counts as new.
-        contradictions: of each candidate the numbers of those that contradict it.
+    The relevance of the candidates is their similarity. `contradictions` has of each the numbers of those that
+    contradict it; what is newer than `now` counts as new.
     """
     known = [payloads.get(number, {}) for number in scores.numbers.tolist()]
     # Metadata of other documents may have the same names, and hold anything.

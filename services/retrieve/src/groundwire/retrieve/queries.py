@@ -98,12 +98,8 @@ def select_terms(
     they are dropped unless fewer than `few` rarer ones are there. So are the most frequent of the others when
     all together match more than `MAX_MATCHES` chunks.
 
-    Args:
-        frequencies: word to the number of chunks that contain it; words in no chunk are left out.
-        chunk_count: all chunks of the collection.
-        max_share: in (0, 1].
-        max_terms: at most so many words are returned.
-        few: at least so many are returned, when there are as many.
+    `frequencies` has the number of chunks that contain each word; words in no chunk are left out. `max_share` is in (0,
+    1]. At most `max_terms` words are returned, and at least `few` when there are as many.
     """
     found = sorted((count, word) for word, count in frequencies.items() if count > 0)
     totals = accumulate(count for count, _ in found)
@@ -124,11 +120,7 @@ def dense_weight_for(default: float, parsed: QueryTerms, frequencies: Mapping[st
     a code, with letters and digits or joined to its neighbour by a sign, such as `OPS-306` (requirement S1-42). So they
     do when the caller quotes words that some chunk has in that order.
 
-    Args:
-        default: share in [0, 1] for ordinary questions.
-        parsed: the query.
-        frequencies: word or phrase of the query to the number of chunks that contain it.
-        chunk_count: all chunks of the collection.
+    `default`, in [0, 1], is for ordinary questions. `frequencies` has the number of chunks with each word or phrase.
     """
     if any(frequencies.get(phrase, 0) > 0 for phrase in parsed.quoted):
         return min(default, KEYWORD_DENSE_WEIGHT)

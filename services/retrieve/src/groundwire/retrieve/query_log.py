@@ -152,11 +152,7 @@ class Pipeline:
     def read(self, tenant: str, collection: str | None, window_s: float | None) -> PipelineFigures:
         """Return a copy of the sums over all collections or over one.
 
-        Args:
-            tenant: whose searches.
-            collection: None for all.
-            window_s: only the slices of 5 s that began in the last so many seconds or hold its beginning; None: since
-                the start.
+        With `window_s` only the slices of 5 s count that began in the last so many seconds or hold its beginning.
         """
         found = PipelineFigures()
         oldest = None if window_s is None else int((self._monotonic() - window_s) // SLICE_S)
@@ -250,11 +246,7 @@ class QueryRecorder:
     What was taken is stored before `close` returns. While the catalog cannot be written, entries wait; beyond
     `capacity` new ones are refused.
 
-    Args:
-        store: where entries go.
-        retention: how long entries are kept.
-        accesses: counts of records that were found, which are stored along with the entries.
-        capacity: most entries that wait.
+    Counts of records that were found, `accesses`, are stored along with the entries.
     """
 
     def __init__(

@@ -90,14 +90,8 @@ def adjust(
 ) -> Scores:
     """Return the scores with all adjustments, each of which only raises, within [0, 1].
 
-    Args:
-        scores: best first.
-        facts: of each of them, in the same order.
-        rules: of the profile.
-        strategy: what the type of the query changes.
-        window: how many of the best can be neighbours of one another.
-        approved_prefixes: see `withheld_because`.
-        turns: where those of them that are turns stand in their conversations.
+    `scores` come best first, `facts` in the same order. `window` of the best can be neighbours of one another. `turns`
+    says where those that are turns stand in their conversations; `approved_prefixes` is that of `withheld_because`.
 
     Returns:
         Best first; ties by lexical score, then by chunk number.
@@ -151,13 +145,7 @@ def rerank(
     0 for the worst and 1 for the best, and r_min, r_max over the relevances of the judged: the value stays on the
     scale of the similarity, as in the fusion.
 
-    Args:
-        reranker: the model.
-        weight: w in [0, 1].
-        query: the text.
-        scores: best first.
-        passages: texts of the first of them, as many as are judged.
-        budget: of the search.
+    `scores` come best first; `passages` are the texts of the first of them, as many as are judged.
     """
     count = len(passages)
     if count < 2:  # noqa: PLR2004 - one candidate has no order
@@ -194,10 +182,7 @@ def eligible(
 ) -> Eligible:
     """Return which candidates may become results.
 
-    Args:
-        facts: of the candidates, best first; None for one that is not visible.
-        approved_prefixes: see `withheld_because`.
-        collapse: leave out what repeats a better one.
+    `facts` come best first, None for a candidate that is not visible. `collapse` leaves out what repeats a better one.
     """
     places, repeated, withheld = [], {}, {}
     seen = _Repetitions()
@@ -282,13 +267,8 @@ def select(
     similarity to a result already selected (the greedy selection of Carbonell, Goldstein, "The Use of MMR", SIGIR
     1998; chapters as in requirement Q6's measurements).
 
-    Args:
-        relevances: best first.
-        chapters: what the candidates of one chapter have in common.
-        top_k: at least 1.
-        spread: in [0, 1].
-        diversity: in [0, 1].
-        vectors: of length 1; a candidate without one resembles nothing. Not looked at without `diversity`.
+    `relevances` come best first, `chapters` say what candidates have in common, `spread` and `diversity` are in [0, 1].
+    `vectors` have length 1; a candidate without one resembles nothing.
 
     Returns:
         Falling relevance, in the order of the candidates.

@@ -18,12 +18,7 @@ def searched_scopes(
 ) -> Scopes:
     """Return the scopes to search, ascending: those that are named, else global records as far as they are allowed.
 
-    Args:
-        identity: of the caller.
-        where: the filter, which names scopes where every match must be of them.
-        scopes: that the request lists.
-        entity: whose records the request asks for, empty for nobody's.
-        include_global: search global records besides.
+    A filter names scopes where every match must be of them. An empty `entity` is nobody's.
 
     Raises:
         PermissionDeniedError: the credential does not allow a scope that is named.

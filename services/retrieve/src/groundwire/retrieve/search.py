@@ -127,10 +127,6 @@ class QueryVectors:
     """Makes vectors of queries and remembers the latest, since the same words are asked again and again.
 
     Safe to call from many threads.
-
-    Args:
-        embedder: makes them.
-        entries: most vectors that are remembered.
     """
 
     def __init__(self, embedder: Embedder, entries: int) -> None:
@@ -254,11 +250,7 @@ class Search:
     ) -> SearchResult:
         """Return the best chunks for an interpreted request.
 
-        Args:
-            request: what is searched for.
-            budget: of the call.
-            received: when the call came in, None for now.
-            started: the reading of `time.perf_counter` then.
+        `received` is when the call came in, None for now, and `started` the reading of `time.perf_counter` then.
 
         Raises:
             CollectionNotFoundError: no such collection.

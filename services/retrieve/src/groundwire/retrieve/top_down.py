@@ -28,11 +28,8 @@ def choose_sections(query: str, vector: Vectors, sections: Sequence[Section], le
 
     score = 0.7 * similarity of the query and the section's lead + 0.3 * share of its telling words in the title.
 
-    Args:
-        query: the text.
-        vector: of the query; float32, shape (dimensions,).
-        sections: chapters, each before its sections.
-        leads: row i is the vector of section i; zeros where there is none.
+    `vector` is float32, shape (dimensions,). Each chapter comes before its sections; row i of `leads` is the vector of
+    section i, zeros where there is none.
     """
     if not sections:
         return []

@@ -79,12 +79,9 @@ def choose_path(share: float, chunk_count: int, depth: int, *, is_known: bool, s
     Few matching chunks are compared one by one; many are found by looking at more neighbours than needed; what is
     between is given to the engine as a list of numbers.
 
-    Args:
-        share: of the chunks that match, in [0, 1], measured or estimated.
-        chunk_count: of the collection, as far as the caller sees it.
-        depth: matching neighbours that are wanted.
-        is_known: which chunks match has been worked out, so their vectors are probably at hand.
-        seen_share: of the chunks of the engine that the caller sees, in [0, 1].
+    `share` of the chunks that match, in [0, 1], is measured or estimated; `is_known` says that it has been worked out
+    which ones match, so that their vectors are probably at hand. `chunk_count` is that of the collection as far as the
+    caller sees it, and `seen_share` the share of the engine's chunks that the caller sees, in [0, 1].
     """
     matching, asked = round(share * chunk_count), neighbours_for(depth, share * seen_share)
     # How many neighbours have to be asked for would tell how much there is that the caller must not see.
@@ -107,13 +104,8 @@ def neighbours_for(depth: int, share: float) -> int:
 class VectorSearch:
     """The search by vector of one call.
 
-    Args:
-        engine: of the vectors.
-        view: what is read of the catalog.
-        matches: the filter.
-        budget: of the search.
-        exact: compare with every vector.
-        exact_chunks: a collection of up to so many chunks is compared one by one, whatever the engine.
+    `exact` compares with every vector. A collection of up to `exact_chunks` chunks is compared one by one, whatever the
+    engine.
     """
 
     def __init__(
@@ -258,11 +250,7 @@ class VectorSearch:
 def nearest(numbers: Numbers, units: Vectors, vector: Vectors, limit: int) -> Neighbours:
     """Return the `limit` most similar rows, nearest first, equal similarities by number.
 
-    Args:
-        numbers: shape (n,).
-        units: float32, shape (n, dimensions), rows of length 1.
-        vector: float32, shape (dimensions,), of any length.
-        limit: of the result.
+    `units` is float32, shape (n, dimensions), rows of length 1; `vector` float32, shape (dimensions,), of any length.
     """
     if len(numbers) == 0 or limit <= 0:
         return Neighbours(np.zeros(0, dtype=np.int64), np.zeros(0))

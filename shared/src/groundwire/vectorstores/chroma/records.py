@@ -82,11 +82,7 @@ def nearest(collection: Any, vector: Vectors, limit: int, selection: dict[str, A
     No walk through a graph reaches all of many equal vectors: of 600 it finds about 310. So after a reply that is
     shorter than asked for all records that the selection keeps are compared one by one.
 
-    Args:
-        collection: of Chroma.
-        vector: float32, shape (dimensions,).
-        limit: at least 1.
-        selection: `where` or `ids` or both, as Chroma's `query` takes them.
+    `selection` is `where` or `ids` or both, as Chroma's `query` takes them.
     """
 
     def query(count: int) -> list[tuple[int, float]]:

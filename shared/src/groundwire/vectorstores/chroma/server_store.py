@@ -146,9 +146,6 @@ _CHECK_S = 2.0
 class ChromaServerVectorStore(EngineAdapter):
     """VectorStore over a server, which other processes may use as well; record ids are the numbers as text.
 
-    Args:
-        options: where the server is and what is asked of it.
-
     Raises:
         MissingExtraError: neither chromadb nor chromadb-client is installed.
         StoreUnavailableError: the server does not answer, or refuses the key.

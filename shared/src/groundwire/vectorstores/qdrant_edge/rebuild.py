@@ -26,11 +26,8 @@ class ServedCollection:
 
     Readers hold a copy while they use it, writers come one at a time, and `swap` waits for both.
 
-    Args:
-        folder: of all copies.
-        copy: the one that serves.
-        dimensions: of its vectors.
-        is_complete: false while it is being filled from the catalog: searches would miss what is not there yet.
+    `folder` is that of all copies, `copy` the one that serves. It is not complete while it is filled from the catalog:
+    searches would miss what is not there yet.
     """
 
     def __init__(self, folder: Path, copy: Path, dimensions: int, *, is_complete: bool = True) -> None:

@@ -187,10 +187,7 @@ class Shard:
 def create_shard(path: str, dimensions: int, *, indexes_fields: bool) -> None:
     """Make an empty shard at a path that does not exist; it is on disk and closed when this returns.
 
-    Args:
-        path: of the shard.
-        dimensions: of its vectors.
-        indexes_fields: whether filters use indexes. Making them takes the engine 2 to 5 s on a busy disk.
+    With `indexes_fields` filters use indexes; making them takes the engine 2 to 5 s on a busy disk.
     """
     import qdrant_edge as edge  # noqa: PLC0415 - only the engine process has it
 

@@ -102,10 +102,6 @@ _COMPILE = ConditionCompiler(_ENGINE, matches_substrings=False)
 class QdrantServerVectorStore(EngineAdapter):
     """VectorStore over a server, which other processes may use as well.
 
-    Args:
-        options: where the server is and what is asked of it.
-        open_client: makes the library's client.
-
     Raises:
         MissingExtraError: qdrant-client is not installed.
         StoreUnavailableError: the server does not answer, or refuses the key.

@@ -83,9 +83,7 @@ class _Answered:
 class MemorySessions:
     """Sessions of one process, lost when it ends. Used from one event loop.
 
-    Args:
-        clock: for ages.
-        purged: returns those of some documents, by id, that the tenant of the current call has deleted for good.
+    `purged` returns those of some documents, by id, that the tenant of the current call has deleted for good.
     """
 
     def __init__(self, clock: Clock, purged: Callable[[Sequence[str]], Awaitable[frozenset[str]]]) -> None:

@@ -53,12 +53,8 @@ def estimated_tokens(text: str) -> int:
 class ChatEndpoint:
     """One model behind one URL. Holds no connection between two calls, so that there is nothing to close.
 
-    Args:
-        url: of the API, such as `http://127.0.0.1:8080/v1`.
-        model: its name; empty when the endpoint has only one.
-        api_key: sent as bearer token; empty for none.
-        connect_s: most seconds until there is a connection.
-        idle_s: most seconds between two signs of life of the endpoint.
+    `url` is that of the API, such as `http://127.0.0.1:8080/v1`; `model` and `api_key` may be empty. There is a
+    connection within `connect_s`, and a sign of life of the endpoint every `idle_s` at most.
     """
 
     def __init__(self, url: str, model: str, api_key: str, *, connect_s: float, idle_s: float) -> None:

@@ -42,13 +42,9 @@ class ChatGenerator:
     The numbers that a model puts behind its sentences only say where to look first: sources are found by comparing the
     sentence with the passages, so no number can name anything that was not retrieved.
 
-    Args:
-        name: of the model.
-        context_tokens: what prompt and reply may have together.
-        max_tokens: what the reply may have.
-        timeout_s: most seconds of one draft.
-        max_drafts: most drafts at a time. More are refused, not queued: nobody holds anything while they wait, and
-            callers learn at once to come back later.
+    Prompt and reply have `context_tokens` together, the reply `max_tokens`; a draft takes at most `timeout_s`. More
+    than `max_drafts` at a time are refused, not queued: nobody holds anything while they wait, and callers learn at
+    once to come back later.
     """
 
     def __init__(

@@ -113,11 +113,7 @@ class ParserProcess:
         A process that dies is started again and gets the document once more; the second death is the document's fault.
         A process that cannot be started, or hangs twice, never is.
 
-        Args:
-            original: the bytes.
-            rules: how they are taken apart.
-            budget: of the call.
-            at_most_s: seconds of the processor, when fewer than the limits allow.
+        `at_most_s` bounds the seconds of the processor when fewer than the limits allow.
 
         Raises:
             InvalidRequestError: the document is refused; see `Parser.parse`.

@@ -83,11 +83,7 @@ def parse_create_collection(
     A collection that exists keeps what was the default once: its profile where none is given, and the weight of the
     vectors of a book. So who creates a collection whenever a program starts still gets it.
 
-    Args:
-        request: the message.
-        tenant: whose collection.
-        max_document_bytes: of the server.
-        find: returns a tenant's collection, None when there is none of that name.
+    `find` returns a tenant's collection, None when there is none of that name.
     """
     name = parse_collection_name(request.collection)
     given = known(_PROFILES, request.profile, "profile")

@@ -130,11 +130,8 @@ def describe(fields: Sequence[FieldDescription]) -> list[dict[str, object]]:
 class EndpointExtractor:
     """Asks a model; whatever it replies is checked, and anything wrong counts as a failure.
 
-    Args:
-        url: of the API, such as `http://127.0.0.1:8080/v1`.
-        model: its name, empty when the endpoint has only one.
-        api_key: sent as bearer token, None for none.
-        timeout_s: most seconds of one question.
+    `url` is that of the API, such as `http://127.0.0.1:8080/v1`. `model` and `api_key` may be empty; one question takes
+    at most `timeout_s`.
     """
 
     def __init__(self, url: str, model: str, api_key: str | None, timeout_s: float) -> None:

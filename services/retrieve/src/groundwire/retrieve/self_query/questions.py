@@ -112,15 +112,8 @@ class ParseQuestion:
     ) -> ParsedQuestion:
         """Return the part to search for and the filter; the whole text and none when the extractor failed.
 
-        Args:
-            tenant: whose collection.
-            collection: its name.
-            text: the question.
-            asked: when it was asked; aware.
-            budget: of the call.
-            scopes: of the records whose values count.
-            field: name of the text in errors.
-            searchable: leave out fields that no document has, which a search would refuse.
+        `asked` is aware. `scopes` are those of the records whose values count, `field` names the text in errors.
+        `searchable` leaves out fields that no document has, which a search would refuse.
 
         Raises:
             CollectionNotFoundError: no such collection.

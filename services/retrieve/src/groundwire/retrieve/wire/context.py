@@ -32,12 +32,7 @@ def parse_context_request(
 ) -> ContextRequest:
     """Return the checked request.
 
-    Args:
-        message: the request.
-        identity: of the caller.
-        limits: of the server.
-        defaults: how many records of each type that is switched on are returned unless the request says otherwise.
-        now: the time.
+    `defaults` says how many records of each type that is switched on are returned unless the request says otherwise.
 
     Raises:
         InvalidRequestError: with every violation found.

@@ -61,11 +61,8 @@ class RememberedResponse:
 class ResultCache:
     """Remembers responses of one process by tenant, allowed scopes and whole request, up to a number of bytes.
 
-    Args:
-        max_bytes: of requests and responses; 0 switches the cache off.
-        catalog: tells its position without being read.
-        views: to see whether a collection has changed.
-        tokens: issues the token of a position.
+    `max_bytes` 0 switches it off. `catalog` tells its position without being read; `views` tell whether a collection
+    has changed.
     """
 
     def __init__(self, max_bytes: int, catalog: Database, views: SearchViews, tokens: WaitForPosition) -> None:
