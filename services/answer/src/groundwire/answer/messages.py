@@ -4,7 +4,8 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from enum import Enum
+from typing import Any, TypeVar
 
 from groundwire.answer.answers import (
     Answer,
@@ -58,64 +59,63 @@ def parse_span(message: span_pb2.Span) -> Span:
     return Span(message.start, message.end, message.start_byte, message.end_byte)
 
 
+EnumT = TypeVar("EnumT", bound=Enum)
+
 _GENERATION = degraded_stage_pb2.DEGRADED_STAGE_GENERATION
 MAX_CITATIONS = 1000
 """Most citations of one VerifyCitations call."""
 
 
+_SAME_IN_CITATIONS = (
+    *("marker", "collection", "document_id", "source_uri", "generation", "chunk_id", "chunk_number", "quote"),
+    *("chapter", "section", "section_heading", "title", "doi", "url"),
+)
+"""Fields that citations and their messages have under one name, with the same values."""
+
+
+def _value(kind: Any, member: Enum | None) -> Any:
+    """Return the value of the contract for a member of an enum, the unspecified one for none."""
+    return kind.Value(_prefix(kind) + (member.value if member else "UNSPECIFIED"))
+
+
+def _member(kind: Any, value: int, members: type[EnumT]) -> EnumT | None:
+    """Return the member of an enum for a value of the contract, None for the unspecified one."""
+    return members(kind.Name(value).removeprefix(_prefix(kind))) if value else None
+
+
+def _prefix(kind: Any) -> str:
+    return str(kind.Name(0)).removesuffix("UNSPECIFIED")
+
+
 def to_citation(citation: Citation) -> citation_pb2.Citation:
+    same: dict[str, Any] = {name: getattr(citation, name) for name in _SAME_IN_CITATIONS}
     return citation_pb2.Citation(
-        marker=citation.marker,
-        document_id=citation.document_id,
-        source_uri=citation.source_uri,
-        generation=citation.generation,
-        chunk_id=citation.chunk_id,
-        chunk_number=citation.chunk_number,
-        quote=citation.quote,
+        **same,
         quote_sha256=citation.quote_sha256,
         span=to_span(citation.span),
         relevance_score=citation.relevance,
         support_score=citation.support,
-        chapter=citation.chapter,
-        section=citation.section,
-        section_heading=citation.section_heading,
         page_numbers=citation.page_numbers,
-        title=citation.title,
         creators=citation.creators,
         date_created=to_timestamp(citation.date_created) if citation.date_created else None,
-        collection=citation.collection,
         answer_spans=[to_span(span) for span in citation.answer_spans],
         verdict=citation_pb2.CITATION_VERDICT_EXACT,
-        doi=citation.doi,
-        url=citation.url,
     )
 
 
 def parse_citation(message: citation_pb2.Citation) -> Citation:
     """Return the citation of a message that this service made."""
+    same: dict[str, Any] = {name: getattr(message, name) for name in _SAME_IN_CITATIONS}
     return Citation(
-        marker=message.marker,
-        collection=message.collection,
-        document_id=message.document_id,
-        source_uri=message.source_uri,
-        generation=message.generation,
-        chunk_id=message.chunk_id,
-        chunk_number=message.chunk_number,
-        quote=message.quote,
+        **same,
         span=parse_span(message.span),
         relevance=message.relevance_score,
         support=message.support_score,
-        chapter=message.chapter,
-        section=message.section,
-        section_heading=message.section_heading,
-        title=message.title,
         page_numbers=tuple(message.page_numbers),
         creators=tuple(message.creators),
         date_created=parse_timestamp(message.date_created, "date_created")
         if message.HasField("date_created")
         else None,
-        doi=message.doi,
-        url=message.url,
         answer_spans=tuple(parse_span(span) for span in message.answer_spans),
     )
 
@@ -154,22 +154,23 @@ def to_verify_response(verifications: list[Verification]) -> pb.VerifyCitationsR
 
 
 def _to_verification(found: Verification) -> citation_pb2.CitationVerification:
-    name = f"VERIFICATION_FAILURE_{found.failure.value if found.failure else 'UNSPECIFIED'}"
     verdict = citation_pb2.CITATION_VERDICT_FAILED if found.failure else citation_pb2.CITATION_VERDICT_EXACT
     return citation_pb2.CitationVerification(
         verdict=verdict,
-        failure=citation_pb2.VerificationFailure.Value(name),
+        failure=_value(citation_pb2.VerificationFailure, found.failure),
         stored_text=found.stored_text,
         generation_live=found.generation_live,
         current_generation=found.current_generation,
         current_span=to_span(found.current_span) if found.current_span else None,
         message=found.message,
-        quote_state=citation_pb2.QuoteState.Value(f"QUOTE_STATE_{found.state.value}"),
+        quote_state=_value(citation_pb2.QuoteState, found.state),
         live_span=to_span(found.live_span) if found.live_span else None,
     )
 
 
 def to_answer(answer: Answer) -> answer_pb2.Answer:
+    generation, timings = answer.generation, answer.timings
+    degraded = [*answer.search.degraded_stages, *([_GENERATION] if generation and generation.failure else [])]
     return answer_pb2.Answer(
         content=answer.content,
         citations=[to_citation(citation) for citation in answer.citations],
@@ -186,40 +187,47 @@ def to_answer(answer: Answer) -> answer_pb2.Answer:
             )
             for claim in answer.claims
         ],
-        refusal_reason=to_refusal(answer.refusal),
-        finish_reason=answer_pb2.FinishReason.Value(f"FINISH_REASON_{answer.finish.value}"),
+        refusal_reason=_value(answer_pb2.RefusalReason, answer.refusal),
+        finish_reason=_value(answer_pb2.FinishReason, answer.finish),
         answer_time=to_timestamp(answer.answer_time),
         topic_shift=answer.topic_shift,
         hits=answer.search.hits,
         documents=answer.search.documents,
         timings=answer_pb2.AnswerTimings(
-            retrieval_time=to_duration(answer.timings.retrieval_s),
-            generation_time=to_duration(answer.timings.generation_s),
-            verification_time=to_duration(answer.timings.verification_s),
-            total_time=to_duration(answer.timings.total_s),
+            retrieval_time=to_duration(timings.retrieval_s),
+            generation_time=to_duration(timings.generation_s),
+            verification_time=to_duration(timings.verification_s),
+            total_time=to_duration(timings.total_s),
         ),
         generator=answer.generator,
         search_text=answer.search.search_text,
         search_context=answer.search.search_context,
         snapshot=answer.search.snapshot,
-        degraded_stages=(*answer.search.degraded_stages, *_degraded(answer.generation)),  # type: ignore[arg-type] # enum numbers, handed on unread
+        degraded_stages=degraded,  # type: ignore[arg-type] # enum numbers, handed on unread
         explain_plan=answer.search.explain_plan,
         collection=answer.collection,
         records=answer.search.records,
         unsupported_spans=[to_span(span) for span in answer.unsupported_spans],
-        generation=_to_generation(answer.generation) if answer.generation else None,
+        generation=None
+        if generation is None
+        else answer_pb2.GenerationReport(
+            model=generation.model,
+            failure=_value(answer_pb2.GenerationFailure, generation.failure),
+            dropped_sentence_count=generation.dropped_sentences,
+        ),
     )
 
 
 def parse_answer(message: answer_pb2.Answer) -> Answer:
     """Return the answer of a message that this service made."""
+    finish, generation, timings = answer_pb2.FinishReason, message.generation, message.timings
     return Answer(
         content=message.content,
         citations=tuple(parse_citation(citation) for citation in message.citations),
         claims=tuple(_parse_claim(claim) for claim in message.claims),
         confidence=message.confidence,
-        refusal=_parse_refusal(message.refusal_reason),
-        finish=FinishReason(answer_pb2.FinishReason.Name(message.finish_reason).removeprefix("FINISH_REASON_")),
+        refusal=_member(answer_pb2.RefusalReason, message.refusal_reason, RefusalReason),
+        finish=FinishReason(finish.Name(message.finish_reason).removeprefix(_prefix(finish))),
         message_id=message.message_id,
         collection=message.collection,
         answer_time=parse_timestamp(message.answer_time, "answer_time"),
@@ -237,25 +245,23 @@ def parse_answer(message: answer_pb2.Answer) -> Answer:
         session_id=message.session_id,
         topic_shift=message.topic_shift,
         timings=Timings(
-            retrieval_s=message.timings.retrieval_time.ToTimedelta().total_seconds(),
-            generation_s=message.timings.generation_time.ToTimedelta().total_seconds(),
-            verification_s=message.timings.verification_time.ToTimedelta().total_seconds(),
-            total_s=message.timings.total_time.ToTimedelta().total_seconds(),
+            retrieval_s=timings.retrieval_time.ToTimedelta().total_seconds(),
+            generation_s=timings.generation_time.ToTimedelta().total_seconds(),
+            verification_s=timings.verification_time.ToTimedelta().total_seconds(),
+            total_s=timings.total_time.ToTimedelta().total_seconds(),
         ),
-        generation=_parse_generation(message.generation) if message.HasField("generation") else None,
+        generation=GenerationReport(
+            generation.model,
+            _member(answer_pb2.GenerationFailure, generation.failure, GenerationFailure),
+            generation.dropped_sentence_count,
+        )
+        if message.HasField("generation")
+        else None,
     )
 
 
-def to_ask_response(answer: Answer) -> pb.AskResponse:
-    return pb.AskResponse(answer=to_answer(answer))
-
-
-def to_stream_response(sequence: int, event: AnswerEvent) -> pb.AskStreamResponse:
-    """Return one message of an AskStream call; `sequence` counts from 1, heartbeats have 0."""
-    return pb.AskStreamResponse(event=to_event(sequence, event))
-
-
 def to_event(sequence: int, event: AnswerEvent) -> pb.AnswerEvent:
+    """Return the message of an event; `sequence` counts from 1, heartbeats have 0."""
     match event:
         case Retrieved(search):
             retrieved = pb.RetrievedEvent(
@@ -276,40 +282,9 @@ def to_event(sequence: int, event: AnswerEvent) -> pb.AnswerEvent:
             return pb.AnswerEvent(sequence=sequence, final=pb.FinalEvent(answer=to_answer(answer)))
 
 
-def to_refusal(refusal: RefusalReason | None) -> "answer_pb2.RefusalReason.ValueType":
-    """Return the enum value of a refusal, unspecified for none."""
-    return answer_pb2.RefusalReason.Value(f"REFUSAL_REASON_{refusal.value if refusal else 'UNSPECIFIED'}")
-
-
-def _parse_refusal(value: "answer_pb2.RefusalReason.ValueType") -> RefusalReason | None:
-    if value == answer_pb2.REFUSAL_REASON_UNSPECIFIED:
-        return None
-    return RefusalReason(answer_pb2.RefusalReason.Name(value).removeprefix("REFUSAL_REASON_"))
-
-
 def _parse_claim(message: answer_pb2.Claim) -> Claim:
     confidence = message.confidence if message.HasField("confidence") else None
     return Claim(parse_span(message.answer_span), message.text, tuple(message.markers), confidence)
-
-
-def _degraded(generation: GenerationReport | None) -> Iterator["degraded_stage_pb2.DegradedStage.ValueType"]:
-    if generation is not None and generation.failure is not None:
-        yield _GENERATION
-
-
-def _to_generation(generation: GenerationReport) -> answer_pb2.GenerationReport:
-    name = f"GENERATION_FAILURE_{generation.failure.value if generation.failure else 'UNSPECIFIED'}"
-    return answer_pb2.GenerationReport(
-        model=generation.model,
-        failure=answer_pb2.GenerationFailure.Value(name),
-        dropped_sentence_count=generation.dropped_sentences,
-    )
-
-
-def _parse_generation(message: answer_pb2.GenerationReport) -> GenerationReport:
-    name = answer_pb2.GenerationFailure.Name(message.failure).removeprefix("GENERATION_FAILURE_")
-    failure = GenerationFailure(name) if message.failure else None
-    return GenerationReport(message.model, failure, message.dropped_sentence_count)
 
 
 MAX_SELECTED_CHARS = 5000
@@ -340,11 +315,7 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
         max_answer_chars=request.max_answer_chars if request.HasField("max_answer_chars") else MAX_ANSWER_CHARS,
         session_id=request.session_id.lower(),
         include_hits=request.include_hits,
-        grounding=GroundingPolicy(
-            answer_pb2.GroundingPolicy.Name(request.grounding or answer_pb2.GROUNDING_POLICY_STRICT).removeprefix(
-                "GROUNDING_POLICY_"
-            )
-        ),
+        grounding=_member(answer_pb2.GroundingPolicy, request.grounding, GroundingPolicy) or GroundingPolicy.STRICT,
         keep_for=request.keep_for.ToTimedelta() if request.HasField("keep_for") else None,
         user_id=request.user_id,
         splits_topics=request.new_session_on_topic_shift,
@@ -453,7 +424,6 @@ _SHORTEST_IDLE = timedelta(seconds=1)
 _LONGEST_IDLE = timedelta(days=30)
 _LONGEST_KEPT = timedelta(days=366)
 _ROLES = {Role.USER: role_pb2.ROLE_USER, Role.ASSISTANT: role_pb2.ROLE_ASSISTANT}
-_STATE_PREFIX = "SESSION_STATE_"
 _MAX_USER_CHARS = 256
 _MAX_LABELS = 16
 _MAX_LABEL_CHARS = 256
@@ -566,21 +536,6 @@ def refuse_text(field: str, text: str, max_chars: int) -> None:
         raise InvalidRequestError.of(field, "must not contain control characters")
 
 
-def parse_session_id(
-    request: pb.GetSessionRequest
-    | pb.ListMessagesRequest
-    | pb.EndSessionRequest
-    | pb.DeleteSessionRequest
-    | pb.GetAnswerRequest,
-) -> str:
-    """Return the id of the session that a request names.
-
-    Raises:
-        InvalidRequestError: it is not a UUID.
-    """
-    return parse_uuid(request.session_id, "session_id")
-
-
 def parse_list_request(request: pb.ListSessionsRequest) -> SessionFilter:
     """Return which sessions to list.
 
@@ -589,8 +544,7 @@ def parse_list_request(request: pb.ListSessionsRequest) -> SessionFilter:
     """
     if request.state not in session_pb2.SessionState.values():
         raise InvalidRequestError.of("state", "is not a state")
-    name = session_pb2.SessionState.Name(request.state).removeprefix(_STATE_PREFIX)
-    state = None if request.state == session_pb2.SESSION_STATE_UNSPECIFIED else SessionState(name)
+    state = _member(session_pb2.SessionState, request.state, SessionState)
     return SessionFilter(request.collection, _parse_user_id(request.user_id), state, _parse_labels(request.labels))
 
 
@@ -609,7 +563,7 @@ def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
     return session_pb2.Session(
         session_id=session.session_id,
         collection=session.collection,
-        state=_to_state(session.state),
+        state=_value(session_pb2.SessionState, session.state),
         create_time=to_timestamp(session.create_time),
         last_activity_time=to_timestamp(session.last_activity),
         messages=[] if brief else [to_message(message) for message in session.messages],
@@ -619,8 +573,8 @@ def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
         if brief
         else [
             session_pb2.SessionTransition(
-                from_state=_to_state(transition.before),
-                to_state=_to_state(transition.after),
+                from_state=_value(session_pb2.SessionState, transition.before),
+                to_state=_value(session_pb2.SessionState, transition.after),
                 transition_time=to_timestamp(transition.time),
             )
             for transition in session.transitions
@@ -633,10 +587,6 @@ def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
         scope=session.scope,
         unrecorded_exchange_count=0 if brief else session.unrecorded,
     )
-
-
-def _to_state(state: SessionState | None) -> "session_pb2.SessionState.ValueType":
-    return session_pb2.SessionState.Value(f"{_STATE_PREFIX}{state.value if state else 'UNSPECIFIED'}")
 
 
 def parse_answers_request(request: pb.ListAnswersRequest) -> AnswerFilter:
@@ -683,7 +633,7 @@ def to_message(message: Message) -> session_pb2.Message:
         related_message_id=message.related_message_id,
         grounded=answer.grounded if answer else False,
         confidence=answer.confidence if answer else None,
-        refusal_reason=to_refusal(answer.refusal if answer else None),
+        refusal_reason=_value(answer_pb2.RefusalReason, answer.refusal if answer else None),
         state=_to_message_state(message),
     )
 
@@ -729,7 +679,7 @@ def to_ground_response(grounded: GroundedText) -> pb.GroundTextResponse:
         InvalidRequestError: the citations are more than 3 MiB.
     """
     response = pb.GroundTextResponse(
-        verdict=grounding_pb2.GroundingVerdict.Value(f"GROUNDING_VERDICT_{grounded.verdict.value}"),
+        verdict=_value(grounding_pb2.GroundingVerdict, grounded.verdict),
         citations=[to_citation(citation) for citation in grounded.citations],
         needed_count=grounded.needed,
         supported_count=grounded.supported,
@@ -747,8 +697,8 @@ def _to_grounded_claim(cited: CitedClaim) -> grounding_pb2.GroundedClaim:
     return grounding_pb2.GroundedClaim(
         text_span=to_span(claim.span),
         text=claim.text,
-        kind=grounding_pb2.ClaimKind.Value(f"CLAIM_KIND_{claim.kind.value}"),
-        verdict=grounding_pb2.ClaimVerdict.Value(f"CLAIM_VERDICT_{grounded.verdict.value}"),
+        kind=_value(grounding_pb2.ClaimKind, claim.kind),
+        verdict=_value(grounding_pb2.ClaimVerdict, grounded.verdict),
         support=grounded.support,
         sources=[_to_source(*each) for each in zip(cited.markers, grounded.sources, strict=True)],
         discrepancies=[] if grounded.sources else [_to_discrepancy(each) for each in grounded.discrepancies],
@@ -761,10 +711,10 @@ def _to_grounded_claim(cited: CitedClaim) -> grounding_pb2.GroundedClaim:
 
 
 def _to_source(marker: int, bound: BoundSource) -> grounding_pb2.ClaimSource:
-    match = grounding_pb2.SourceMatch.Value(f"SOURCE_MATCH_{bound.match.value}")
+    match = _value(grounding_pb2.SourceMatch, bound.match)
     return grounding_pb2.ClaimSource(marker=marker, match=match, similarity=bound.similarity)
 
 
 def _to_discrepancy(discrepancy: Discrepancy) -> grounding_pb2.Discrepancy:
-    kind = grounding_pb2.FactKind.Value(f"FACT_KIND_{discrepancy.kind.value}")
+    kind = _value(grounding_pb2.FactKind, discrepancy.kind)
     return grounding_pb2.Discrepancy(kind=kind, text=discrepancy.text, instead=discrepancy.instead)

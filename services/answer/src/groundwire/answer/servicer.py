@@ -92,7 +92,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         )
 
     async def GetSession(self, request: pb.GetSessionRequest, _context: Any) -> pb.GetSessionResponse:  # noqa: N802 - the same
-        session = await self._sessions.get(_tenant(), messages.parse_session_id(request))
+        session = await self._sessions.get(_tenant(), parse_uuid(request.session_id, "session_id"))
         return pb.GetSessionResponse(session=messages.to_session(session))
 
     async def ListSessions(self, request: pb.ListSessionsRequest, _context: Any) -> pb.ListSessionsResponse:  # noqa: N802 - the same
@@ -106,7 +106,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return pb.ListSessionsResponse(sessions=listed, next_page_token=token)
 
     async def ListMessages(self, request: pb.ListMessagesRequest, _context: Any) -> pb.ListMessagesResponse:  # noqa: N802 - the same
-        tenant, size, session_id = _tenant(), page_size(request.page_size), messages.parse_session_id(request)
+        tenant, size, session_id = _tenant(), page_size(request.page_size), parse_uuid(request.session_id, "session_id")
         position = self._page_tokens.read(request.page_token, tenant=tenant, request=request)
         after = 0 if position is None else int(position[0])
         rows = await self._sessions.messages(tenant, session_id, after, size + 1)
@@ -117,7 +117,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return pb.ListMessagesResponse(messages=listed, next_page_token=token)
 
     async def EndSession(self, request: pb.EndSessionRequest, _context: Any) -> pb.EndSessionResponse:  # noqa: N802 - the same
-        session_id, tenant = messages.parse_session_id(request), _tenant()
+        session_id, tenant = parse_uuid(request.session_id, "session_id"), _tenant()
         answer = await once(
             self._sessions,
             tenant,
@@ -128,7 +128,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return pb.EndSessionResponse.FromString(answer)
 
     async def DeleteSession(self, request: pb.DeleteSessionRequest, _context: Any) -> pb.DeleteSessionResponse:  # noqa: N802 - the same
-        session_id, tenant = messages.parse_session_id(request), _tenant()
+        session_id, tenant = parse_uuid(request.session_id, "session_id"), _tenant()
         answer = await once(
             self._sessions,
             tenant,
@@ -158,7 +158,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
                     answer = event.answer
             if answer is None:
                 raise RuntimeError("the events of an answer ended without the answer")
-        return messages.to_ask_response(answer)
+        return pb.AskResponse(answer=messages.to_answer(answer))
 
     async def AskStream(  # noqa: N802 - the same
         self, request: pb.AskStreamRequest, _context: Any
@@ -170,7 +170,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             async for number, event in pairs:
                 sequence = max(sequence, number)
                 if number == 0 or number > after:
-                    yield messages.to_stream_response(number, event)
+                    yield pb.AskStreamResponse(event=messages.to_event(number, event))
         if sequence < after:
             raise InvalidRequestError.of("after_sequence", f"the answer has {sequence} events")
 
@@ -209,7 +209,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
                 yield event
 
     async def GetAnswer(self, request: pb.GetAnswerRequest, _context: Any) -> pb.GetAnswerResponse:  # noqa: N802 - the same
-        session_id, answer_id = messages.parse_session_id(request), parse_uuid(request.answer_id, "answer_id")
+        session_id, answer_id = parse_uuid(request.session_id, "session_id"), parse_uuid(request.answer_id, "answer_id")
         listed, verifications = await get_answer(
             self._sessions, self._library, self._workers, _tenant(), session_id, answer_id
         )

@@ -273,14 +273,7 @@ def build(
     )
     full_text, runs = LexicalCheck(catalog), SharedRuns()
     builder = IndexBuilder(
-        collections,
-        IndexBuilds(catalog, clock),
-        cache,
-        full_text,
-        vectors,
-        chunk_embedder,
-        runs,
-        housekeeping.nudge,
+        collections, IndexBuilds(catalog, clock), cache, full_text, vectors, chunk_embedder, runs, housekeeping.nudge
     )
     of_catalog = CatalogCheck(
         integrity=Integrity(catalog),

@@ -2,7 +2,8 @@
 
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC
 from itertools import compress
@@ -105,10 +106,8 @@ class RetrieveClient:
             options=options,
             context=search.context,
         )
-        try:
-            response: pb.RetrieveContextResponse = await self._stub.RetrieveContext(request)
-        except grpc.RpcError as error:
-            raise translated(from_rpc_error(error)) from error
+        with typed_errors():
+            response = await self._stub.RetrieveContext(request)
         documents = {document.document_id: document for document in response.documents}
         entries = [entry for section in response.sections for entry in section.entries if _is_source(entry.record)]
         found = [_to_passage(hit, documents[hit.chunk.document_id]) for hit in response.document_results]
@@ -140,12 +139,8 @@ class RetrieveClient:
                 )
                 for each in batch
             ]
-            try:
-                response: pb.BatchRetrieveResponse = await self._stub.BatchRetrieve(
-                    pb.BatchRetrieveRequest(requests=requests)
-                )
-            except grpc.RpcError as error:
-                raise translated(from_rpc_error(error)) from error
+            with typed_errors():
+                response = await self._stub.BatchRetrieve(pb.BatchRetrieveRequest(requests=requests))
             for search, outcome in zip(batch, response.outcomes, strict=True):
                 if outcome.HasField("error"):
                     raise translated(from_status(outcome.error))
@@ -165,10 +160,8 @@ class RetrieveClient:
                 if size > _TEXT_BYTES_PER_CALL and (request.queries or request.texts):
                     break
                 (request.queries if is_query else request.texts).append(text)
-            try:
-                response: pb.EmbedTextsResponse = await self._stub.EmbedTexts(request)
-            except grpc.RpcError as error:
-                raise translated(from_rpc_error(error)) from error
+            with typed_errors():
+                response = await self._stub.EmbedTexts(request)
             vectors += (array("f", vector.values) for vector in response.vectors)
         return vectors
 
@@ -190,10 +183,8 @@ class RetrieveClient:
         self, collection: str, query: str, options: retrieval_options_pb2.RetrievalOptions, context: str = ""
     ) -> pb.RetrieveResponse:
         request = pb.RetrieveRequest(collection=collection, query=query, options=options, context=context)
-        try:
+        with typed_errors():
             response: pb.RetrieveResponse = await self._stub.Retrieve(request)
-        except grpc.RpcError as error:
-            raise translated(from_rpc_error(error)) from error
         return response
 
 
@@ -231,6 +222,15 @@ def _retrieval(search: Search, response: pb.RetrieveResponse) -> Retrieval:
     documents = {document.document_id: document for document in response.documents}
     passages = tuple(_to_passage(hit, documents[hit.chunk.document_id]) for hit in response.results)
     return Retrieval(passages, _report(search, response))
+
+
+@contextmanager
+def typed_errors() -> Iterator[None]:
+    """Raise the error of the kernel that a call over a channel failed with."""
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise translated(from_rpc_error(error)) from error
 
 
 def translated(error: GroundwireError) -> GroundwireError:

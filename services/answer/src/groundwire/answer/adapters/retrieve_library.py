@@ -1,14 +1,11 @@
 """The Library port over the services that read what is stored: gRPC stubs, or the servicers of the same process."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-import grpc
-
-from groundwire.answer.adapters.retrieve_client import translated
+from groundwire.answer.adapters.retrieve_client import typed_errors
 from groundwire.answer.evidence import Source, StoredSpan
 from groundwire.answer.ports import ChunkPlace, DocumentGeneration, StoredDocument
 from groundwire.api.common.v1 import chunk_pb2, document_pb2, span_pb2
@@ -16,7 +13,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
 from groundwire.kernel.spans import Span
-from groundwire.rpc.error_status import from_rpc_error, from_status
+from groundwire.rpc.error_status import from_status
 
 _ENTRIES_PER_CALL = 1000
 
@@ -111,15 +108,17 @@ class RetrieveLibrary:
         return (await self._description(collection)).max_query_chars
 
     async def _description(self, collection: str) -> pb.DescribeCollectionResponse:
-        response: pb.DescribeCollectionResponse = await _answered(
-            self._stub.DescribeCollection, pb.DescribeCollectionRequest(collection=collection)
-        )
+        with typed_errors():
+            response: pb.DescribeCollectionResponse = await self._stub.DescribeCollection(
+                pb.DescribeCollectionRequest(collection=collection)
+            )
         return response
 
     async def _documents(self, document_ids: Iterable[str]) -> list[pb.DocumentLocation]:
         remaining, found = iter(document_ids), list[pb.DocumentLocation]()
         while part := list(islice(remaining, _ENTRIES_PER_CALL)):
-            response = await _answered(self._stub.LocateSources, pb.LocateSourcesRequest(document_ids=part))
+            with typed_errors():
+                response = await self._stub.LocateSources(pb.LocateSourcesRequest(document_ids=part))
             found += response.documents
         return found
 
@@ -127,7 +126,8 @@ class RetrieveLibrary:
         found: list[pb.ChunkLocation] = []
         for first in range(0, len(references), _ENTRIES_PER_CALL):
             request = pb.LocateSourcesRequest(chunks=references[first : first + _ENTRIES_PER_CALL])
-            found += (await _answered(self._stub.LocateSources, request)).chunks
+            with typed_errors():
+                found += (await self._stub.LocateSources(request)).chunks
         return found
 
     async def _spans(self, collection: str, spans: Sequence[pb.SpanReference]) -> list[pb.ReadSpansOutcome]:
@@ -136,7 +136,8 @@ class RetrieveLibrary:
         while len(outcomes) < len(spans):
             rest = spans[len(outcomes) : len(outcomes) + _ENTRIES_PER_CALL]
             request = pb.ReadSpansRequest(collection=collection, spans=rest)
-            outcomes += (await _answered(self._stub.ReadSpans, request)).outcomes
+            with typed_errors():
+                outcomes += (await self._stub.ReadSpans(request)).outcomes
         return outcomes
 
     async def _text(self, found: pb.DocumentLocation, generation: int) -> str | None:
@@ -149,24 +150,10 @@ class RetrieveLibrary:
             generation=generation,
         )
         try:
-            with _typed_errors():
+            with typed_errors():
                 return "".join([part.text async for part in self._stub.GetDocumentText(request)])
         except DocumentNotFoundError:
             return None
-
-
-async def _answered(method: Callable[[Any], Any], request: Any) -> Any:
-    with _typed_errors():
-        return await method(request)
-
-
-@contextmanager
-def _typed_errors() -> Iterator[None]:
-    """Raise the error of the kernel that a call over a channel failed with."""
-    try:
-        yield
-    except grpc.RpcError as error:
-        raise translated(from_rpc_error(error)) from error
 
 
 def _is_within_passage(source: Source) -> bool:
