@@ -339,7 +339,6 @@ class Deletions:
         self._database.write(work)
 
     def forget(self, tenant: str, deletion_id: str) -> None:
-        """Forget a deletion that was undone."""
         of_id = deletions.c.tenant == tenant, deletions.c.deletion_id == deletion_id
         self._database.write(lambda connection: connection.execute(delete(deletions).where(*of_id)))
 

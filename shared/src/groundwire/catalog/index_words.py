@@ -123,5 +123,4 @@ def _whole_characters(text: bytes) -> str:
 
 @cache
 def index_words() -> IndexWords:
-    """Return the one of this process."""
     return IndexWords()

@@ -122,7 +122,6 @@ _KEY = select(collections.c.collection_key).where(*_OF_COLLECTION)
 
 
 def find_collection(connection: Connection, tenant: str, name: str) -> Collection | None:
-    """Return the collection of this name, if the tenant has it."""
     row = connection.execute(_FIND, {"tenant": tenant, "collection": name}).mappings().first()
     return None if row is None else to_collection(row)
 

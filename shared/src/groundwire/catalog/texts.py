@@ -115,7 +115,6 @@ class Texts:
         self._database = database
 
     def spans(self, tenant: str, collection: str) -> "SpanReader":
-        """Return what reads many spans of a collection."""
         return SpanReader(self._database, tenant, collection)
 
     def parts(

@@ -117,9 +117,7 @@ class Embedder(Protocol):
         ...
 
     @property
-    def tokenizer(self) -> Tokenizer:
-        """Return the tokenizer of the model."""
-        ...
+    def tokenizer(self) -> Tokenizer: ...
 
     @property
     def is_responsive(self) -> bool:

@@ -24,7 +24,7 @@ GroundwireError
 `groundwire.rpc.error_status` holds the one table from these classes to gRPC codes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -85,6 +85,15 @@ class InvalidRequestError(GroundwireError):
     def of(cls, field: str, description: str, **metadata: str | float) -> "InvalidRequestError":
         """Make the error for a single field."""
         return cls([FieldViolation(field, description)], **metadata)
+
+
+def violations_of(check: Callable[..., object], *values: object) -> list[FieldViolation]:
+    """Return what a check refuses about some values, so that one error can name all that is wrong."""
+    try:
+        check(*values)
+    except InvalidRequestError as error:
+        return list(error.violations)
+    return []
 
 
 class InvalidFilterError(InvalidRequestError):

@@ -174,7 +174,6 @@ def _cut(text: str, limit_bytes: int) -> str:
 
 
 def _unpacked(details: list[Any], kind: Any) -> Any:
-    """Return the first detail of a kind, or None."""
     for detail in details:
         message = kind()
         if detail.Unpack(message):

@@ -71,7 +71,6 @@ def restored_payload(stored: Stored) -> Payload:
 
 
 def presence_term(field: str) -> str:
-    """Return the term of every chunk that has the field."""
     return json.dumps([field], ensure_ascii=False)
 
 

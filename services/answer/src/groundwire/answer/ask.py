@@ -105,7 +105,6 @@ class AskedQuestion:
 
     @property
     def wanted(self) -> str:
-        """Return what to look for."""
         return self.search_text or self.question
 
     @property

@@ -37,7 +37,6 @@ class Reference:
 
 
 def reference_of(citation: Citation) -> Reference:
-    """Return the reference of what a citation points at."""
     return Reference(
         authors=citation.creators,
         year=citation.date_created.year if citation.date_created else 0,

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, TypeVar
@@ -37,7 +37,7 @@ from groundwire.api.answer.v1 import answer_pb2, citation_pb2, grounding_pb2, se
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import degraded_stage_pb2, role_pb2, span_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, violations_of
 from groundwire.kernel.facts import Discrepancy
 from groundwire.kernel.identifiers import (
     ENTITY_SCOPE,
@@ -369,12 +369,12 @@ def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[Fie
     yield from text_violations("selected_text", request.selected_text, MAX_SELECTED_CHARS)
     yield from _id_violations(request)
     if request.HasField("keep_for"):
-        yield from _violations_of(parse_duration, request.keep_for, "keep_for", _SHORTEST_IDLE, _LONGEST_KEPT)
+        yield from violations_of(parse_duration, request.keep_for, "keep_for", _SHORTEST_IDLE, _LONGEST_KEPT)
         if request.session_id:
             yield FieldViolation("keep_for", "is for single questions; a session keeps its answers")
     elif request.user_id:
         yield FieldViolation("user_id", "needs keep_for")
-    yield from _violations_of(_parse_user_id, request.user_id)
+    yield from violations_of(_parse_user_id, request.user_id)
     if request.new_session_on_topic_shift and not request.session_id:
         yield FieldViolation("new_session_on_topic_shift", "needs a session_id")
     if request.HasField("max_answer_chars") and not MIN_ANSWER_CHARS <= request.max_answer_chars <= MAX_ANSWER_CHARS:
@@ -391,18 +391,18 @@ def _chunk_violations(chunk_ids: Sequence[str], limit: int) -> Iterator[FieldVio
     if len(chunk_ids) > limit:
         yield FieldViolation("chunk_ids", f"must be at most {limit}")
     for index, chunk_id in enumerate(chunk_ids[:limit]):
-        yield from _violations_of(parse_caller_id, chunk_id, f"chunk_ids[{index}]")
+        yield from violations_of(parse_caller_id, chunk_id, f"chunk_ids[{index}]")
 
 
 def _id_violations(request: pb.AskRequest) -> Iterator[FieldViolation]:
     if request.session_id:
-        yield from _violations_of(parse_uuid, request.session_id, "session_id")
+        yield from violations_of(parse_uuid, request.session_id, "session_id")
     elif request.HasField("expected_head"):
         yield FieldViolation("expected_head", "needs a session_id")
     if request.collection or not request.session_id:
-        yield from _violations_of(parse_collection_name, request.collection, "collection")
+        yield from violations_of(parse_collection_name, request.collection, "collection")
     if request.message_id or request.session_id or request.HasField("keep_for"):
-        yield from _violations_of(parse_uuid, request.message_id, "message_id")
+        yield from violations_of(parse_uuid, request.message_id, "message_id")
 
 
 def text_violations(field: str, text: str, max_chars: int) -> Iterator[FieldViolation]:
@@ -411,13 +411,6 @@ def text_violations(field: str, text: str, max_chars: int) -> Iterator[FieldViol
         yield FieldViolation(field, f"must be at most {max_chars} characters, has {len(text)}")
     if _CONTROLS_OF_LINES.search(text):
         yield FieldViolation(field, "must not contain control characters other than tab, newline and return")
-
-
-def _violations_of(parse: Callable[..., Any], *values: Any) -> Iterator[FieldViolation]:
-    try:
-        parse(*values)
-    except InvalidRequestError as error:
-        yield from error.violations
 
 
 _SHORTEST_IDLE = timedelta(seconds=1)
@@ -656,7 +649,7 @@ def parse_ground_request(request: pb.GroundTextRequest) -> WrittenText:
         InvalidRequestError: naming every field that breaks a rule.
     """
     violations = [
-        *_violations_of(parse_collection_name, request.collection, "collection"),
+        *violations_of(parse_collection_name, request.collection, "collection"),
         *text_violations("text", request.text, MAX_TEXT_CHARS),
     ]
     if not request.text.strip():

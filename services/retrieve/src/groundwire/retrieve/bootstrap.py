@@ -121,7 +121,6 @@ def build(
 
 
 def library(catalog: Database, vectors: VectorStore) -> Library:
-    """Return what reads the catalog."""
     return Library(
         Collections(catalog), Documents(catalog), Chunks(catalog), Texts(catalog), Statistics(catalog), vectors
     )

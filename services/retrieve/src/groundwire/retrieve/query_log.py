@@ -103,7 +103,6 @@ class _Series:
         self.slices: deque[tuple[int, PipelineFigures]] = deque(maxlen=_SLICES)
 
     def latest(self, now: int) -> PipelineFigures:
-        """Return the figures of the slice that is now."""
         if not self.slices or self.slices[-1][0] != now:
             if self.slices:
                 # A slice that has ended changes no more: the sums of all times take it in once.

@@ -40,9 +40,7 @@ class Reranker(Protocol):
     """Reads query and passage together and judges them; slow, and better than any score of either alone."""
 
     @property
-    def name(self) -> str:
-        """Return the name of the model."""
-        ...
+    def name(self) -> str: ...
 
     def score(self, query: str, passages: Sequence[str], budget: Budget) -> Sequence[float]:
         """Return one score for each passage: higher is better, finite, comparable for one query.

@@ -191,7 +191,6 @@ def load_settings(**flags: Any) -> ProcessSettings:
 
 
 def variable_name(model: type[BaseSettings], field: str) -> str:
-    """Return the environment variable of a field."""
     return f"{model.model_config.get('env_prefix', '')}{field}".upper()
 
 

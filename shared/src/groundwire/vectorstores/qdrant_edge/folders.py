@@ -41,7 +41,6 @@ def new_copy(collection: Path) -> Path:
 
 
 def seal_of(copy: Path) -> Path:
-    """Return where the seal of a copy is."""
     return copy.with_name(f"{copy.name}.seal")
 
 

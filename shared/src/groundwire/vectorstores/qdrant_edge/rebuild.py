@@ -104,7 +104,6 @@ class ServedCollection:
             return old
 
     def serves(self, copy: Path) -> bool:
-        """Tell whether a copy is the current one."""
         with self._changed:
             return self._copy == copy
 

@@ -80,7 +80,6 @@ class StatementReader:
         return self._has_begun
 
     def _line(self, line: str) -> Iterator[WrittenStatement]:
-        """Iterate over the statements of a whole line."""
         if line.strip().startswith(_FENCE):
             if self._code is None:
                 self._code = []

@@ -52,7 +52,6 @@ _WARNINGS = {
 
 
 def parse_ingest_document(request: pb.IngestDocumentRequest, tenant: str) -> tuple[IngestRequest, Original]:
-    """Return what is to be ingested."""
     body = request.WhichOneof("body")
     if body is None:
         raise InvalidRequestError.of("body", "must be given: either text or content")
@@ -208,7 +207,6 @@ def _metadata_change(
 
 
 def parse_plan_ingest(request: pb.PlanIngestRequest, tenant: str) -> tuple[IngestRequest, Original]:
-    """Return what would be ingested."""
     # As the ingest that it plans, so that both are refused, and prepared, in the same way.
     same = pb.IngestDocumentRequest(
         collection=request.collection,

@@ -79,7 +79,6 @@ class _Checks:
 
 
 def parse_fields(message: document_pb2.DocumentFields, path: str = "fields") -> DocumentFields:
-    """Return the fields of a request."""
     checks = _Checks()
     parsed = DocumentFields(
         title=checks.text(f"{path}.title", message.title),

@@ -1,13 +1,13 @@
 """Messages of `RetrieveContext`: requests checked and parsed, and what was found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from groundwire.api.common.v1 import degraded_stage_pb2
 from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_IDS, Hit
 from groundwire.api.common.v1.record_pb2 import RecordType
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, violations_of
 from groundwire.kernel.identifiers import parse_conversation_id
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.records import StoredRecord
@@ -38,14 +38,12 @@ def parse_context_request(
         InvalidRequestError: with every violation found.
         PermissionDeniedError: the credential does not allow a scope that is named.
     """
-    violations = [*_section_violations(message.sections)]
+    names = [_name(each.record_type) for each in message.sections]
+    violations = [*_section_violations(names, message.sections)]
     if message.HasField("max_tokens") and not 1 <= message.max_tokens <= _MAX_TOKENS:
         violations.append(FieldViolation("max_tokens", f"must be 1 to {_MAX_TOKENS}"))
     if message.conversation_id:
-        try:
-            parse_conversation_id(message.conversation_id, "conversation_id")
-        except InvalidRequestError as error:
-            violations += error.violations
+        violations += violations_of(parse_conversation_id, message.conversation_id, "conversation_id")
     like_a_search = pb.RetrieveRequest(
         collection=message.collection, query=message.query, options=message.options, context=message.context
     )
@@ -60,9 +58,8 @@ def parse_context_request(
         raise
     if violations:
         raise InvalidRequestError(violations)
-    asked = {
-        _name(each.record_type): each.top_k if each.HasField("top_k") else None for each in message.sections
-    } or dict.fromkeys(SECTIONS)
+    limits_asked = (each.top_k if each.HasField("top_k") else None for each in message.sections)
+    asked = dict(zip(names, limits_asked, strict=True)) or dict.fromkeys(SECTIONS)
     return ContextRequest(
         search=search,
         limits={kind: asked[kind] or defaults[kind] for kind in SECTIONS if kind in asked and kind in defaults},
@@ -72,18 +69,15 @@ def parse_context_request(
     )
 
 
-def _section_violations(sections: Sequence[pb.SectionLimit]) -> list[FieldViolation]:
-    violations = []
-    names = [_name(each.record_type) for each in sections]
+def _section_violations(names: Sequence[str], sections: Sequence[pb.SectionLimit]) -> Iterator[FieldViolation]:
     for number, (name, each) in enumerate(zip(names, sections, strict=True)):
         place = f"sections[{number}]"
         if not name:
-            violations.append(FieldViolation(f"{place}.record_type", f"must be one of {', '.join(SECTIONS)}"))
+            yield FieldViolation(f"{place}.record_type", f"must be one of {', '.join(SECTIONS)}")
         elif name in names[:number]:
-            violations.append(FieldViolation(f"{place}.record_type", f"{name} is listed already"))
+            yield FieldViolation(f"{place}.record_type", f"{name} is listed already")
         elif each.HasField("top_k") and not 1 <= each.top_k <= MOST_RECORDS[name]:
-            violations.append(FieldViolation(f"{place}.top_k", f"must be 1 to {MOST_RECORDS[name]}"))
-    return violations
+            yield FieldViolation(f"{place}.top_k", f"must be 1 to {MOST_RECORDS[name]}")
 
 
 def _name(record_type: int) -> str:

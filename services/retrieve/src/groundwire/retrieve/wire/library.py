@@ -161,7 +161,6 @@ def to_description(collection: Collection) -> pb.DescribeCollectionResponse:
 
 
 def parse_chunk_query(request: pb.ListChunksRequest, caller: Identity) -> ChunkQuery:
-    """Return which chunks are listed."""
     return ChunkQuery(
         caller=caller,
         collection=parse_collection_name(request.collection),
@@ -173,7 +172,6 @@ def parse_chunk_query(request: pb.ListChunksRequest, caller: Identity) -> ChunkQ
 
 
 def parse_document_query(request: pb.ListDocumentsRequest, caller: Identity) -> DocumentQuery:
-    """Return which documents are listed."""
     return DocumentQuery(
         caller=caller,
         collection=parse_collection_name(request.collection),

@@ -4,10 +4,9 @@ What breaks a rule raises InvalidRequestError, which names the field.
 """
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
 import numpy as np
 
@@ -16,8 +15,7 @@ from groundwire.api.common.v1.hit_pb2 import HitView
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
-from groundwire.kernel.filters import Filter
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, violations_of
 from groundwire.kernel.identifiers import parse_collection_name, parse_entity, parse_scope
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.query_log import QueryType
@@ -56,6 +54,13 @@ _IS_TOP_DOWN = {
     search_mode_pb2.RETRIEVAL_STRATEGY_DIRECT: False,
     search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN: True,
 }
+_ENUMS: Mapping[str, Container[int]] = {
+    "mode": MODES,
+    "ranking": RANKINGS,
+    "order_by": ORDERS,
+    "view": HitView.values(),
+    "strategy": _IS_TOP_DOWN,
+}
 _ALLOWED_CONTROLS = "\t\n\r"
 _MAX_SCOPES = 100
 _CLOCK_SKEW = timedelta(minutes=1)
@@ -78,22 +83,27 @@ def parse_retrieve_request(
         InvalidRequestError: with every violation found; InvalidFilterError when only the filter is wrong.
         PermissionDeniedError: the credential does not allow a scope that is named.
     """
-    options = message.options
-    where, filter_error = _parse_filter(options)
+    options, where = message.options, None
+    wrong_filter: InvalidRequestError | None = None
+    try:
+        where = parse_filter_message(options.filter, "options.filter") if options.HasField("filter") else None
+    except InvalidRequestError as error:
+        wrong_filter = error
     violations = [
-        *_violations(lambda: parse_collection_name(message.collection)),
+        *violations_of(parse_collection_name, message.collection),
         *check_query(message.query, limits.max_query_chars),
         *(check_query(message.context, limits.max_query_chars, "context") if message.context else ()),
-        *_check_options(options, limits.max_top_k),
-        *_check_lists(options),
-        *_check_vector(message),
+        *_option_violations(options, limits.max_top_k),
+        *_scope_violations(options),
         *query_time_violations(message, now),
     ]
+    vector = np.asarray(message.query_vector, dtype=np.float32) if message.query_vector else None
+    if vector is not None and not (np.isfinite(vector).all() and vector.any()):
+        violations.append(FieldViolation("query_vector", "must be finite and not all zero"))
     if violations:
-        raise InvalidRequestError([*violations, *(filter_error.violations if filter_error else ())])
-    if filter_error:
-        raise filter_error
-    options = message.options
+        raise InvalidRequestError([*violations, *(wrong_filter.violations if wrong_filter else ())])
+    if wrong_filter:
+        raise wrong_filter
     return SearchRequest(
         tenant=identity.tenant,
         scopes=searched_scopes(identity, where, options.scopes, options.entity, include_global=options.include_global),
@@ -108,7 +118,7 @@ def parse_retrieve_request(
         order=ORDERS[options.order_by],
         ranking=RANKINGS[options.ranking],
         collapse_duplicates=options.collapse_duplicates if options.HasField("collapse_duplicates") else True,
-        vector=np.asarray(message.query_vector, dtype=np.float32) if message.query_vector else None,
+        vector=vector,
         query_types=tuple(QUERY_TYPES[kind] for kind in options.query_types),
         self_query=options.self_query,
         top_down=_IS_TOP_DOWN[options.strategy],
@@ -120,23 +130,6 @@ def parse_retrieve_request(
         explain=options.explain,
         consistency_token=options.consistency_token,
     )
-
-
-def _violations(parse: Callable[[], object]) -> list[FieldViolation]:
-    try:
-        parse()
-    except InvalidRequestError as error:
-        return list(error.violations)
-    return []
-
-
-def _parse_filter(options: RetrievalOptions) -> tuple[Filter | None, InvalidRequestError | None]:
-    if not options.HasField("filter"):
-        return None, None
-    try:
-        return parse_filter_message(options.filter, "options.filter"), None
-    except InvalidRequestError as error:
-        return None, error
 
 
 def check_query(query: str, max_chars: int, field: str = "query") -> list[FieldViolation]:
@@ -151,74 +144,46 @@ def check_query(query: str, max_chars: int, field: str = "query") -> list[FieldV
     return []
 
 
-def _check_options(options: RetrievalOptions, max_top_k: int) -> list[FieldViolation]:
-    violations = []
+def _option_violations(options: RetrievalOptions, max_top_k: int) -> Iterator[FieldViolation]:
     if options.HasField("top_k") and not 1 <= options.top_k <= max_top_k:
-        violations.append(FieldViolation("options.top_k", f"must be 1 to {max_top_k}"))
-    violations += [
-        FieldViolation(f"options.{share}", "must be 0.0 to 1.0")
-        for share in ("min_relevance", "dense_weight", "diversity")
-        if options.HasField(share) and not 0.0 <= getattr(options, share) <= 1.0
-    ]
+        yield FieldViolation("options.top_k", f"must be 1 to {max_top_k}")
+    for share in ("min_relevance", "dense_weight", "diversity"):
+        if options.HasField(share) and not 0.0 <= getattr(options, share) <= 1.0:
+            yield FieldViolation(f"options.{share}", "must be 0.0 to 1.0")
     if options.HasField("snapshot") and options.snapshot >= 1 << 63:
-        violations.append(FieldViolation("options.snapshot", "must be below 2^63"))
-    if options.mode not in MODES:
-        violations.append(FieldViolation("options.mode", f"unknown value {options.mode}"))
-    if options.ranking not in RANKINGS:
-        violations.append(FieldViolation("options.ranking", f"unknown value {options.ranking}"))
-    if options.order_by not in ORDERS:
-        violations.append(FieldViolation("options.order_by", f"unknown value {options.order_by}"))
-    if options.view not in HitView.values():
-        violations.append(FieldViolation("options.view", f"unknown value {options.view}"))
-    return violations
-
-
-def _check_lists(options: RetrievalOptions) -> list[FieldViolation]:
-    violations = [
-        FieldViolation(f"options.query_types[{position}]", f"unknown value {kind}")
-        for position, kind in enumerate(options.query_types)
-        if kind not in QUERY_TYPES
-    ]
-    if len(options.scopes) > _MAX_SCOPES:
-        violations.append(FieldViolation("options.scopes", f"must be at most {_MAX_SCOPES} scopes"))
-    for position, scope in enumerate(options.scopes[:_MAX_SCOPES]):
-        violations += _violations(partial(parse_scope, scope, f"options.scopes[{position}]"))
-    if options.entity:
-        violations += _violations(lambda: parse_entity(options.entity, "options.entity"))
-    if options.strategy not in _IS_TOP_DOWN:
-        violations.append(FieldViolation("options.strategy", f"unknown value {options.strategy}"))
+        yield FieldViolation("options.snapshot", "must be below 2^63")
+    for name, known in _ENUMS.items():
+        if (value := getattr(options, name)) not in known:
+            yield FieldViolation(f"options.{name}", f"unknown value {value}")
+    for position, kind in enumerate(options.query_types):
+        if kind not in QUERY_TYPES:
+            yield FieldViolation(f"options.query_types[{position}]", f"unknown value {kind}")
     if options.strategy == search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN and options.HasField("snapshot"):
-        violations.append(FieldViolation("options.strategy", "TOP_DOWN reads the present, not a snapshot"))
-    return violations
+        yield FieldViolation("options.strategy", "TOP_DOWN reads the present, not a snapshot")
 
 
-def _check_vector(message: pb.RetrieveRequest) -> list[FieldViolation]:
-    vector = np.asarray(message.query_vector, dtype=np.float32)
-    if vector.size and not (np.isfinite(vector).all() and vector.any()):
-        return [FieldViolation("query_vector", "must be finite and not all zero")]
-    return []
+def _scope_violations(options: RetrievalOptions) -> Iterator[FieldViolation]:
+    if len(options.scopes) > _MAX_SCOPES:
+        yield FieldViolation("options.scopes", f"must be at most {_MAX_SCOPES} scopes")
+    for position, scope in enumerate(options.scopes[:_MAX_SCOPES]):
+        yield from violations_of(parse_scope, scope, f"options.scopes[{position}]")
+    if options.entity:
+        yield from violations_of(parse_entity, options.entity, "options.entity")
 
 
 def query_time_violations(message: pb.RetrieveRequest, now: datetime) -> list[FieldViolation]:
     """Return what is wrong with the time at which a query says it was asked."""
     if not message.HasField("query_time"):
         return []
-    try:
-        asked = parse_timestamp(message.query_time, "query_time")
-    except InvalidRequestError as error:
-        return list(error.violations)
-    if asked > now + _CLOCK_SKEW:
-        return [FieldViolation("query_time", "must not be in the future")]
-    return []
+    violations = violations_of(parse_timestamp, message.query_time, "query_time")
+    if not violations and parse_timestamp(message.query_time, "query_time") > now + _CLOCK_SKEW:
+        violations.append(FieldViolation("query_time", "must not be in the future"))
+    return violations
 
 
 def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:
     """Return if collection and question keep the rules."""
-    violations: list[FieldViolation] = []
-    try:
-        parse_collection_name(request.collection)
-    except InvalidRequestError as error:
-        violations += error.violations
+    violations = violations_of(parse_collection_name, request.collection)
     violations += check_query(request.question, max_chars, "question")
     if violations:
         raise InvalidRequestError(violations)
@@ -261,11 +226,7 @@ _EXPAND_LIMITS = {"radius": (0, 20), "levels_up": (1, 3), "max_chars": (1, 1_000
 
 def parse_expand_request(request: pb.ExpandRequest) -> tuple[list[str | int], Expansion]:
     """Return the chunks, by id or number, and how far to go."""
-    violations: list[FieldViolation] = []
-    try:
-        parse_collection_name(request.collection)
-    except InvalidRequestError as error:
-        violations += error.violations
+    violations = violations_of(parse_collection_name, request.collection)
     if not 1 <= len(request.chunks) <= _MAX_EXPANDED:
         violations.append(FieldViolation("chunks", f"must be 1 to {_MAX_EXPANDED} chunks"))
     for position, reference in enumerate(request.chunks):
