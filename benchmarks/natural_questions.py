@@ -1,4 +1,4 @@
-"""Asks sixty questions as a newcomer would, over four corpora, and prints the answers for a reader to grade.
+"""Asks a hundred and three questions as a newcomer would, over eight corpora, and prints the answers to be graded.
 
     python benchmarks/natural_questions.py [--only CORPUS] [--data DIR] [--address HOST:PORT]
 
@@ -65,7 +65,7 @@ _QUESTIONS: dict[str, tuple[tuple[str, str | None], ...]] = {
         ("Which kinds of loops does Rust have?", "loop, while, and for"),
         ("What is a crate?", "smallest amount of code"),
         ("When should I use panic?", "bad state|no way to recover|can.t continue"),
-        ("How do I make a variable mutable?", "adding mut"),
+        ("How do I make a variable mutable?", "add(?:ing)? mut"),
         ("How do I draw a window with buttons?", None),
         ("What is the best restaurant in Berlin?", None),
         ("When was Java released?", None),
@@ -78,7 +78,7 @@ _QUESTIONS: dict[str, tuple[tuple[str, str | None], ...]] = {
         ("Why was PEP 3140 rejected?", "too much disturbance"),
         ("What is a lazy import?", "deferred|until .* used|first use|isolated decision"),
         ("Which modules does PEP 594 remove?", "asynchat|aifc|cgi"),
-        ("What does PEP 414 propose?", "reintroduction|explicit unicode literal|unicode literals"),
+        ("What does PEP 414 propose?", "reintroduction|unicode literal"),
         ("What is the difference between a protocol and an abstract base class?", "explicit|nominal|structural"),
         ("What is the maximum line length?", "80 columns|79"),
         ("How do I install Node?", None),
@@ -102,12 +102,75 @@ _QUESTIONS: dict[str, tuple[tuple[str, str | None], ...]] = {
         ("Who won the last world cup?", None),
         ("What is the exchange rate of the dollar?", None),
     ),
+    "speech": (
+        ("When did Sweden join NATO?", "this morning"),
+        ("Who is Kate Cox?", "mother from Dallas"),
+        ("How much does insulin cost for seniors on Medicare?", "\\$35"),
+        ("What does the president want to do about junk fees?", "junk fee|hidden fees|total price|late fee"),
+        ("Why was IVF stopped in Alabama?", "Alabama Supreme Court"),
+        ("What is the tax rate that billionaires pay?", "8.2"),
+        ("How many jobs were created?", "15 million"),
+        ("What did the president say about space travel to Mars?", None),
+    ),
+    "wiki": (
+        ("Who composed the music of Valkyria Chronicles III?", "Sakimoto"),
+        ("Why was Valkyria Chronicles III not released in the west?", "poor sales|low sales"),
+        ("What does the plain maskray eat?", "shrimp"),
+        ("How big does the plain maskray grow?", "24 cm"),
+        ("When was Cicely Mary Barker born?", "1895"),
+        ("What is Cicely Mary Barker known for?", "fair(?:y|ies)"),
+        ("When was Gambia's football association founded?", "1952"),
+        ("How many copies did Valkyria Chronicles III sell?", "102 @,@ 779|152 @,@ 500"),
+        ("Where does the Nebraska Highway 88 begin?", "Nebraska|Wyoming|N-71|Bridgeport"),
+        ("Who painted the Mona Lisa?", None),
+        ("How do I train a stingray?", None),
+    ),
+    "standards": (
+        ("Who wrote PEP 450?", "D'Aprano"),
+        ("What does PEP 680 propose?", "tomllib"),
+        ("What is an exception group?", "group of unrelated exceptions|ExceptionGroup"),
+        ("How do I get the time in nanoseconds?", "time_ns|_ns"),
+        ("When was PEP 424 created?", "14-Jul-2012"),
+        ("Which version control systems were compared?", "Bazaar|Mercurial|git"),
+        ("Why does os.urandom block?", "entropy|initialized|security"),
+        ("What does except* do?", "except\\*"),
+        ("What may __length_hint__ return?", "integer|NotImplemented"),
+        ("Why was Mercurial chosen?", "Mercurial|hg"),
+        ("What is the status of PEP 684?", "Final|Accepted"),
+        ("How do I sort a list of numbers?", None),
+        ("Who is the maintainer of Django?", None),
+        ("What is the price of a TOML editor?", None),
+    ),
+    "design": (
+        ("Why is the embedded engine run in a child process?", "GIL|stall|crash|memory|killed"),
+        ("Which process deletes the vectors of a deleted document?", "sweep|outbox|ingest"),
+        ("What is the namespace recipe?", "namespace|source root"),
+        ("How do I make a release?", "tag|version|changelog|make"),
+        ("Why are there no full chunks of 512 tokens by default?", "112|small|recall"),
+        ("Where is the relevance of a hit decided?", "relevance"),
+        ("How do I set up the project for development?", "make setup|make install|pip install|make"),
+        ("Which programming language is the server written in?", "Python"),
+        ("Does it support Oracle?", None),
+        ("How do I deploy it on Windows?", None),
+    ),
 }
-_FOLDERS = {"rust": "rust_book/src", "peps": "peps", "northwind": "northwind/pdf"}
-_PEPS = re.compile(
-    "pep-(?:0004|0020|0100|0160|0290|0350|0354|038[04]|0394|04[01]4|0420|0440|0454|0484|0490|0530|0544|0550|0570|0584"
-    "|0594|0604|0634|0764|0810|3000|3100|3124|3140|8000|8014)"
-)
+_FOLDERS = {
+    "handbook": ("docs",),
+    "rust": ("rust_book/src",),
+    "peps": ("peps",),
+    "northwind": ("northwind/pdf",),
+    "speech": ("chunking_evaluation/corpora/state_of_the_union.md",),
+    "wiki": ("chunking_evaluation/corpora/wikitexts.md",),
+    "standards": ("peps",),
+    "design": ("docs/adr", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"),
+}
+_PEPS = {
+    "peps": re.compile(
+        "pep-(?:0004|0020|0100|0160|0290|0350|0354|038[04]|0394|04[01]4|0420|0440|0454|0484|0490|0530|0544|0550|0570"
+        "|0584|0594|0604|0634|0764|0810|3000|3100|3124|3140|8000|8014)"
+    ),
+    "standards": re.compile("pep-(?:0374|0424|0450|0520|0524|0564|0600|0654|0680|0684)"),
+}
 
 
 def main() -> None:
@@ -132,15 +195,16 @@ def main() -> None:
 
 
 def _ingest(client: GroundwireClient, name: str) -> None:
-    folder = _ROOT / "docs" if name == "handbook" else data_folder() / _FOLDERS[name]
-    need(folder)
+    root = _ROOT if name in {"handbook", "design"} else data_folder()
     with suppress(AlreadyExistsError):
         client.create_collection(collection=name)
-    for path in sorted(folder.rglob("*")):
-        is_chosen = _PEPS.fullmatch(path.stem) is not None if name == "peps" else "adr" not in path.parts
-        if path.suffix in _FORMATS and is_chosen:
-            source = path.relative_to(folder).as_posix()
-            client.ingest_document(collection=name, source_uri=source, content=path.read_bytes())
+    for part in _FOLDERS[name]:
+        need(base := root / part)
+        for path in [base] if base.is_file() else sorted(base.rglob("*")):
+            is_chosen = _PEPS[name].fullmatch(path.stem) is not None if name in _PEPS else path.suffix in _FORMATS
+            if is_chosen and (name != "handbook" or "adr" not in path.parts):
+                source = path.name if path == base else path.relative_to(base).as_posix()
+                client.ingest_document(collection=name, source_uri=source, content=path.read_bytes())
 
 
 def _ask(client: GroundwireClient, names: list[str]) -> None:

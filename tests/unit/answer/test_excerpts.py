@@ -82,6 +82,19 @@ def test_a_lead_in_comes_with_what_it_introduces_or_not_at_all() -> None:
     assert "A fox eats:" in first.about
 
 
+def test_a_lead_in_that_says_something_can_be_quoted_alone() -> None:
+    content = (
+        "Cargo has a command called check. This command checks the code and makes sure that it compiles:\n\n"
+        "```text\n{{#include output.txt}}\n```\n\nWhat the long command prints to the screen then looks like this:\n"
+    )
+    alone, with_colon = _find(content)
+    assert alone.text == "Cargo has a command called check."
+    assert with_colon.text == (
+        "Cargo has a command called check. This command checks the code and makes sure that it compiles."
+    )
+    assert _quoted(with_colon).endswith("makes sure that it compiles")
+
+
 def test_a_long_list_is_quoted_item_by_item_only() -> None:
     content = "A fox eats:\n\n" + "\n".join(f"- the mouse of number {number}" for number in range(13))
     assert [excerpt.is_whole for excerpt in _find(content)] == [False] * 13
@@ -166,6 +179,7 @@ def test_literal_blocks_of_restructuredtext_are_code() -> None:
     assert (prose.kind, prose.text) == (BlockKind.PROSE, "It is closed then.")
     assert (shown.kind, shown.text.splitlines()[-1]) == (BlockKind.CODE, "<closed>")
     assert (note.kind, note.text) == (BlockKind.PROSE, "This note is prose that stands indented.")
+    assert _find(".. note:: Owls eat small mice.", Markup.RST)[0].text == "Owls eat small mice."
 
 
 def test_a_chunk_that_begins_in_a_literal_block_shows_it_by_what_is_indented() -> None:

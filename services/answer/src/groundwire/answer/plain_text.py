@@ -30,6 +30,7 @@ _RST = (
         lambda match: _RST_TARGET.sub("", match[1].removeprefix("~")) or match[1],
     ),
     (re.compile(r"\s?\[[#*\w]{1,20}\]_(?!\w)"), ""),
+    (re.compile(r"^\.\. [\w-]{1,30}::\s++"), ""),
     (re.compile(r"(?<=\S)::$"), ":"),
     (re.compile(r"(?<![\w*])\*{1,2}([^\s*](?:[^*\n]*[^\s*])?)\*{1,2}(?![\w*])"), r"\1"),
 )

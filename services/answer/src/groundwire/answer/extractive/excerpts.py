@@ -79,6 +79,12 @@ _UNFINISHED = re.compile(
     r"|its|their|your|our)$",
     re.IGNORECASE,
 )
+_SPEAKING_WORDS = 11
+_ONLY_INTRODUCES = re.compile(
+    r"\b(?:like (?:this|so)|this|these|that|those|following|follows|below|here|includ(?:e|es|ed|ing)|such as|are|is|was"
+    r"|were|by|with|of|as|for|to|in|on|steps?|examples?|commands?|output|error|code|contents?|ways?|things?)\W*$",
+    re.IGNORECASE,
+)
 _MIN_FIELDS = 3
 _OF_WRITERS = re.compile(r"(?:author|creator|writer|by|editor)s?:", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
@@ -188,33 +194,38 @@ class _Reader:
 
     def _prose(self, item: Sentence) -> Iterator[Excerpt]:
         text = self._plain(item.start, item.end)
+        end = item.end
+        before, fields = self._antecedent, list(_FIELD.finditer(self._content, item.start, end))
         if text.endswith(":"):
             self._lead_in = item
-            return
-        fields = list(_FIELD.finditer(self._content, item.start, item.end))
-        before, self._antecedent, self._lead_in = self._antecedent, None, None
+            if len(words(text)) < _SPEAKING_WORDS or _ONLY_INTRODUCES.search(text) or self._content[end - 1] != ":":
+                return
+            # It says something by itself, also where what it introduces cannot be quoted.
+            text, end = f"{text[:-1]}.", end - 1
+        else:
+            self._antecedent = self._lead_in = None
         if len(fields) >= _MIN_FIELDS:
             # What the first two say is what the others are about: "PEP: 8", "Title: Style Guide".
             first = " ".join(self._plain(*each.span()) for each in fields[:2])
             for each in fields:
-                start, end = each.span()
-                text = self._plain(start, end)
+                text = self._plain(*each.span())
                 of = f"{first} wrote written" if _OF_WRITERS.match(text) else first
-                yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, end, text, first, field_of=of)
+                yield Excerpt(self._passage, BlockKind.LIST_ITEM, *each.span(), text, first, field_of=of)
             return
         if len(words(text)) < LABEL_WORDS and not ends_sentence(text):
             return  # a heading that nothing marks as one, a cell of a table, a job title
         if not _is_statement(text) or self._is_cut_off(item) or self._is_link(item.start, item.end):
             return
-        self._antecedent = item
+        if self._lead_in is None:
+            self._antecedent = item
         leans, is_joined = _leans(text), False
         start = item.start
         if leans and before is not None and not _leans(self._plain(before.start, before.end)):
-            joined = self._plain(before.start, item.end)
+            joined = f"{self._plain(before.start, before.end)} {text}"
             if len(joined) <= MAX_CHARS and _is_statement(self._plain(before.start, before.end)):
                 start, text, leans, is_joined = before.start, joined, False, True
         about = self._heading if before is None else f"{self._heading} {self._plain(before.start, before.end)}"
-        yield Excerpt(self._passage, item.kind, start, item.end, text, about, is_joined=is_joined, leans=leans)
+        yield Excerpt(self._passage, item.kind, start, end, text, about, is_joined=is_joined, leans=leans)
 
     def _list(self, items: Sequence[Sentence]) -> Iterator[Excerpt]:
         if self._is_cut_off(items[-1]):
