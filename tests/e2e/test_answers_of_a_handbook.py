@@ -37,6 +37,10 @@ $ tool collections delete NAME --force
 
 It cannot be undone. See above.
 
+## Checking quotes
+
+The tool has a command called verify. It compares quotes with the texts that are stored.
+
 ## Sessions
 
 A session **expires** after thirty minutes without a question. It is removed a day later.
@@ -274,6 +278,12 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroundwireClien
         ),
         pytest.param("When was RFC 12 created?", "Created: 4 May 2019 [1]", "Created: 4 May 2019", id="field, when"),
         pytest.param("What is the status of RFC 12?", "Status: Final [1]", "Status: Final", id="field, of two words"),
+        pytest.param(
+            "What does the verify command do?",
+            "The tool has a command called verify. It compares quotes with the texts that are stored. [1]",
+            "The tool has a command called verify. It compares quotes with the texts that are stored.",
+            id="a short sentence and the one that leans on it",
+        ),
         pytest.param("Who wrote RFC 12?", "Author: Ada Lovelace [1]", "Author: Ada Lovelace", id="field, who wrote"),
         pytest.param(
             "What does RFC 20 propose?",
@@ -334,7 +344,7 @@ def test_what_somebody_said_of_themselves_is_noted_and_answers_what_they_ask(cli
 
     told = ask("My cat is called Tom.")
     assert (told.content, told.refusal_reason) == ("Noted.", answer_pb2.REFUSAL_REASON_NO_QUESTION)
-    for other in ("I live in Oslo.", "I work with owls.", "My flight leaves on Friday."):
+    for other in ("I live in Oslo.", "I work with clocks.", "My flight leaves on Friday."):
         assert ask(other).content == "Noted."
     assert ask("What is my cat called?").content == "My cat is called Tom. [1]"
     assert ask("Where do I live?").content == "I live in Oslo. [1]"

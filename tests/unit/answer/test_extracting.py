@@ -167,7 +167,18 @@ def test_a_whole_list_answers_what_asks_for_one() -> None:
         "- the operator eq of a filter",
         "- the operator ne of a filter",
     ]
-    assert _best("What is the operator ne of a filter?", content) == "the operator ne of a filter"
+    content = content.replace("ne of a filter", "ne that a filter has for other values")
+    assert (
+        _best("What is the operator ne of a filter?", content) == "the operator ne that a filter has for other values"
+    )
+
+
+@pytest.mark.parametrize(("question", "best"), [("What does an owl keeper do?", 1), ("Who is the owl keeper?", 0)])
+def test_a_label_names_and_explains_nothing(question: str, best: int) -> None:
+    contents = ("- Owl keeper Ann", "The owl keeper Ben feeds the birds of the zoo in the night.")
+    excerpts = find_excerpts([make_passage(content, rank=rank) for rank, content in enumerate(contents, 1)])
+    scored = score_excerpts(read_question(question), excerpts, [1.0, 0.7])
+    assert min(scored, key=Scored.order) is scored[best]
 
 
 def _ranked(content: str, *scores: float) -> list[Scored]:

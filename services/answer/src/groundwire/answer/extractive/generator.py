@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from groundwire.answer.evidence import Passage, Source, Statement
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
-from groundwire.answer.extractive.question import Question, read_question
+from groundwire.answer.extractive.question import EXPLAINED, Question, read_question
 from groundwire.answer.extractive.scoring import (
     Support,
     rarities,
@@ -13,7 +13,7 @@ from groundwire.answer.extractive.scoring import (
     shortlist,
     without_superseded,
 )
-from groundwire.answer.extractive.selection import corroborations, select_excerpts
+from groundwire.answer.extractive.selection import corroborations, in_full, select_excerpts
 from groundwire.answer.extractive.summary import summarise
 from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors, cosine
@@ -76,6 +76,8 @@ class ExtractiveGenerator:
         lead, confidence = support.lead()
         if confidence < strictness:
             return []
+        if question.kind in EXPLAINED:
+            lead = in_full(lead, scored)
         chosen = select_excerpts(lead, scored, rarities(question, excerpts), self._max_excerpts)
         return _statements(
             [

@@ -24,6 +24,12 @@ class QuestionKind(StrEnum):
     OTHER = "other"
 
 
+EXPLAINED = frozenset(
+    {QuestionKind.DEFINITION, QuestionKind.PROCEDURE, QuestionKind.REASON, QuestionKind.EXAMPLE, QuestionKind.OTHER}
+)
+"""Kinds that ask for an explanation rather than for a name, a number or a list."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question with what the scorer needs of it.

@@ -11,7 +11,7 @@ from itertools import permutations
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import definition_match, is_announcement, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt, ends_sentence
-from groundwire.answer.extractive.question import Question, QuestionKind
+from groundwire.answer.extractive.question import EXPLAINED, Question, QuestionKind
 from groundwire.answer.extractive.weights import (
     COMPARED_BY_DATE,
     LABEL_WORDS,
@@ -192,7 +192,7 @@ def _form_bonus(question: Question, excerpt: Excerpt, headed: float) -> float:
         case BlockKind.LIST_ITEM if excerpt.field_of:
             form = 0.0 if answers_as_field(question, excerpt) else RANKING.unasked_field
         case BlockKind.LIST_ITEM if len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith("."):
-            form = RANKING.label
+            form = RANKING.unasked_label if question.kind in EXPLAINED else RANKING.label
         case BlockKind.PROSE if not ends_sentence(excerpt.text):
             form = RANKING.no_full_stop
     return bonus + form

@@ -10,6 +10,7 @@ from groundwire.answer.extractive.weights import (
     OTHER_PASSAGE_DROP,
     RANKING,
     SAME_PASSAGE_DROP,
+    SHORT_LEAD_WORDS,
 )
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.stems import NEGATION, stem, words
@@ -62,6 +63,25 @@ def select_excerpts(
     documents = list(dict.fromkeys(item.excerpt.passage.document_id for item in rest))
     rest.sort(key=lambda item: (documents.index(item.excerpt.passage.document_id), _source_position(item.excerpt)))
     return [*lead, *rest]
+
+
+def in_full(lead: Scored, scored: Sequence[Scored]) -> Scored:
+    """Return a short sentence together with the next one where that leans on it, else as it is.
+
+    "There is a command called check." says little without "It compiles the code."
+    """
+    one = lead.excerpt
+    if one.kind is not BlockKind.PROSE or len(words(one.text)) > SHORT_LEAD_WORDS:
+        return lead
+    return next(
+        (
+            each
+            for each in scored
+            if each.excerpt.is_joined
+            and (each.excerpt.passage.chunk_number, each.excerpt.start) == (one.passage.chunk_number, one.start)
+        ),
+        lead,
+    )
 
 
 def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Scored]:

@@ -30,6 +30,7 @@ class RankingWeights:
     exclamation: float = -0.05
     no_full_stop: float = -0.06
     label: float = -0.08
+    unasked_label: float = -0.2
     whole_list: float = 0.07
     unasked_list: float = -0.05
     unasked_column: float = -0.20
@@ -104,6 +105,9 @@ MAX_EXCERPTS = 3
 SAME_PASSAGE_DROP = 0.13
 OTHER_PASSAGE_DROP = 0.08
 """How far below the best excerpt's score a further one may be: beside it, and elsewhere."""
+
+SHORT_LEAD_WORDS = 8
+"""Words up to which a sentence that is to explain something comes together with one that leans on it."""
 
 NEAR_DUPLICATE = 0.7
 """Share of common stems (Jaccard) from which two excerpts say the same."""
