@@ -81,8 +81,8 @@ _UNFINISHED = re.compile(
 )
 _SPEAKING_WORDS = 11
 _ONLY_INTRODUCES = re.compile(
-    r"\b(?:like (?:this|so)|this|these|that|those|following|follows|below|here|includ(?:e|es|ed|ing)|such as|are|is|was"
-    r"|were|by|with|of|as|for|to|in|on|steps?|examples?|commands?|output|error|code|contents?|ways?|things?)\W*$",
+    r"\b(?:like (?:this|so)|this|these|that|those|following|follows|below|here|include[sd]?|including|such as|are|is"
+    r"|was|were|by|with|of|as|for|to|in|on|steps?|examples?|commands?|output|error|code|contents?|ways?|things?)\W*$",
     re.IGNORECASE,
 )
 _MIN_FIELDS = 3
