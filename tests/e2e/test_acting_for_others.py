@@ -66,6 +66,7 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Split]:
         "boss": make_key(file, "boss", Right.ADMIN, tenant="acme"),
         "other": make_key(file, "boss", Right.ADMIN, tenant="other"),
         "ada": make_key(file, "ada", Right.WRITE, tenant="acme", scopes=SCOPES),
+        "ada of fewer scopes": make_key(file, "ada", Right.READ, tenant="acme", scopes=SCOPES[:1]),
         "ben": make_key(file, "ben", Right.WRITE, tenant="acme", scopes=("entity:ben",)),
         "reader": make_key(file, "reader", Right.READ, tenant="acme"),
         "answer": make_key(file, "answer", Right.SERVICE),
@@ -352,15 +353,15 @@ def test_the_sessions_of_another_subject_are_not_there_but_for_who_administrates
         assert boss.delete_sessions(user_id="ada").deleted_session_count >= 1
 
 
-def test_two_subjects_that_choose_the_same_message_id_do_not_meet(split: Split) -> None:
+def test_owners_that_choose_the_same_message_id_do_not_meet(split: Split) -> None:
     message_id, told = str(uuid.uuid4()), []
-    for owner in ("ada", "reader"):
+    for owner in ("ada", "reader", "ada of fewer scopes"):
         with split.at(split.answer, owner) as client:
             asked = client.ask(
                 collection=NAME, question=QUESTION, message_id=message_id, keep_for=Duration(seconds=3600)
             )
             told.append(asked.answer.session_id)
-    assert len(set(told)) == 2
+    assert len(set(told)) == 3
 
 
 def test_what_others_send_again_is_not_answered_with_what_was_told_first(split: Split) -> None:

@@ -203,9 +203,10 @@ class Answerer:
             CollectionNotFoundError: there is no such collection.
             GroundwireError: as `answer_in_session`.
         """
-        subject = current_identity().subject
-        # Callers that choose the same message id do not meet.
-        own = str(uuid.uuid5(_OWN_SESSIONS, f"{ask.message_id} {subject}" if subject else ask.message_id))
+        owner = current_identity().owner
+        # Callers that choose the same message id do not meet, nor does one whose credential has got other scopes.
+        named = " ".join(filter(None, (ask.message_id, owner.subject, owner.scopes_digest)))
+        own = str(uuid.uuid5(_OWN_SESSIONS, named))
         new = NewSession(ask.collection, ask.keep_for, ask.user_id)
         async with aclosing(self._answer_in_own(tenant, ask, own, new)) as events:
             async for event in events:
