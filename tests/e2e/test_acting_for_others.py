@@ -68,6 +68,7 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Split]:
         "ada": make_key(file, "ada", Right.WRITE, tenant="acme", scopes=SCOPES),
         "ada of fewer scopes": make_key(file, "ada", Right.READ, tenant="acme", scopes=SCOPES[:1]),
         "ben": make_key(file, "ben", Right.WRITE, tenant="acme", scopes=("entity:ben",)),
+        "boss of few scopes": make_key(file, "few", Right.ADMIN, tenant="acme", scopes=SCOPES),
         "reader": make_key(file, "reader", Right.READ, tenant="acme"),
         "answer": make_key(file, "answer", Right.SERVICE),
     }
@@ -314,6 +315,30 @@ def test_where_certificates_are_the_credential_answer_shows_its_own_and_says_who
     finally:
         answer.stop()
         stored.stop()
+
+
+def test_nobody_deletes_for_good_what_records_of_foreign_scopes_quote(split: Split) -> None:
+    with (
+        split.at(split.stored, "boss") as boss,
+        split.at(split.stored, "boss of few scopes") as narrow,
+        split.at(split.stored, "ben") as ben,
+    ):
+        text = "# Kelp\n\nKelp grows fast.\n"
+        stored = boss.ingest_document(collection=NAME, source_uri="kelp.md", text=text).result.document
+        said = record_pb2.Record(
+            record_type=record_pb2.RECORD_TYPE_FAQ,
+            text="Q: Kelp? A: Kelp grows fast.",
+            scope="entity:ben",
+            quoted_document_ids=[stored.document_id],
+        )
+        said.timestamp.GetCurrentTime()
+        kept = ben.batch_upsert_records(collection=NAME, records=[said]).outcomes[0].result.record_id
+        reference = DocumentReference(document_id=stored.document_id)
+        with pytest.raises(PermissionDeniedError, match="records of scopes"):
+            narrow.delete_document(collection=NAME, reference=reference, purge=True)
+        assert ben.get_record(collection=NAME, record_id=kept).record.text == said.text
+        assert narrow.get_document(collection=NAME, reference=reference).document.chunk_count == 1
+        assert boss.delete_document(collection=NAME, reference=reference, purge=True).receipt.document_count == 2
 
 
 # Sessions of others

@@ -66,6 +66,8 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.errors import PermissionDeniedError
+from groundwire.kernel.identity import current_identity
 
 _PER_QUERY = 5000
 
@@ -418,10 +420,18 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
         collection: as it is now.
         rows: of the documents, what `visible_rows` or `hidden_rows` returned; may be empty.
         now: in milliseconds.
+
+    Raises:
+        PermissionDeniedError: a record that quotes one of them is of a scope that the current caller may not see.
     """
     tenant, ids = collection.tenant, [row["document_id"] for row in rows]
     quoting = quoting_records(connection, collection_key(connection, tenant, collection.name), ids)
-    rows = [*rows, *stored_rows(connection, tenant, collection.name, sorted(quoting))] if quoting else rows
+    with_them = stored_rows(connection, tenant, collection.name, sorted(quoting)) if quoting else ()
+    if not all(current_identity().allows_scope((row["record"] or {}).get("scope", "")) for row in with_them):
+        # The receipt would count them, too.
+        message = "records of scopes that the credential does not allow quote it, and would be deleted with it"
+        raise PermissionDeniedError(message, right="all scopes")
+    rows = [*rows, *with_them]
     keys = [row["document_key"] for row in rows]
     of_documents = among(generations.c.document_key, keys)
     leaving = select(generations.c.generation_key).where(

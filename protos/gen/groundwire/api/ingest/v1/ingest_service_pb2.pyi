@@ -823,7 +823,7 @@ class DeleteDocumentRequest(_message.Message):
     """Required. Name of the collection."""
     purge: _builtins.bool
     """Optional. Deletes it for good, also one that was deleted softly before; unset means that it can be restored. Needs
-    the right `admin`, else PERMISSION_DENIED.
+    the right `admin`, and the scopes of all records that quote it, else PERMISSION_DENIED.
     """
     etag: _builtins.str
     """Optional. `etag` that the document must have."""

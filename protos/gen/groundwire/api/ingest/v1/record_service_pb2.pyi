@@ -499,7 +499,7 @@ class DeleteRecordsRequest(_message.Message):
     """Required. Name of the collection."""
     permanent: _builtins.bool
     """Optional. Deletes them for good, also those that were deleted softly before; unset means that they can be restored.
-    Needs the right `admin`, else PERMISSION_DENIED.
+    Needs the right `admin`, and the scopes of all records that quote them, else PERMISSION_DENIED.
     """
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
