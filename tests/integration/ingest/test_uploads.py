@@ -275,6 +275,16 @@ async def test_another_header_is_refused_by_the_name_of_its_field(
     assert (await third.finish()).outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
 
 
+@pytest.mark.parametrize("total_bytes", [0, -1, -(2**63)])
+async def test_less_than_a_byte_cannot_be_announced(stub: Any, collection: str, total_bytes: int) -> None:
+    header = pb.UploadHeader(collection=collection, source_uri="a.txt", total_bytes=total_bytes)
+    stream = Stream(stub, header)
+    await stream.call.write(pb.UploadDocumentRequest(header=header))
+    refused = await stream.failure()
+    assert isinstance(refused, InvalidRequestError)
+    assert [violation.field for violation in refused.violations] == ["header.total_bytes"]
+
+
 async def test_of_two_streams_of_one_upload_the_newer_goes_on(stub: Any, harness: Harness, collection: str) -> None:
     content = long_text(10, 60).encode()
     header = header_of(collection, "a.txt", content)

@@ -68,7 +68,7 @@ def parse_upload_header(header: pb.UploadHeader, tenant: str, limit_bytes: int) 
         InvalidRequestError: naming the field that breaks a rule.
         DocumentTooLargeError: it announces more bytes than are allowed.
     """
-    if header.total_bytes == 0:
+    if header.total_bytes < 1:
         raise InvalidRequestError.of("header.total_bytes", "must be at least 1")
     check_size(header.total_bytes, limit_bytes, "header.total_bytes")
     return parse_described(header, tenant, "part.data")
