@@ -199,13 +199,18 @@ class CandidateSearch:
         self.words = None if shared is None else shared.words
         self._shared = shared
 
+    @property
+    def needs_words(self) -> bool:
+        """Return whether there are words to be looked up; what several searches share has them."""
+        is_empty = self._matches.is_given and len(self._matches.numbers()) == 0
+        return self._uses_words and self._shared is None and not is_empty
+
     def look_up(self, query: str, context: str, depth: int) -> None:
         """Choose the words of a query that tell chunks apart, and find the best `depth` chunks that have them.
 
         With a context its words count as well, each a third of what a word of the query does.
         """
-        is_empty = self._matches.is_given and len(self._matches.numbers()) == 0
-        if not self._uses_words or self._shared is not None or is_empty:
+        if not self.needs_words:
             return
         # One connection for the statements: nothing else is waited for between them.
         with Step("search.words"), self._view.together():

@@ -472,7 +472,7 @@ class Search:
         """
         # The words need the catalog and the vector needs the model and the engine: neither waits for the other.
         wait_for_words = None
-        if plan.mode is not SearchMode.VECTOR:
+        if pool.needs_words:
             wait_for_words = self.spare_threads.start(
                 lambda: pool.look_up(request.query, request.context, plan.depth), budget
             )
