@@ -148,7 +148,7 @@ async def test_a_model_that_hangs_leaves_time_for_quotations_within_the_deadline
     model: ScriptedModel, chat_rig: MakeChatRig
 ) -> None:
     model.hangs_first = True
-    response = await chat_rig().stub.Ask(make_ask(_QUESTION), timeout=2)
+    response = await chat_rig().stub.Ask(make_ask(_QUESTION), timeout=4)
     assert response.answer.content == _QUOTED
 
 
@@ -236,7 +236,7 @@ async def test_sentences_leave_one_by_one_while_the_model_writes_on(
                 assert message.event.heartbeat.generation_time.ToTimedelta().total_seconds() > 0.1
                 break
     assert [each for each in seen if each != "heartbeat"] == ["retrieved", "text_delta", "citation"]
-    await asyncio.wait_for(model.left.wait(), 2)
+    await asyncio.wait_for(model.left.wait(), 10)
 
 
 async def test_the_first_event_does_not_wait_for_the_model(model: ScriptedModel, chat_rig: MakeChatRig) -> None:

@@ -121,7 +121,8 @@ def test_the_next_process_goes_on_with_what_was_cut_off(process: Process, harnes
     assert store.gate.is_reached.wait(30)
     closing = threading.Thread(target=calls_of(harness).close)
     closing.start()
-    time.sleep(0.3)  # it has been told to stop by now, and is let out of its write
+    while not calls_of(harness)._pool._shutdown:  # before that it is told to stop
+        time.sleep(0.01)
     store.gate.is_open.set()
     closing.join(30)
     assert not calls_of(harness).get(begun.name).done

@@ -81,7 +81,7 @@ def test_a_remembered_response_says_so_and_names_only_the_states_it_went_through
     assert not new.report.from_cache
     assert len(new.report.states) == 6
     assert new.report.search_time.ToNanoseconds() > 0
-    time.sleep(0.01)
+    time.sleep(0.5)
     began = time.time_ns()
     repeated = _repeat(library, _request())
     ended = time.time_ns()
@@ -98,7 +98,7 @@ def test_a_remembered_response_says_so_and_names_only_the_states_it_went_through
         assert response.report.total_time.ToNanoseconds() > 0
         assert response.report.query_embedding_time.ToNanoseconds() == 0
         assert response.report.search_time.ToNanoseconds() == 0
-    assert began - 5_000_000 <= repeated.report.states[0].reach_time.ToNanoseconds() <= ended, (
+    assert began - 400_000_000 <= repeated.report.states[0].reach_time.ToNanoseconds() <= ended, (
         "of this call, not the first"
     )
 

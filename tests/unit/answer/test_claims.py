@@ -1,10 +1,9 @@
 """A text cut into claims."""
 
-import time
-
 import pytest
 
 from groundwire.answer.grounding.claims import ClaimKind, split_claims
+from tests.growth import LINEAR, growth
 
 _REPLY = """\
 # Timeouts
@@ -82,11 +81,4 @@ def test_a_text_without_words_has_no_claims(text: str) -> None:
 
 
 def test_a_sentence_of_many_clauses_is_cut_in_time_that_grows_with_its_length() -> None:
-    def cpu_s(clauses: int) -> float:
-        text = "x is 5; " * clauses
-        begun = time.process_time()
-        split_claims(text)
-        return time.process_time() - begun
-
-    # 4 times as long: 4 times the work, where it was 16 times.
-    assert min(cpu_s(2000) for _ in range(3)) < 8 * min(cpu_s(500) for _ in range(3))
+    assert growth(lambda clauses: "x is 5; " * clauses, split_claims, 500) < LINEAR

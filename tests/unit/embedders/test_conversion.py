@@ -4,6 +4,7 @@ import fcntl
 import json
 import logging
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -109,7 +110,7 @@ def test_a_damaged_entry_is_made_again(
     (entry,) = entries(cache)
     if damage == "weights":
         weights = bytearray((entry / "model.bin").read_bytes())
-        weights[1_000:9_000] = os.urandom(8_000)
+        weights[1_000:9_000] = random.Random(1).randbytes(8_000)
         (entry / "model.bin").write_bytes(weights)
     elif damage == "manifest":
         (entry / "manifest.json").write_text("{}")
@@ -141,7 +142,9 @@ def test_what_was_compiled_is_kept_and_made_anew_when_it_is_damaged(
     damaged = {}
     for blob in compiled:
         content = blob.read_bytes()
-        damaged[blob] = content[:1000] if damage == "cut" else content[:1000] + os.urandom(len(content) - 1000)
+        damaged[blob] = content[:1000]
+        if damage == "garbled":
+            damaged[blob] += random.Random(1).randbytes(len(content) - 1000)
         blob.unlink()
         blob.write_bytes(damaged[blob])
     again = open_model(tiny, EngineName.OPENVINO, cache)

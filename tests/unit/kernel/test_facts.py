@@ -1,10 +1,9 @@
 """What a text says for sure, and what speaks against a claim resting on a source."""
 
-import time
-
 import pytest
 
 from groundwire.kernel.facts import FactKind, discrepancies, names_in, read
+from tests.growth import LINEAR, growth
 
 
 @pytest.mark.parametrize(
@@ -97,11 +96,4 @@ def test_a_number_in_words_has_an_end(word: str) -> None:
 
 
 def test_a_long_text_is_read_in_time_that_grows_with_its_length() -> None:
-    def cpu_s(repetitions: int) -> float:
-        text = "Ann has mice and 3 hens " * repetitions
-        begun = time.process_time()
-        read(text)
-        return time.process_time() - begun
-
-    # 4 times as long: 4 times the work, where it was 16 times.
-    assert min(cpu_s(2000) for _ in range(3)) < 8 * min(cpu_s(500) for _ in range(3))
+    assert growth(lambda count: "Ann has mice and 3 hens " * count, read, 500) < LINEAR
