@@ -85,11 +85,9 @@ class Engine(Protocol):
 
     def infer(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Vectors:
         """Return float32 of shape (n, dimensions) for sequences of shape (n, length), padded on the right."""
-        ...
 
     def close(self) -> None:
         """Release threads and memory; idempotent."""
-        ...
 
 
 def pad(sequences: list[TokenIds], pad_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

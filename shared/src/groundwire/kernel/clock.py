@@ -12,11 +12,9 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the current time, timezone-aware, UTC."""
-        ...
 
     def elapsed_s(self) -> float:
         """Return the seconds since some moment of this process; they never jump."""
-        ...
 
 
 class SystemClock:

@@ -77,23 +77,19 @@ class Tokenizer(Protocol):
     @property
     def name(self) -> str:
         """Return the name to store beside token counts."""
-        ...
 
     @property
     def definition(self) -> TokenizerDefinition:
         """Return what another process needs to build this tokenizer."""
-        ...
 
     def count(self, text: str) -> int:
         """Return the number of tokens without special tokens, not truncated."""
-        ...
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Return (start, end) of each token in code points of `text`, in order, without special tokens.
 
         The list is built under the interpreter lock: give it pages of a long text, not megabytes.
         """
-        ...
 
 
 class Embedder(Protocol):
@@ -114,7 +110,6 @@ class Embedder(Protocol):
     @property
     def identity(self) -> EmbeddingIdentity:
         """Return the identity of the vectors it makes."""
-        ...
 
     @property
     def tokenizer(self) -> Tokenizer: ...
@@ -126,7 +121,6 @@ class Embedder(Protocol):
         False while all it could run has been running for much longer than any batch takes. True again as soon as
         it finishes something.
         """
-        ...
 
     def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
         """Return float32 of shape (len(texts), dimensions); the caller may change it.
@@ -134,19 +128,15 @@ class Embedder(Protocol):
         Text beyond `identity.max_tokens` is averaged in (provider `…+windows`) or does not influence the vector.
         `urgent` texts go ahead of waiting documents as queries do: somebody waits for an answer.
         """
-        ...
 
     def embed_query(self, text: str, budget: Budget) -> Vectors:
         """Return float32 of shape (dimensions,); goes ahead of waiting documents."""
-        ...
 
     def embed_queries(self, texts: Sequence[str], budget: Budget) -> Vectors:
         """Return float32 of shape (len(texts), dimensions), together and ahead of waiting documents.
 
         Row i is the vector that `embed_query(texts[i])` makes, to a cosine of 0.9999.
         """
-        ...
 
     def close(self) -> None:
         """Release threads and memory; idempotent. Does not wait for a model that hangs."""
-        ...

@@ -48,15 +48,12 @@ class VectorStore(Protocol):
         Raises:
             StoreMismatchError: it exists with other dimensions or another metric.
         """
-        ...
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection and its points; unknown ones are ignored."""
-        ...
 
     def collections(self, budget: Budget) -> list[str]:
         """Return the names of all collections, sorted."""
-        ...
 
     def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
         """Insert or replace points; when it returns they survive a power cut and are found by `search`.
@@ -66,11 +63,9 @@ class VectorStore(Protocol):
         Raises:
             DimensionMismatchError: the vectors have another length; nothing is written.
         """
-        ...
 
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         """Remove points; unknown numbers are ignored. Durable when it returns."""
-        ...
 
     def search(
         self,
@@ -97,7 +92,6 @@ class VectorStore(Protocol):
             UnsupportedFilterError: the engine cannot evaluate a clause of `where`; resolve it elsewhere
                 and pass `within`.
         """
-        ...
 
     def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number, as the engine holds them.
@@ -106,15 +100,12 @@ class VectorStore(Protocol):
         may have been brought to length 1; payloads are such that `same_filter_keys` of `groundwire.kernel.stored_chunk`
         holds between what was written and what is returned.
         """
-        ...
 
     def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending; a concurrent write may or may not appear."""
-        ...
 
     def count(self, collection: str, budget: Budget) -> int:
         """Return the exact number of points."""
-        ...
 
     def check_responding(self) -> None:
         """Return if the engine answers; takes nothing that calls wait for.
@@ -125,11 +116,9 @@ class VectorStore(Protocol):
         Raises:
             StoreUnavailableError: it has ended, or has not answered for some seconds; says which.
         """
-        ...
 
     def close(self) -> None:
         """Flush and release the engine, within a limit of its own; idempotent."""
-        ...
 
 
 @runtime_checkable
@@ -149,7 +138,6 @@ class Rebuildable(Protocol):
 
     def needs_rebuild(self, collection: str, budget: Budget) -> bool:
         """Tell whether so many points lie outside the index that a rebuild pays."""
-        ...
 
     def rebuild(self, collection: str, points: Callable[[], Iterable[PointBatch]], budget: Budget) -> None:
         """Build an indexed copy in another process and swap to it; searches and writes go on meanwhile.
@@ -164,7 +152,6 @@ class Rebuildable(Protocol):
             CollectionNotFoundError: the collection was dropped, before or meanwhile.
             StoreUnavailableError: an engine failed; the old copy goes on serving.
         """
-        ...
 
 
 @runtime_checkable
@@ -178,15 +165,12 @@ class Recoverable(VectorStore, Protocol):
         or gone. A collection that had to be made anew takes writes, and `fetch`, `numbers` and `count` tell what is
         there, but `search` raises StoreUnavailableError until `mark_verified`: it would miss what is not there yet.
         """
-        ...
 
     def distrust(self, collections: Iterable[str]) -> None:
         """Count collections among the unverified, also such as do not exist."""
-        ...
 
     def mark_verified(self, collection: str, budget: Budget) -> None:
         """Take note that the points of a collection are those of the catalog, or that nobody needs it any more."""
-        ...
 
 
 @runtime_checkable
@@ -206,4 +190,3 @@ class Scrubbable(VectorStore, Protocol):
             DeadlineError: it takes longer than the budget lasts; what was removed may still be in the files.
             StoreUnavailableError: the engine failed.
         """
-        ...

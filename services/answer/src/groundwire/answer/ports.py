@@ -58,7 +58,6 @@ class Retriever(Protocol):
             ChunkNotFoundError: one of `chunk_ids` is not a live chunk of the collection.
             GroundwireError: whatever the retrieve service answered, with its reason.
         """
-        ...
 
     async def retrieve_all(self, searches: Sequence[Search]) -> list[Retrieval]:
         """Return what each search found, in the order given; their texts are embedded together.
@@ -66,7 +65,6 @@ class Retriever(Protocol):
         Raises:
             GroundwireError: as `retrieve`, the first error of any of them.
         """
-        ...
 
     async def places_of(self, collection: str, selected_text: str, max_query_chars: int) -> tuple[tuple[str, str], ...]:
         """Return the (document id, chapter) pairs of the chunks that a text was selected from; empty if it is nowhere.
@@ -76,7 +74,6 @@ class Retriever(Protocol):
         Raises:
             GroundwireError: as `retrieve`.
         """
-        ...
 
 
 class Embeddings(Protocol):
@@ -89,7 +86,6 @@ class Embeddings(Protocol):
             RetrieverUnavailableError: the retrieve service does not answer.
             GroundwireError: whatever the retrieve service answered, with its reason.
         """
-        ...
 
 
 class GenerationFailedError(Exception):
@@ -106,7 +102,6 @@ class Generator(Protocol):
     @property
     def name(self) -> str:
         """Return the name that answers carry."""
-        ...
 
     def draft(
         self, question: str, passages: Sequence[Passage], strictness: float | None = None
@@ -120,7 +115,6 @@ class Generator(Protocol):
             GenerationFailedError: at any time.
             OverloadedError: it writes as many drafts as it may.
         """
-        ...
 
 
 class Workers(Protocol):
@@ -130,7 +124,6 @@ class Workers(Protocol):
         self, budget: Budget, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs
     ) -> ResultT:
         """Return `fn(*args, **kwargs)`; errors are its own, and those of the budget."""
-        ...
 
 
 class Library(Protocol):
@@ -143,26 +136,21 @@ class Library(Protocol):
 
     async def stored(self, collection: str, sources: Sequence[Source]) -> list[StoredSpan | None]:
         """Return what is stored where each source says it stands, None where there is no such live chunk; one batch."""
-        ...
 
     async def document(self, wanted: "DocumentGeneration") -> "StoredDocument | None":
         """Return a document with its texts, None when the tenant has no such live document in the collection."""
-        ...
 
     async def chunk_places(self, named: Sequence[tuple[str, int]]) -> "list[ChunkPlace | None]":
         """Return where each live chunk stands, named by id and number; one batch.
 
         None when there is none, or id and number name different ones. An empty id or a number of 0 is not compared.
         """
-        ...
 
     async def live_generations(self, document_ids: Iterable[str]) -> dict[str, int]:
         """Return the live generation of each of the documents that has one."""
-        ...
 
     async def purged(self, document_ids: Iterable[str]) -> frozenset[str]:
         """Return those of the documents that were deleted for good and are not there again."""
-        ...
 
     async def max_query_chars_of(self, collection: str) -> int:
         """Return the longest query that a collection takes, in code points.
@@ -170,7 +158,6 @@ class Library(Protocol):
         Raises:
             CollectionNotFoundError: there is no such collection.
         """
-        ...
 
     async def profile_of(self, collection: str) -> ProfileName:
         """Return the profile of a collection.
@@ -178,7 +165,6 @@ class Library(Protocol):
         Raises:
             CollectionNotFoundError: there is no such collection.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

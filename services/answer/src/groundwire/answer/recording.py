@@ -107,11 +107,9 @@ class Outbox(Protocol):
 
     async def unrecorded(self, after: int, limit: int) -> list[Unrecorded]:
         """Return up to `limit` of them, of all tenants, behind the number `after`, in the order of their answers."""
-        ...
 
     async def recorded(self, number: int) -> None:
         """Note that one is recorded."""
-        ...
 
 
 class Records(Protocol):
@@ -126,15 +124,12 @@ class Records(Protocol):
         Raises:
             DocumentNotFoundError: a document that one of them quotes was deleted for good.
         """
-        ...
 
     async def turns(self, conversation: Conversation, first: int, last: int | None = None) -> list[Turn]:
         """Return the turns of the exchanges `first` to `last`, None for all that follow, in order."""
-        ...
 
     async def summaries(self, conversation: Conversation) -> list[Summary]:
         """Return those that there are, in order."""
-        ...
 
     async def write_summary(
         self, conversation: Conversation, summary: Summary, turns: Sequence[Turn], text: str, record_id: str
@@ -144,23 +139,18 @@ class Records(Protocol):
         Raises:
             DocumentNotFoundError: a document that one of them quotes was deleted for good.
         """
-        ...
 
     async def similar_memories(self, conversation: Conversation, text: str) -> list[StoredMemory]:
         """Return the memories of the conversation's scope that are closest to a text, the closest first."""
-        ...
 
     async def write_memory(self, conversation: Conversation, derived: Derived, record_id: str) -> None:
         """Write a memory that follows from a turn."""
-        ...
 
     async def confirm_memory(self, conversation: Conversation, record_id: str, write_id: str) -> None:
         """Raise the confidence of a memory that was said once more; under the same `write_id` only once."""
-        ...
 
     async def support(self, conversation: Conversation, source_id: str, memory_id: str) -> None:
         """Link a record to the memory that it supports."""
-        ...
 
 
 class InCallOf(Protocol):
@@ -172,7 +162,6 @@ class InCallOf(Protocol):
         Raises:
             GroundwireError: as the work.
         """
-        ...
 
 
 class Recording:

@@ -280,7 +280,6 @@ class SessionStore(Protocol):
             RequestIdReusedError: the id was used for another method or body.
             SessionNotFoundError: the answer told of a session that was deleted since then.
         """
-        ...
 
     async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
         """Store a new session.
@@ -288,11 +287,9 @@ class SessionStore(Protocol):
         Raises:
             AlreadyExistsError: the tenant has a session of this id.
         """
-        ...
 
     async def get(self, tenant: str, session_id: str) -> Session:
         """Return a session with the messages of its window, oldest first."""
-        ...
 
     async def page(
         self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
@@ -301,15 +298,12 @@ class SessionStore(Protocol):
 
         The most recently active come first, equal ones by falling id.
         """
-        ...
 
     async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
         """Return up to `limit` messages behind the place `after`, oldest first, those outside of the window too."""
-        ...
 
     async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
         """Return a message, also one that left the window, with its answer; None when there is none of this id."""
-        ...
 
     async def begin(self, tenant: str, session_id: str, expected_head: str, question: Message) -> None:
         """Add a question behind `expected_head`, before anything is done for it.
@@ -321,7 +315,6 @@ class SessionStore(Protocol):
             SessionHeadMovedError: another message is the newest.
             AlreadyExistsError: a message of the session has the id.
         """
-        ...
 
     async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
         """Add the answer behind its question, or put it in the place of the one with the id `replacing`.
@@ -332,25 +325,20 @@ class SessionStore(Protocol):
             AlreadyExistsError: the question has another answer than `replacing`, or a message has the id of this one.
             SessionHeadMovedError: it has no answer, and is no longer the newest message.
         """
-        ...
 
     async def answers(
         self, tenant: str, wanted: AnswerFilter, after: tuple[str, int] | None, limit: int
     ) -> list[KeptAnswer]:
         """Return up to `limit` answers of all sessions behind the position `after`, the newest first."""
-        ...
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session and return it without messages; ending it again changes nothing."""
-        ...
 
     async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
         """Delete a session for good; return how many messages went with it."""
-        ...
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
         """Delete all sessions of a user, and those recorded in the user's scope, for good; return how many."""
-        ...
 
 
 async def create_session(

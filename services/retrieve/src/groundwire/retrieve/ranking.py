@@ -49,7 +49,6 @@ class Reranker(Protocol):
             CallCancelledError: the call was cancelled first.
             DeadlineError: the deadline passed first.
         """
-        ...
 
 
 def rules_for(profile: ProfileName, mode: SearchMode, where: Filter | None = None) -> RankingRules:

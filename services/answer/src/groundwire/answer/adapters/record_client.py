@@ -44,23 +44,18 @@ class RecordStub(Protocol):
 
     def BatchUpsertRecords(self, request: pb.BatchUpsertRecordsRequest, /) -> Any:  # noqa: N802 - name of the contract
         """Return an awaitable of the response."""
-        ...
 
     def ListRecords(self, request: pb.ListRecordsRequest, /) -> Any:  # noqa: N802 - the same
         """Return an awaitable of the response."""
-        ...
 
     def GetRecord(self, request: pb.GetRecordRequest, /) -> Any:  # noqa: N802 - the same
         """Return an awaitable of the response."""
-        ...
 
     def UpdateRecord(self, request: pb.UpdateRecordRequest, /) -> Any:  # noqa: N802 - the same
         """Return an awaitable of the response."""
-        ...
 
     def AddLinks(self, request: pb.AddLinksRequest, /) -> Any:  # noqa: N802 - the same
         """Return an awaitable of the response."""
-        ...
 
 
 class RecordClient:

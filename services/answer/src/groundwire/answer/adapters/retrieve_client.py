@@ -59,19 +59,15 @@ class RetrieveStub(Protocol):
 
     def Retrieve(self, request: pb.RetrieveRequest, /) -> Any:  # noqa: N802 - name of the contract
         """Return an awaitable of the response."""
-        ...
 
     def RetrieveContext(self, request: pb.RetrieveContextRequest, /) -> Any:  # noqa: N802 - the same
         """Return an awaitable of the response."""
-        ...
 
     def EmbedTexts(self, request: pb.EmbedTextsRequest, /) -> Any:  # noqa: N802 - the same
         """Return an awaitable of the response."""
-        ...
 
     def BatchRetrieve(self, request: pb.BatchRetrieveRequest, /) -> Any:  # noqa: N802 - the same
         """Return an awaitable of the response."""
-        ...
 
 
 class RetrieveClient:

@@ -23,19 +23,15 @@ class LibraryStub(Protocol):
 
     def LocateSources(self, request: pb.LocateSourcesRequest, /) -> Any:  # noqa: N802 - name of the contract
         """Return an awaitable of the response."""
-        ...
 
     def DescribeCollection(self, request: pb.DescribeCollectionRequest, /) -> Any:  # noqa: N802 - the same
         """Return an awaitable of the response."""
-        ...
 
     def ReadSpans(self, request: pb.ReadSpansRequest, /) -> Any:  # noqa: N802 - the same
         """Return an awaitable of the response."""
-        ...
 
     def GetDocumentText(self, request: pb.GetDocumentTextRequest, /) -> Any:  # noqa: N802 - the same
         """Return an asynchronous iterator of the responses."""
-        ...
 
 
 class RetrieveLibrary:

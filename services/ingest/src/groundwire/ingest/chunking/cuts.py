@@ -55,7 +55,6 @@ class TextChunker(Protocol):
         larger than the maximum of the policy, unless it is a single grapheme cluster. Those that stand for whole
         documents, chapters and sections follow after all others and have no maximum.
         """
-        ...
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:

@@ -107,7 +107,6 @@ class Parser(Protocol):
             CallCancelledError: `budget` was cancelled.
             DeadlineError: `budget` is used up.
         """
-        ...
 
 
 def stored_content(text: str, span: Span, *, upper: bool) -> str:

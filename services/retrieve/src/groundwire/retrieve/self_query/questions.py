@@ -79,7 +79,6 @@ class Extractor(Protocol):
     @property
     def name(self) -> str:
         """Return the name that callers see, such as `rules`."""
-        ...
 
     def extract(self, question: Question, budget: Budget) -> Extraction | None:
         """Return the extraction, which uses fields of the question only; None when it failed.
@@ -88,7 +87,6 @@ class Extractor(Protocol):
             CallCancelledError: the caller left.
             DeadlineError: the time of the call is used up.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
