@@ -60,7 +60,8 @@ const ask = (question: string) =>
   answer.AskRequest.fromPartial({ sessionId: session!.sessionId, messageId: randomUUID(), question });
 const first = (await call(answers, answers.ask, ask("What causes the tides of the sea?"))).answer!;
 console.log("answer:", first.content);
-for await (const { event } of answers.askStream({ ask: ask("When is a spring tide?") })) {
+const stream = answer.AskStreamRequest.fromPartial({ ask: ask("When is a spring tide?") });
+for await (const { event } of answers.askStream(stream)) {
   if (event?.textDelta) console.log("delta:", event.textDelta.text);
 }
 
