@@ -128,22 +128,20 @@ def parse_verify_request(request: pb.VerifyCitationsRequest) -> list[ClaimedCita
     """
     if len(request.citations) > MAX_CITATIONS:
         raise InvalidRequestError.of("citations", f"must be at most {MAX_CITATIONS} citations")
-    return [_to_claimed(message) for message in request.citations]
-
-
-def _to_claimed(message: citation_pb2.Citation) -> ClaimedCitation:
-    span = message.span
-    return ClaimedCitation(
-        collection=message.collection,
-        document_id=message.document_id,
-        generation=message.generation,
-        chars=(span.start, span.end),
-        bytes_=(span.start_byte, span.end_byte),
-        quote=message.quote,
-        quote_sha256=message.quote_sha256,
-        chunk_id=message.chunk_id,
-        chunk_number=message.chunk_number,
-    )
+    return [
+        ClaimedCitation(
+            collection=each.collection,
+            document_id=each.document_id,
+            generation=each.generation,
+            chars=(each.span.start, each.span.end),
+            bytes_=(each.span.start_byte, each.span.end_byte),
+            quote=each.quote,
+            quote_sha256=each.quote_sha256,
+            chunk_id=each.chunk_id,
+            chunk_number=each.chunk_number,
+        )
+        for each in request.citations
+    ]
 
 
 def to_verify_response(verifications: list[Verification]) -> pb.VerifyCitationsResponse:
@@ -224,7 +222,15 @@ def parse_answer(message: answer_pb2.Answer) -> Answer:
     return Answer(
         content=message.content,
         citations=tuple(parse_citation(citation) for citation in message.citations),
-        claims=tuple(_parse_claim(claim) for claim in message.claims),
+        claims=tuple(
+            Claim(
+                parse_span(claim.answer_span),
+                claim.text,
+                tuple(claim.markers),
+                claim.confidence if claim.HasField("confidence") else None,
+            )
+            for claim in message.claims
+        ),
         confidence=message.confidence,
         refusal=_member(answer_pb2.RefusalReason, message.refusal_reason, RefusalReason),
         finish=FinishReason(finish.Name(message.finish_reason).removeprefix(_prefix(finish))),
@@ -280,11 +286,6 @@ def to_event(sequence: int, event: AnswerEvent) -> pb.AnswerEvent:
             return pb.AnswerEvent(sequence=sequence, heartbeat=heartbeat)
         case Final(answer):
             return pb.AnswerEvent(sequence=sequence, final=pb.FinalEvent(answer=to_answer(answer)))
-
-
-def _parse_claim(message: answer_pb2.Claim) -> Claim:
-    confidence = message.confidence if message.HasField("confidence") else None
-    return Claim(parse_span(message.answer_span), message.text, tuple(message.markers), confidence)
 
 
 MAX_SELECTED_CHARS = 5000

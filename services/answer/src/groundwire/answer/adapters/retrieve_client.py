@@ -198,7 +198,11 @@ def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
         options.min_relevance = 0.0
         options.collapse_duplicates = False
     elif search.places:
-        _restrict(options, Or(tuple(_at(*place) for place in search.places)))
+        places = (
+            And((Comparison("document_id", Comparator.EQ, document_id), Comparison("chapter", Comparator.EQ, chapter)))
+            for document_id, chapter in search.places
+        )
+        _restrict(options, Or(tuple(places)))
     if search.named_like:
         _restrict(
             options, Or(tuple(Like(field, each) for each in search.named_like for field in ("source_uri", "title")))
@@ -234,15 +238,6 @@ def translated(error: GroundwireError) -> GroundwireError:
     if type(error) is UnavailableError:
         return RetrieverUnavailableError("the retrieve service does not answer")
     return error
-
-
-def _at(document_id: str, chapter: str) -> Filter:
-    return And(
-        (
-            Comparison("document_id", Comparator.EQ, document_id),
-            Comparison("chapter", Comparator.EQ, chapter),
-        )
-    )
 
 
 def _restrict(options: retrieval_options_pb2.RetrievalOptions, where: Filter) -> None:
