@@ -389,3 +389,14 @@ def test_the_best_supported_of_the_best_passages_leads() -> None:
 )
 def test_quantities_and_times_in_words_answer_questions_for_them(question: str, text: str) -> None:
     assert kind_match(read_question(question), text) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How long is Highway 88?", "Highway 88 is a road in the north."),
+        ("How many owls are there?", "The list of owls was made on 5 March 2023."),
+    ],
+)
+def test_a_number_of_the_question_and_a_date_are_no_quantity(question: str, text: str) -> None:
+    assert kind_match(read_question(question), text) == -1.0

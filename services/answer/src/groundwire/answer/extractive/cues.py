@@ -3,14 +3,10 @@
 import re
 
 from groundwire.answer.extractive.question import Question, QuestionKind
-from groundwire.kernel.facts import names_in
+from groundwire.kernel.facts import FactKind, names_in, read
 from groundwire.kernel.stems import FUNCTION_WORDS, stem, words
 
-_NUMBER_WORDS = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|"
-    r"seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|third|quarter)\b",
-    re.IGNORECASE,
-)
+_FRACTION = re.compile(r"\b(?:half|third|quarter|once|twice)\b", re.IGNORECASE)
 _TIME = re.compile(
     r"\b1\d{3}\b|\b20\d\d\b|\bcentur|\b(?:January|February|March|April|May|June|July|August|September|October|November|"
     r"December)\b|\b\d+s\b|\d+ (?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b|\b(?:when|once|after|until)\b"
@@ -29,7 +25,6 @@ _EXAMPLE = re.compile(
     r"\b(?:for (?:example|instance)|e\.g\.|such as|an example|examples? (?:is|are|of))", re.IGNORECASE
 )
 _EVIDENCE = {
-    QuestionKind.QUANTITY: _NUMBER_WORDS,
     QuestionKind.TIME: _TIME,
     QuestionKind.REASON: _REASON,
     QuestionKind.PROCEDURE: _STEP,
@@ -56,6 +51,10 @@ def kind_match(question: Question, text: str) -> float:
     if question.kind in {QuestionKind.PERSON, QuestionKind.PLACE}:
         asked = set(words(question.text))
         return 1.0 if any(name not in asked for name in names_in(text)) else -1.0
+    if question.kind is QuestionKind.QUANTITY:
+        # Neither a date nor a number of the question, such as that of a highway, says how many or how long.
+        numbers = (fact for fact in read(text).of(FactKind.NUMBER) if fact.text not in question.text)
+        return 1.0 if any(numbers) or _FRACTION.search(text) else -1.0
     pattern = _EVIDENCE.get(question.kind)
     if pattern is None:
         return 0.0
