@@ -70,6 +70,15 @@ async def test_importance_decides_then_recency_and_every_component_is_told(libra
         assert hit.relevance_score == score.relevance == pytest.approx(score.raw / 1.1)
 
 
+@pytest.mark.requirement("C10")
+async def test_of_memories_that_are_too_old_for_a_bonus_the_newer_comes_first(library: Library, stub: "Stub") -> None:
+    for source, age in (("older", 2400), ("oldest", 2800), ("newer", 2000)):
+        remember(library, source, "the deadline is in march", 3, age_days=age)
+    response = await search(stub, "deadline", collapse_duplicates=False)
+    assert len({hit.memory_score.raw for hit in response.results}) == 1
+    assert sources(response) == ["newer", "older", "oldest"]
+
+
 @pytest.mark.requirement("S0-33")
 async def test_ages_follow_the_clock_also_for_a_repeated_search(
     library: Library, stub: "Stub", clock: ManualClock
