@@ -137,7 +137,9 @@ def test_the_check_of_what_is_restored_leaves_the_uploads_of_others_alone(
     staging.mkdir()
     (staging / str(uuid.uuid4())).write_bytes(b"half of an upload that another server has acknowledged")
     done = groundwire(
-        *("restore", str(backed_up[0]), "--data", str(tmp_path / "data")), GROUNDWIRE_INGEST_STAGING=str(staging)
+        *("restore", str(backed_up[0]), "--data", str(tmp_path / "data")),
+        GROUNDWIRE_INGEST_STAGING=str(staging),
+        GROUNDWIRE_PROCESSES="2",
     )
     assert done.returncode == 0, done.stderr
     assert len(list(staging.iterdir())) == 1

@@ -1,9 +1,12 @@
 """Uploads that are cut, taken up again, and never lose or double anything."""
 
 import asyncio
+import errno
+import fcntl
 import hashlib
 import os
 import random
+import shutil
 import signal
 import uuid
 from collections.abc import AsyncIterator
@@ -29,6 +32,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     NotFoundError,
     RequestIdReusedError,
+    StoreUnavailableError,
     UnavailableError,
 )
 from groundwire.rpc.error_status import from_rpc_error
@@ -228,6 +232,29 @@ async def test_bytes_behind_the_durable_offset_are_not_trusted(stub: Any, harnes
     await second.send(content, await second.open(), len(content))
     await second.finish()
     assert harness.text(collection, "a.txt") == content.decode()
+
+
+@pytest.mark.parametrize("fault", ["is a file", "locks nothing"])
+async def test_a_staging_folder_that_fails_is_said_to_be_unavailable(
+    stub: Any, harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    staging, aside = harness.folder / "staging", harness.folder / "aside"
+    staging.mkdir(exist_ok=True)
+    staging.rename(aside)
+    if fault == "is a file":
+        staging.write_bytes(b"")
+    else:
+        monkeypatch.setattr(fcntl, "flock", refuse)
+    stream = Stream(stub, header_of(collection, "a.txt", b"a"))
+    await stream.call.write(pb.UploadDocumentRequest(header=stream.header))
+    failure = await stream.failure()
+    shutil.rmtree(staging) if staging.is_dir() else staging.unlink()
+    aside.rename(staging)
+    assert isinstance(failure, StoreUnavailableError)
+    assert failure.metadata["engine"] == "staging"
 
 
 async def test_a_staged_file_that_lost_bytes_is_forgotten(stub: Any, harness: Harness, collection: str) -> None:

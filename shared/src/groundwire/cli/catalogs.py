@@ -38,8 +38,8 @@ _LISTENING: Final = "listening on "
 # What makes a server reachable, or asks its callers for credentials, which this one's only caller has not; and a folder
 # of uploads that other servers share, of which it would know none and remove all.
 _NOT_FOR_A_CHECK: Final = (
-    *("GROUNDWIRE_INGEST_STAGING", "GROUNDWIRE_JW", "GROUNDWIRE_KEYS", "GROUNDWIRE_METRICS", "GROUNDWIRE_TLS"),
-    "OTEL_",
+    *("GROUNDWIRE_INGEST_STAGING", "GROUNDWIRE_JW", "GROUNDWIRE_KEYS", "GROUNDWIRE_METRICS"),
+    *("GROUNDWIRE_PROCESSES", "GROUNDWIRE_TLS", "OTEL_"),
 )
 _SERVER: Final = re.compile(r"^[a-z+]+://")
 _URL: Final = re.compile(r"^[a-z+]+:")

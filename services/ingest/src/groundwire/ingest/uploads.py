@@ -40,22 +40,30 @@ class StagedFile:
         Raises:
             DataLossError: it is shorter than that.
             UnavailableError: it `grows` in another stream, perhaps at another replica that has the same folder.
+            StoreUnavailableError, ExhaustedError: the folder fails, or cannot lock files, or is full.
         """
         self._path = path
-        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
+        with _translated_failures():
+            self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
         try:
-            if grows:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            self._begin(size_bytes, grows=grows)
+        except BaseException:
             self._file.close()
-            raise UnavailableError("another stream brings the same upload") from None
-        if self._file.seek(0, os.SEEK_END) < size_bytes:
-            self._file.close()
-            raise DataLossError("a staged file is shorter than it was", what="staged upload")
-        # Bytes behind these were never flushed: nobody knows whether they are whole.
-        self._file.truncate(size_bytes)
-        self._file.seek(size_bytes)
+            raise
         self.size_bytes = size_bytes
+
+    def _begin(self, size_bytes: int, *, grows: bool) -> None:
+        with _translated_failures():
+            try:
+                if grows:
+                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UnavailableError("another stream brings the same upload") from None
+            if self._file.seek(0, os.SEEK_END) < size_bytes:
+                raise DataLossError("a staged file is shorter than it was", what="staged upload")
+            # Bytes behind these were never flushed: nobody knows whether they are whole.
+            self._file.truncate(size_bytes)
+            self._file.seek(size_bytes)
 
     def append(self, data: bytes | memoryview) -> None:
         """Add bytes; they are durable after the next `sync`."""
@@ -116,13 +124,16 @@ class StagingFolder:
         Raises:
             DataLossError: it is shorter than that.
             UnavailableError: it is open to grow already.
+            StoreUnavailableError, ExhaustedError: the folder fails.
         """
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _translated_failures():
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return StagedFile(self._folder / upload_id, size_bytes, grows=grows)
 
     def scratch(self) -> ScratchFile:
         """Return an empty file without a name."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _translated_failures():
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return ScratchFile(self._folder)
 
     def remove(self, upload_id: str) -> None:
