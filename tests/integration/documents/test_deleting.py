@@ -3,6 +3,8 @@
 import random
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +16,13 @@ from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, ingest_result
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.catalog.vectors import VectorCache
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     ChunkNotFoundError,
     ConflictError,
+    DataLossError,
     DocumentChangedError,
     DocumentNotFoundError,
     InvalidRequestError,
@@ -29,6 +33,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import VectorStore
 from tests.integration.documents.store import Store, number, story, text
+from tests.manual_clock import ManualClock
 from tests.stubs import by_id, by_source
 
 COMPLETE, HIDDEN = deletion_pb2.DELETION_STATE_COMPLETE, deletion_pb2.DELETION_STATE_HIDDEN
@@ -275,6 +280,27 @@ def test_a_receipt_is_completed_when_the_engine_has_caught_up(
     assert (now.receipt_id, now.state) == (hidden.receipt_id, COMPLETE)
     assert _stores(now)["vectors"] == (document.chunk_count, 0, True)
     assert _incomplete(prompt) == []
+
+
+@pytest.mark.parametrize(("age", "state"), [(timedelta(0), COMPLETE), (timedelta(days=-1), HIDDEN)])
+def test_a_vector_without_a_chunk_is_left_of_a_deletion_unless_it_came_later(
+    prompt: Store, age: timedelta, state: deletion_pb2.DeletionState.ValueType
+) -> None:
+    document, request_id = prompt.ingest("a.md", story(random.Random(1))), str(uuid.uuid4())
+    upkeep = prompt.harness.service.upkeep
+    serving = upkeep.tasks.collections.get(DEFAULT_TENANT, "docs")
+    with prompt.harness.catalog.read() as connection:
+        hashes = connection.exec_driver_sql("SELECT embedding_hash FROM embeddings").scalars().all()
+    found = upkeep.tasks.cache.get(serving.identity.digest, hashes)
+    built = upkeep.builds.begin(serving, serving.identity)  # so that the call does not complete it
+    receipt = prompt.delete(document.document_id, request_id=request_id)
+    assert receipt.state == HIDDEN
+    clock = ManualClock(receipt.hide_time.ToDatetime(UTC) + timedelta(seconds=1) + age)
+    VectorCache(prompt.harness.catalog, clock).put(serving.identity.digest, list(found), np.stack([*found.values()]))
+    upkeep.builds.abandon(built)
+    with suppress(DataLossError):  # operators hear of it
+        _complete(prompt)
+    assert prompt.delete(document.document_id, request_id=request_id).state == state
 
 
 def test_a_receipt_waits_for_an_index_that_was_begun_before_the_deletion(prompt: Store) -> None:

@@ -296,11 +296,13 @@ class Deletions:
         """Let the files of the catalog hold nothing of what was deleted; tell whether that is so."""
         return self._database.scrub(budget)
 
-    def left_of(self, traces: DeletionTraces) -> dict[str, int]:
+    def left_of(self, deleted: Deleted) -> dict[str, int]:
         """Return how many entries a final search finds, by store: all but the vector engine."""
-        is_live = documents.c.live_generation > 0
+        traces, is_live = deleted.traces, documents.c.live_generation > 0
         needed = exists(select(1).where(chunks.c.embedding_hash == embeddings.c.embedding_hash))
-        unneeded = (embeddings.c.identity_digest == traces.identity_digest) & ~needed
+        # A newer one is of the same text in a later write, which may be gone again; `VectorCache.sweep` removes it.
+        is_older = embeddings.c.create_time <= epoch_ms(deleted.deletion.hide_time)
+        unneeded = (embeddings.c.identity_digest == traces.identity_digest) & is_older & ~needed
         with self._database.read() as connection:
             left = {
                 "catalog": _count(connection, documents.c.document_key, traces.document_keys, is_live),

@@ -83,8 +83,7 @@ class DeletionCompleter:
     ) -> list[Deletion]:
         """Search for what was deleted, scrub the files once, and note what was found; none if something has to wait."""
         found = [
-            self.deletions.left_of(each.traces)
-            | {"vectors": self._points_left(engine_name, each.traces.numbers, budget)}
+            self.deletions.left_of(each) | {"vectors": self._points_left(engine_name, each.traces.numbers, budget)}
             for each in waiting
         ]
         # What cannot be completed anyway is no reason to write everything anew.
