@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from groundwire.answer.evidence import Passage, Source, Statement
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
-from groundwire.answer.extractive.question import EXPLAINED, Question, read_question
+from groundwire.answer.extractive.question import Question, QuestionKind, read_question
 from groundwire.answer.extractive.scoring import (
     Support,
     rarities,
@@ -76,7 +76,7 @@ class ExtractiveGenerator:
         lead, confidence = support.lead()
         if confidence < strictness:
             return []
-        if question.kind in EXPLAINED:
+        if question.kind is QuestionKind.DEFINITION:
             lead = in_full(lead, scored)
         chosen = select_excerpts(lead, scored, rarities(question, excerpts), self._max_excerpts)
         return _statements(

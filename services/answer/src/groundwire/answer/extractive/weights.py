@@ -107,7 +107,7 @@ OTHER_PASSAGE_DROP = 0.08
 """How far below the best excerpt's score a further one may be: beside it, and elsewhere."""
 
 SHORT_LEAD_WORDS = 8
-"""Words up to which a sentence that is to explain something comes together with one that leans on it."""
+"""Words up to which a sentence that is to say what something is comes together with one that leans on it."""
 
 NEAR_DUPLICATE = 0.7
 """Share of common stems (Jaccard) from which two excerpts say the same."""
