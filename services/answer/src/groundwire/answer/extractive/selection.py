@@ -12,6 +12,7 @@ from groundwire.answer.extractive.weights import (
     SAME_PASSAGE_DROP,
     SHORT_LEAD_WORDS,
 )
+from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.stems import NEGATION, stem, words
 
@@ -94,7 +95,9 @@ def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Scored]:
     found: dict[str, Scored] = {}
     for item in sorted(scored, key=Scored.order):
         document_id = item.excerpt.passage.document_id
-        if document_id != claim.passage.document_id and _said(item.excerpt.text) == said:
+        # A memory and the turn that it was derived from are one source.
+        is_record = all(each.source_uri.startswith(SOURCE_PREFIX) for each in (claim.passage, item.excerpt.passage))
+        if document_id != claim.passage.document_id and not is_record and _said(item.excerpt.text) == said:
             found.setdefault(document_id, item)
     return list(found.values())[:MAX_CORROBORATIONS]
 
