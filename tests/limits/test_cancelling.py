@@ -82,6 +82,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     running.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.limits
 @pytest.mark.alone
 @pytest.mark.requirement("R11")
