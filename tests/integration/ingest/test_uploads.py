@@ -23,6 +23,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.ingest.parsing import parser_process
 from groundwire.ingest.servicer.upload_stream import UploadClaims
+from groundwire.ingest.uploads import StagedFile, StagingFolder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
@@ -248,6 +249,7 @@ async def test_a_staging_folder_that_fails_is_said_to_be_unavailable(
         staging.write_bytes(b"")
     else:
         monkeypatch.setattr(fcntl, "flock", refuse)
+    unfinished = harness.service.use.uploads.uploads.staged_bytes("default", frozenset())
     stream = Stream(stub, header_of(collection, "a.txt", b"a"))
     await stream.call.write(pb.UploadDocumentRequest(header=stream.header))
     failure = await stream.failure()
@@ -255,6 +257,28 @@ async def test_a_staging_folder_that_fails_is_said_to_be_unavailable(
     aside.rename(staging)
     assert isinstance(failure, StoreUnavailableError)
     assert failure.metadata["engine"] == "staging"
+    assert harness.service.use.uploads.uploads.staged_bytes("default", frozenset()) == unfinished
+
+
+def test_what_another_replica_brought_until_it_let_go_is_kept(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one reads how far the upload is; before it has the file, the first one brings more and leaves."""
+    uploads, upload_id, open_file = harness.service.use.uploads, str(uuid.uuid4()), StagingFolder.open
+    uploads.begin("default", upload_id, b"", 20)
+    first = uploads.open("default", upload_id)
+
+    def open_late(*args: Any, **kwargs: Any) -> StagedFile:
+        first.take(0, b"ten bytes!")
+        first.close()
+        return open_file(*args, **kwargs)
+
+    monkeypatch.setattr(StagingFolder, "open", open_late)
+    second = uploads.open("default", upload_id)
+    assert second.durable_bytes == 10
+    assert (harness.folder / "staging" / upload_id).read_bytes() == b"ten bytes!"
+    second.close()
+    uploads.forget("default", upload_id)
 
 
 async def test_a_staged_file_that_lost_bytes_is_forgotten(stub: Any, harness: Harness, collection: str) -> None:

@@ -34,8 +34,13 @@ _IN_MEMORY_BYTES = 1 << 20
 class StagedFile:
     """A file that grows at its end; used by one thread at a time."""
 
-    def __init__(self, path: Path, size_bytes: int, *, grows: bool) -> None:
+    def __init__(self, path: Path, durable_bytes: Callable[[], int], *, grows: bool) -> None:
         """Open the file and cut it to what is known to be on disk; a missing file begins empty.
+
+        Args:
+            path: of the file.
+            durable_bytes: asked once nobody else can write to the file any more.
+            grows: whether it is written to.
 
         Raises:
             DataLossError: it is shorter than that.
@@ -46,24 +51,24 @@ class StagedFile:
         with _translated_failures():
             self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
         try:
-            self._begin(size_bytes, grows=grows)
+            self.size_bytes = self._begin(durable_bytes, grows=grows)
         except BaseException:
             self._file.close()
             raise
-        self.size_bytes = size_bytes
 
-    def _begin(self, size_bytes: int, *, grows: bool) -> None:
+    def _begin(self, durable_bytes: Callable[[], int], *, grows: bool) -> int:
         with _translated_failures():
             try:
                 if grows:
                     fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise UnavailableError("another stream brings the same upload") from None
+            size_bytes = durable_bytes()
             if self._file.seek(0, os.SEEK_END) < size_bytes:
                 raise DataLossError("a staged file is shorter than it was", what="staged upload")
             # Bytes behind these were never flushed: nobody knows whether they are whole.
             self._file.truncate(size_bytes)
-            self._file.seek(size_bytes)
+            return self._file.seek(size_bytes)
 
     def append(self, data: bytes | memoryview) -> None:
         """Add bytes; they are durable after the next `sync`."""
@@ -118,8 +123,8 @@ class StagingFolder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def open(self, upload_id: str, size_bytes: int, *, grows: bool) -> StagedFile:
-        """Open a file of which `size_bytes` are known to be on disk; one that `grows` is opened once at a time.
+    def open(self, upload_id: str, durable_bytes: Callable[[], int], *, grows: bool) -> StagedFile:
+        """Open a file, see `StagedFile`; one that `grows` is opened once at a time.
 
         Raises:
             DataLossError: it is shorter than that.
@@ -128,7 +133,7 @@ class StagingFolder:
         """
         with _translated_failures():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return StagedFile(self._folder / upload_id, size_bytes, grows=grows)
+        return StagedFile(self._folder / upload_id, durable_bytes, grows=grows)
 
     def scratch(self) -> ScratchFile:
         """Return an empty file without a name."""
@@ -305,20 +310,28 @@ class UploadReceiver:
             raise InvalidRequestError.of(f"header.{fields[0]}", "must repeat the first header of the upload")
         return stored
 
-    def open(self, tenant: str, stored: StoredUpload) -> IncomingUpload:
+    def open(self, tenant: str, upload_id: str) -> IncomingUpload:
         """Return the upload, ready for the part behind its durable bytes.
 
         Raises:
-            NotFoundError: its bytes are gone, or at a replica that stages elsewhere.
+            NotFoundError: there is none, or its bytes are gone, or at a replica that stages elsewhere.
             UnavailableError: another stream brings it.
         """
+        stored = self.uploads.get(tenant, upload_id)
+
+        def durable_bytes() -> int:
+            # Read again: until it let go of the file, another replica may have brought more than was known before.
+            nonlocal stored
+            stored = self.uploads.get(tenant, upload_id)
+            return stored.durable_bytes
+
         # One that is whole is read while the stream that brought it may still be open.
         grows = stored.durable_bytes < stored.total_bytes
         try:
-            staged = self.staging.open(stored.upload_id, stored.durable_bytes, grows=grows)
+            staged = self.staging.open(upload_id, durable_bytes, grows=grows)
         except DataLossError:
-            self.forget(tenant, stored.upload_id)
-            raise NotFoundError(stored.upload_id) from None
+            self.forget(tenant, upload_id)
+            raise NotFoundError(upload_id) from None
         return IncomingUpload(tenant, stored, self.uploads, staged)
 
     def keep(self, tenant: str, upload_id: str, content: bytes) -> None:
@@ -328,7 +341,7 @@ class UploadReceiver:
             ExhaustedError: the tenant has too many bytes on their way in, or the disk is full.
         """
         self.begin(tenant, upload_id, b"", len(content))
-        incoming = self.open(tenant, self.uploads.get(tenant, upload_id))
+        incoming = self.open(tenant, upload_id)
         # By the way of an upload, so that a crash leaves what the sweeper knows, and the operation finds whole bytes.
         try:
             for start in range(0, len(content), MAX_PART_BYTES):
@@ -348,7 +361,7 @@ class UploadReceiver:
         Raises:
             NotFoundError: its bytes are gone.
         """
-        incoming = self.open(tenant, self.uploads.get(tenant, upload_id))
+        incoming = self.open(tenant, upload_id)
         try:
             with incoming.complete() as original:
                 yield original

@@ -199,7 +199,14 @@ class UploadStream:
         if not header.upload_id:
             self.documents.preparer.admit(request, header.total_bytes)
             self.uploads.begin(tenant, upload_id, header_bytes(header), header.total_bytes)
-        return self.uploads.open(tenant, self.uploads.uploads.get(tenant, upload_id))
+        try:
+            return self.uploads.open(tenant, upload_id)
+        except BaseException:
+            if not header.upload_id:
+                # Nobody has heard of its id, and what it announced would count against the quota for a day. Its file,
+                # if there is one, is swept: the folder may be what failed.
+                self.uploads.uploads.forget(tenant, upload_id)
+            raise
 
     async def _receive(
         self, messages: AsyncIterator[pb.UploadDocumentRequest], arrival: _Arrival, claim: Claim
