@@ -3,10 +3,13 @@
 import re
 
 from groundwire.answer.extractive.question import Question, QuestionKind
-from groundwire.kernel.facts import FactKind, names_in, read
+from groundwire.kernel.facts import Fact, FactKind, names_in, read
 from groundwire.kernel.stems import FUNCTION_WORDS, stem, words
 
 _FRACTION = re.compile(r"\b(?:half|third|quarter|once|twice)\b", re.IGNORECASE)
+_NEXT_WORD = re.compile(r"[ -]([^\W\d_]+)")
+_OF_A_YEAR = re.compile(r"\b(?:in|since|until|during|year)\s$", re.IGNORECASE)
+_BEFORE_YEAR = 8
 _TIME = re.compile(
     r"\b1\d{3}\b|\b20\d\d\b|\bcentur|\b(?:January|February|March|April|May|June|July|August|September|October|November|"
     r"December)\b|\b\d+s\b|\d+ (?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b|\b(?:when|once|after|until)\b"
@@ -53,12 +56,22 @@ def kind_match(question: Question, text: str) -> float:
         return 1.0 if any(name not in asked for name in names_in(text)) else -1.0
     if question.kind is QuestionKind.QUANTITY:
         # Neither a date nor a number of the question, such as that of a highway, says how many or how long.
-        numbers = (fact for fact in read(text).of(FactKind.NUMBER) if fact.text not in question.text)
+        asked = {fact.values for fact in read(question.text).facts}
+        numbers = (fact for fact in read(text).facts if fact.values not in asked and _counts(fact, text))
         return 1.0 if any(numbers) or _FRACTION.search(text) else -1.0
     pattern = _EVIDENCE.get(question.kind)
     if pattern is None:
         return 0.0
     return 1.0 if pattern.search(text) else -1.0
+
+
+def _counts(fact: Fact, text: str) -> bool:
+    """Tell whether a fact of a text is a number of something, as in "1500 owls", which reads like a year."""
+    if fact.kind is not FactKind.DATE:
+        return fact.kind is FactKind.NUMBER
+    counted = _NEXT_WORD.match(text, fact.end)
+    is_dated = any(fact.values[1:]) or _OF_A_YEAR.search(text[max(0, fact.start - _BEFORE_YEAR) : fact.start])
+    return not is_dated and counted is not None and counted[1].casefold() not in FUNCTION_WORDS
 
 
 def definition_match(question: Question, text: str, source: str) -> float:
