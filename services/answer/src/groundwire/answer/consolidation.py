@@ -54,6 +54,14 @@ _OF_THE_MOMENT = re.compile(
     re.IGNORECASE,
 )
 _POINTS_BACK = re.compile(r"^\W*(?:it|this|that|these|those|they|he|she|which|there|then|so|but)\b", re.IGNORECASE)
+# Many leave the question mark out. "What I like is tea" is none.
+_ASKS = re.compile(
+    r"\W*(?:when|(?:what|who|whom|whose|where|why|how|which)(?:(?! (?:I|we|my|our)\b) \w+){0,3}?)"
+    r"(?:['\u2019]s| (?:is|are|was|were|do|does|did|can|could|should|must|will|would|has|have|may))\b"
+    r"|\W*(?:do|does|did|can|could|is|are|was|were|will|would|should|may|have|has)"
+    r" (?:I|you|we|they|he|she|it|my|our|the|there|any|this|that)\b",
+    re.IGNORECASE,
+)
 _LEADING = re.compile(
     r"^\W*(?:(?:and|also|well|yes|no|ok|okay|hi|hello|hey|by the way|please|remember|note|please remember)[, ]+"
     r"(?:that )?){1,4}",
@@ -100,14 +108,17 @@ def derive_memories(turns: Sequence[Turn]) -> list[Derived]:
 
 
 def says_something(text: str) -> bool:
-    """Tell whether somebody states what would become a memory, and asks nothing beside it."""
-    return "?" not in text and bool(derive_memories([Turn("", Role.USER, text, 0, datetime.min.replace(tzinfo=UTC))]))
+    """Tell whether somebody states what would become a memory, and asks for nothing beside it."""
+    sentences = [_LEADING.sub("", text[each.start : each.end]) for each in split_sentences(text)]
+    if "?" in text or any(_ASKS.match(each) or _ORDERS.intersection(words(each)[:1]) for each in sentences):
+        return False
+    return bool(derive_memories([Turn("", Role.USER, text, 0, datetime.min.replace(tzinfo=UTC))]))
 
 
 def _of_sentence(said: str, turn: Turn) -> Derived | None:
-    if said.endswith("?") or len(said) > _MAX_CHARS:
-        return None
     bare = _LEADING.sub("", said)
+    if said.endswith("?") or _ASKS.match(bare) or len(said) > _MAX_CHARS:
+        return None
     told = _ASKED_TO_REMEMBER.match(said) or _ASKED_TO_REMEMBER.match(bare)
     text = _LEADING.sub("", _ASKED_TO_REMEMBER.sub("", said, count=1) if told else said)
     text = text.strip(" ,:").removeprefix("that ")
