@@ -56,8 +56,8 @@ def kind_match(question: Question, text: str) -> float:
         return 1.0 if any(name not in asked for name in names_in(text)) else -1.0
     if question.kind is QuestionKind.QUANTITY:
         # Neither a date nor a number of the question, such as that of a highway, says how many or how long.
-        asked = {fact.values for fact in read(question.text).facts}
-        numbers = (fact for fact in read(text).facts if fact.values not in asked and _counts(fact, text))
+        known = {fact.values for fact in read(question.text).facts}
+        numbers = (fact for fact in read(text).facts if fact.values not in known and _counts(fact, text))
         return 1.0 if any(numbers) or _FRACTION.search(text) else -1.0
     pattern = _EVIDENCE.get(question.kind)
     if pattern is None:
