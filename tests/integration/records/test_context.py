@@ -277,3 +277,12 @@ def test_a_request_out_of_bounds_is_refused(keeping: Keeping, request_fields: di
     refused = failure(context, keeping, "harbour", **request_fields)
     assert isinstance(refused, InvalidRequestError)
     assert [violation.field for violation in refused.violations] == [field]
+
+
+def test_a_context_of_records_that_quote_all_they_may_fits_into_a_response(keeping: Keeping) -> None:
+    quoted = [f"{number:0128}" for number in range(1000)]
+    said = [f"Ship {number} rests." for number in range(20)]
+    keeping.put(*(record(MEMORY, text, quoted_document_ids=quoted) for text in said))
+    keeping.put(*(turn(ASSISTANT, text, _CONVERSATION, quoted_document_ids=quoted) for text in said))
+    found = context(keeping, "ships", sections={MEMORY: 20, TURN: 20}, without_documents=True)
+    assert sorted(texts(found, MEMORY)) == sorted(texts(found, TURN)) == sorted(said)

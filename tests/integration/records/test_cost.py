@@ -1,4 +1,4 @@
-"""What records cost: a write of many takes hardly more statements than one of few."""
+"""Many records at once: they take hardly more statements than few, and another call may be faster."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +11,8 @@ from sqlalchemy.engine import Engine
 
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
+from groundwire.ingest.changes import DocumentUpkeep
+from groundwire.kernel.document import Document
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.ingest.harness import Harness, blocking
@@ -101,3 +103,24 @@ def test_many_records_need_hardly_more_statements_than_few(
         needed[count] = cost(harness, name, count)
     assert needed[_FEW] > 0
     assert needed[_MANY] <= needed[_FEW] + _SLACK
+
+
+def test_records_that_another_call_restores_first_are_told_as_they_are_then(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection="twice"))
+    put(harness, "twice", 2)
+    delete(harness, "twice", purge=False)
+    records, restore_all = harness.service.records, DocumentUpkeep.restore_all
+    hidden = blocking(records.ListRecords)(pb.ListRecordsRequest(collection="twice", include_deleted=True)).records
+
+    def behind_another(self: DocumentUpkeep, tenant: str, name: str, ids: list[str], *given: Any) -> list[Document]:
+        restore_all(self, tenant, name, ids[:1], *given)
+        return restore_all(self, tenant, name, ids, *given)
+
+    monkeypatch.setattr(DocumentUpkeep, "restore_all", behind_another)
+    request = pb.RestoreRecordsRequest(collection="twice", record_ids=[each.record_id for each in hidden])
+    results = blocking(records.RestoreRecords)(request).results
+    assert [each.outcome for each in results] == [pb.RECORD_OUTCOME_UNCHANGED, pb.RECORD_OUTCOME_CREATED]
+    live = blocking(records.ListRecords)(pb.ListRecordsRequest(collection="twice")).records
+    assert {each.record_id: each.etag for each in results} == {each.record_id: each.etag for each in live}

@@ -1,8 +1,10 @@
 """What is remembered stays within its bound, and what was used last stays longest."""
 
 import threading
+from datetime import UTC, datetime
 
 from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
+from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 
 
 def test_what_was_not_used_for_longest_goes_first() -> None:
@@ -72,3 +74,10 @@ def test_bytes_of_counts_all_that_a_value_holds() -> None:
     assert bytes_of(text, None, (text, [text])) > 3000
     assert bytes_of({"a": text, text: (text, {"b": text})}) > 4000
     assert bytes_of({}) < bytes_of({"a": 1}) < 1000
+
+
+def test_a_document_weighs_what_its_record_quotes_as_well() -> None:
+    now, quoted = datetime(2026, 2, 10, tzinfo=UTC), [f"doc_{number:036}" for number in range(1000)]
+    fields = DocumentFields(record={"type": "turn", "quoted_document_ids": quoted})
+    document = Document("a", "docs", "record:a", DocumentFormat.TEXT, "0" * 64, fields, 1, 1, 1, 1, "model", now, now)
+    assert document.held_bytes > 40_000

@@ -124,7 +124,7 @@ class Document:
         fields = self.fields
         return bytes_of(
             *(self.source_uri, self.alias_uris, fields.title, fields.creators, fields.subjects),
-            *(fields.description, fields.tags, fields.metadata),
+            *(fields.description, fields.tags, fields.metadata, fields.record),
         )
 
     @property

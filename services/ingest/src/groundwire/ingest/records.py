@@ -276,6 +276,8 @@ class RecordUpkeep:
             document.document_id: document
             for document in (self.upkeep.restore_all(identity.tenant, collection, hidden, budget) if hidden else ())
         }
+        if len(restored) < len(hidden):  # another call has brought some back since they were looked at
+            chosen = self.selected(identity, collection, record_ids, include_deleted=True)
         return [
             WrittenRecord(
                 record.record_id,

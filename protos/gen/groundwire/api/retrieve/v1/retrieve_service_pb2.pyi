@@ -473,7 +473,7 @@ class ContextEntry(_message.Message):
     CONTRADICTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def record(self) -> _record_pb2.Record:
-        """The record, without links and access figures."""
+        """The record, without links, access figures and the ids of what it quotes."""
 
     @_builtins.property
     def hit(self) -> _hit_pb2.Hit:

@@ -116,4 +116,6 @@ def _to_entry(entry: ContextEntry, rank: int) -> pb.ContextEntry:
     hit.rank = rank
     message = pb.ContextEntry(record=to_record_message(record), hit=hit, contradicts=entry.contradicts)
     message.record.ClearField("links")
+    # Of seventy records they may be twice what a response can hold.
+    message.record.ClearField("quoted_document_ids")
     return message
