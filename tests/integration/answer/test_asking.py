@@ -520,3 +520,10 @@ async def test_an_excerpt_is_embedded_once(rig: Rig, monkeypatch: pytest.MonkeyP
     again = await rig.ask("What do red foxes eat at night?")
     assert len(embedded) == known
     assert first.citations[0].quote == again.citations[0].quote
+
+
+async def test_a_filter_of_as_many_terms_as_there_may_be_goes_with_a_question_that_names_a_number(rig: Rig) -> None:
+    many = {"$or": [{"source_uri": "foxes.txt"}, *({"source_uri": f"{number}.txt"} for number in range(255))]}
+    options = retrieval_options_pb2.RetrievalOptions(filter=to_filter_message(parse_filter(many)), min_relevance=0.0)
+    answer = await rig.ask("What do red foxes eat by Rule 8?", options=options)
+    assert {hit.chunk.source_uri for hit in answer.hits} == {"foxes.txt"}

@@ -5,7 +5,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -53,6 +53,7 @@ from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     GroundwireError,
+    InvalidFilterError,
     InvalidRequestError,
     PermissionDeniedError,
     SessionExpiredError,
@@ -374,11 +375,13 @@ class Answerer:
         document = None if ask.is_selective else document_asked_for(text)
         name = None if ask.is_selective or ask.scope or document is not None else numbered_name(text)
         if name is not None:
-            # What a document says of itself seldom repeats its number, so no search for the number finds it.
-            retrieval = await self._retriever.retrieve(replace(search, named_like=name.patterns))
-            if passages := tuple(each for each in retrieval.passages if name.names(each)):
-                progress.search = retrieval.search
-                return Retrieval(passages, retrieval.search)
+            # What a document says of itself seldom repeats its number, so no search for the number finds it. The filter
+            # of the caller may leave no room for names: then it is searched for like all else.
+            with suppress(InvalidFilterError):
+                retrieval = await self._retriever.retrieve(replace(search, named_like=name.patterns))
+                if passages := tuple(each for each in retrieval.passages if name.names(each)):
+                    progress.search = retrieval.search
+                    return Retrieval(passages, retrieval.search)
         if document == "":
             search = replace(search, summary_of="")
         with Step("answer.search"):
