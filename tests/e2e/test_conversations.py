@@ -361,6 +361,24 @@ def test_a_persona_is_at_hand_when_it_is_asked_for(client: GroundwireClient) -> 
     assert record_pb2.RECORD_TYPE_PERSONA not in {each.record_type for each in other.records}
 
 
+def test_a_summary_of_exchanges_that_there_are_not_holds_up_nothing(client: GroundwireClient) -> None:
+    session = client.create_session(collection=NAME, user_id="eve", new_conversation=True).session
+    far = 900_000
+    details = record_pb2.SummaryDetails(
+        conversation_id=session.conversation_id, turn_range=f"{far}-{far}", summary_index=far
+    )
+    made_up = record_pb2.Record(
+        record_type=record_pb2.RECORD_TYPE_SUMMARY, text="It will be a long talk.", scope="entity:eve", summary=details
+    )
+    made_up.timestamp.GetCurrentTime()
+    client.batch_upsert_records(collection=NAME, records=[made_up])
+    for said in SAID[:EVERY]:
+        ask(client, session, said)
+    wait_until_recorded(client, session)
+    summaries = records(client, conversation_id=session.conversation_id, record_type="summary")
+    assert sorted(each.summary.turn_range for each in summaries) == ["1-2", f"{far}-{far}"]
+
+
 def test_what_a_purged_document_said_leaves_the_conversation(client: GroundwireClient) -> None:
     whales = client.ingest_document(collection=NAME, source_uri="whales.md", text="Whales sing in the deep sea.")
     session = client.create_session(collection=NAME, user_id="lara", new_conversation=True).session

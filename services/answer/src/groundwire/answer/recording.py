@@ -352,7 +352,8 @@ def due_summaries(written: Sequence[Summary], last: int, every: int) -> Iterator
     the exchanges in between.
     """
     number = done = 0
-    for each in written:
+    # Whoever may write to the scope may have written one of exchanges that there are not.
+    for each in (one for one in written if one.first <= last):
         while number + 1 < each.index and done + 1 < each.first:
             number += 1
             is_last = number + 1 == each.index
