@@ -15,6 +15,7 @@ from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog.vectors import VectorCache
 from groundwire.kernel.budget import Budget
@@ -33,6 +34,8 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import VectorStore
 from tests.integration.documents.store import Store, number, story, text
+from tests.integration.ingest.harness import blocking
+from tests.integration.records.keeping import MEMORY, record
 from tests.manual_clock import ManualClock
 from tests.stubs import by_id, by_source
 
@@ -301,6 +304,25 @@ def test_a_vector_without_a_chunk_is_left_of_a_deletion_unless_it_came_later(
     with suppress(DataLossError):  # operators hear of it
         _complete(prompt)
     assert prompt.delete(document.document_id, request_id=request_id).state == state
+
+
+def test_what_quotes_a_document_that_came_and_went_again_is_not_left_of_its_first_deletion(prompt: Store) -> None:
+    upkeep, request_id = prompt.harness.service.upkeep, str(uuid.uuid4())
+    for source in ("a.md", "b.md"):
+        prompt.changes.ingest_document(
+            pb.IngestDocumentRequest(collection="docs", source_uri=source, document_id="again", text=f"Of {source}.")
+        )
+        if source == "a.md":
+            serving = upkeep.tasks.collections.get(DEFAULT_TENANT, "docs")
+            built = upkeep.builds.begin(serving, serving.identity)  # so that the call does not complete it
+            assert prompt.delete("again", request_id=request_id).state == HIDDEN
+    quoting = record(MEMORY, "Of b.md, as said.", quoted_document_ids=["again"])
+    put = records_pb.BatchUpsertRecordsRequest(collection="docs", records=[quoting])
+    blocking(prompt.harness.service.records.BatchUpsertRecords)(put)
+    prompt.delete("again", purge=False)
+    upkeep.builds.abandon(built)
+    _complete(prompt)
+    assert prompt.delete("again", request_id=request_id).state == COMPLETE
 
 
 def test_a_receipt_waits_for_an_index_that_was_begun_before_the_deletion(prompt: Store) -> None:

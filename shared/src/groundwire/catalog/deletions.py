@@ -322,7 +322,9 @@ class Deletions:
                 left["texts"] = _count(connection, text_segments.c.generation_key, traces.generation_keys)
                 # What is there again under the same id may be quoted again.
                 again = select(documents.c.document_id).where(
-                    documents.c.tenant == traces.tenant, is_live, among(documents.c.document_id, traces.document_ids)
+                    documents.c.tenant == traces.tenant,
+                    is_live | IS_HIDDEN,
+                    among(documents.c.document_id, traces.document_ids),
                 )
                 gone = set(traces.document_ids) - set(connection.execute(again).scalars())
                 left["sessions"] = count_quoting_messages(connection, traces.tenant, sorted(gone))
