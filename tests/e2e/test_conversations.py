@@ -53,11 +53,18 @@ def client(server: ServerProcess) -> Iterator[GroundwireClient]:
 
 
 def ask(
-    client: GroundwireClient, session: session_pb2.Session, question: str, message_id: str = ""
+    client: GroundwireClient,
+    session: session_pb2.Session,
+    question: str,
+    message_id: str = "",
+    strictness: float = 0.0,
 ) -> answer_pb2.Answer:
     """Ask, however little the model of the tests sees that an answer fits."""
     asked = pb.AskRequest(
-        question=question, session_id=session.session_id, message_id=message_id or str(uuid.uuid4()), strictness=0.0
+        question=question,
+        session_id=session.session_id,
+        message_id=message_id or str(uuid.uuid4()),
+        strictness=strictness,
     )
     return client.ask.send(asked).answer
 
@@ -86,6 +93,14 @@ def talk(client: GroundwireClient) -> tuple[session_pb2.Session, list[answer_pb2
     answers = [ask(client, session, said) for said in SAID]
     wait_until_recorded(client, session)
     return session, answers
+
+
+def test_what_was_just_said_can_be_asked_for_at_once(client: GroundwireClient) -> None:
+    session = client.create_session(collection=NAME, user_id="pia", new_conversation=True).session
+    for animal, name in (("cat", "Tom"), ("dog", "Rex"), ("horse", "Ida")):
+        ask(client, session, f"My {animal} is called {name}.")
+        answer = ask(client, session, f"What is my {animal} called?")
+        assert f"My {animal} is called {name}." in {citation.quote for citation in answer.citations}
 
 
 @pytest.mark.requirement("C04")
@@ -382,8 +397,9 @@ def test_a_summary_of_exchanges_that_there_are_not_holds_up_nothing(client: Grou
 def test_what_a_purged_document_said_leaves_the_conversation(client: GroundwireClient) -> None:
     whales = client.ingest_document(collection=NAME, source_uri="whales.md", text="Whales sing in the deep sea.")
     session = client.create_session(collection=NAME, user_id="lara", new_conversation=True).session
-    for said in ("I live in Lund.", "Where do whales sing?", SAID[1], SAID[2]):
+    for said in ("I live in Lund.", "Where do whales sing?", SAID[1]):
         ask(client, session, said)
+    ask(client, session, SAID[2], strictness=1.0)  # answered by nothing, not by the summary of what was said before
     wait_until_recorded(client, session)
 
     def told() -> dict[int, list[str]]:

@@ -69,6 +69,9 @@ _OWN_SESSIONS = uuid.UUID("5e8c6f0e-3c1b-4d5f-9a57-2f0f6f1f7b11")
 """Name space of the ids of sessions that single questions have of their own."""
 _ABANDON_S = 5.0
 """How long storing an abandoned answer may take; its call has ended."""
+_JUST_SAID = timedelta(seconds=2)
+_RECORDING_LOOKS = 10
+_RECORDING_LOOK_S = 0.05
 
 _log = structlog.get_logger(__name__)
 
@@ -317,6 +320,7 @@ class Answerer:
             if is_resumed:
                 raise InvalidRequestError.of("after_sequence", "no answer to this question is kept; ask without it")
             _refuse_unfit(session, ask, expected_head if exchange is None else None)
+            await self._wait_until_recorded(tenant, session)
             # A question that is asked again is asked in the window that it was asked in.
             ids = [each.message_id for each in session.messages]
             window = session.messages[: ids.index(ask.message_id)] if ask.message_id in ids else session.messages
@@ -349,6 +353,17 @@ class Answerer:
             finally:
                 if is_open:
                     await self._abandon(tenant, prepared, progress, replacing)
+
+    async def _wait_until_recorded(self, tenant: str, session: Session) -> None:
+        """Give what was just said in a conversation half a second to be recorded, so that it can be asked for at once.
+
+        What was said longer ago waits for an ingest service that is away, and no answer waits for that.
+        """
+        for _ in range(_RECORDING_LOOKS):
+            if not session.unrecorded or self._clock.now() - session.messages[-1].time > _JUST_SAID:
+                return
+            await asyncio.sleep(_RECORDING_LOOK_S)
+            session = await self._sessions.get(tenant, session.session_id)
 
     def _nothing_yet(self, ask: AskedQuestion) -> _Progress:
         composer = Composer(ask.collection, ask.max_answer_chars)
