@@ -344,10 +344,11 @@ def test_what_somebody_said_of_themselves_is_noted_and_answers_what_they_ask(cli
 
     told = ask("My cat is called Tom.")
     assert (told.content, told.refusal_reason) == ("Noted.", answer_pb2.REFUSAL_REASON_NO_QUESTION)
-    for other in ("I live in Oslo.", "I work with clocks.", "My flight leaves on Friday."):
-        assert ask(other).content == "Noted."
     for wish in ("what do I need for my visa", "Show me my invoices.", "I like Rome. List my flights there."):
         assert ask(wish).refusal_reason == answer_pb2.REFUSAL_REASON_WEAK_SUPPORT
+    assert not ask("What are my invoices?").grounded
+    for other in ("I live in Oslo.", "I work with clocks.", "My flight leaves on Friday."):
+        assert ask(other).content == "Noted."
     assert ask("What is my cat called?").content == "My cat is called Tom. [1]"
     assert ask("Where do I live?").content == "I live in Oslo. [1]"
     assert not ask("Where does my sister live?").grounded

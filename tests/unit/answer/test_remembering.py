@@ -55,6 +55,8 @@ def test_a_summary_has_at_most_so_many_characters_and_is_never_empty() -> None:
         ("What is the limit of the queue?", "", ""),
         ("what kind of car do I have", "", ""),
         ("Do I have a meeting on Monday", "", ""),
+        ("Show me my invoices.", "", ""),
+        ("Use British spelling in my letters.", "Use British spelling in my letters.", "fact"),
         ("It is slow in Bonn.", "", ""),
         ("I have a question about snapshots.", "", ""),
         ("Thanks, that helps me a lot.", "", ""),

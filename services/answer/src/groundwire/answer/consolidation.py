@@ -73,8 +73,9 @@ _IMPORTANT = re.compile(
 _ASKED_TO_REMEMBER = re.compile(r"\b(?:please )?(?:remember|note|keep in mind|don't forget)\b", re.IGNORECASE)
 _STATE_VERBS = "is are was were has have had will lives works starts ends runs costs moved needs"
 _STATES = frozenset(map(stem, _STATE_VERBS.split()))
-_ORDER_VERBS = "show tell give explain summarise summarize list find compare describe write make let use help"
-_ORDERS = frozenset(_ORDER_VERBS.split())
+_WISH_VERBS = "show tell give explain summarise summarize list find compare describe help"
+_WISHES = frozenset(_WISH_VERBS.split())
+_ORDERS = _WISHES | {"write", "make", "let", "use"}
 _FIRST_PERSONS = frozenset({"i", "we"})
 _MEMORABLE = frozenset({FactKind.NAME, FactKind.DATE, FactKind.NUMBER})
 
@@ -109,16 +110,26 @@ def derive_memories(turns: Sequence[Turn]) -> list[Derived]:
 
 def says_something(text: str) -> bool:
     """Tell whether somebody states what would become a memory, and asks for nothing beside it."""
-    sentences = [_LEADING.sub("", text[each.start : each.end]) for each in split_sentences(text)]
-    if "?" in text or any(_ASKS.match(each) or _ORDERS.intersection(words(each)[:1]) for each in sentences):
+    if "?" in text or any(asks(text[each.start : each.end]) for each in split_sentences(text)):
         return False
     return bool(derive_memories([Turn("", Role.USER, text, 0, datetime.min.replace(tzinfo=UTC))]))
 
 
+def only_asks(text: str) -> bool:
+    """Tell whether nothing is stated in a text."""
+    return all(asks(text[each.start : each.end]) for each in split_sentences(text))
+
+
+def asks(sentence: str) -> bool:
+    """Tell whether a sentence is a question or a wish: "where is my cat", "Show me my invoices."."""
+    bare = _LEADING.sub("", sentence)
+    return bare.rstrip().endswith("?") or _ASKS.match(bare) is not None or not _WISHES.isdisjoint(words(bare)[:1])
+
+
 def _of_sentence(said: str, turn: Turn) -> Derived | None:
-    bare = _LEADING.sub("", said)
-    if said.endswith("?") or _ASKS.match(bare) or len(said) > _MAX_CHARS:
+    if len(said) > _MAX_CHARS or asks(said):
         return None
+    bare = _LEADING.sub("", said)
     told = _ASKED_TO_REMEMBER.match(said) or _ASKED_TO_REMEMBER.match(bare)
     text = _LEADING.sub("", _ASKED_TO_REMEMBER.sub("", said, count=1) if told else said)
     text = text.strip(" ,:").removeprefix("that ")

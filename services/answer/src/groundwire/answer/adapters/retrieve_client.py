@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import grpc
 
 from groundwire.answer.answers import SearchReport
+from groundwire.answer.consolidation import only_asks
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.ports import Retrieval, Search, Vector
 from groundwire.api.answer.v1 import answer_pb2
@@ -285,10 +286,11 @@ def _shares(content: str, selection: str) -> bool:
 
 
 def _is_source(record: record_pb2.Record) -> bool:
-    """Tell whether an answer may rest on a record: not on what the assistant said itself, nor on a question."""
+    """Tell whether an answer may rest on a record: not on what the assistant said itself, nor on a question or wish."""
     if record.record_type != record_pb2.RECORD_TYPE_TURN:
         return True
-    return record.turn.role == role_pb2.ROLE_USER and not record.text.rstrip().endswith("?")
+    is_asked = record.text.rstrip().endswith("?") or only_asks(record.text)
+    return record.turn.role == role_pb2.ROLE_USER and not is_asked
 
 
 def _of_record(entry: pb.ContextEntry) -> Passage:
