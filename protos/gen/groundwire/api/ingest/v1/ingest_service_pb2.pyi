@@ -1404,10 +1404,10 @@ class PurgeDocumentsResponse(_message.Message):
     PURGE_COUNT_FIELD_NUMBER: _builtins.int
     PURGE_SAMPLE_FIELD_NUMBER: _builtins.int
     purge_count: _builtins.int
-    """Documents that were deleted, or without `force` would be."""
+    """Documents that were deleted, with the records that quoted them; without `force` those that match."""
     @_builtins.property
     def purge_sample(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Without `force`: sources of the first 100 of them, in the order of sources."""
+        """Without `force`: sources of the first 100 that match, in the order of sources."""
 
     def __init__(
         self,
