@@ -1,5 +1,7 @@
 """What of a passage can be quoted, and how it is shown."""
 
+from dataclasses import replace
+
 import pytest
 
 from groundwire.answer.evidence import Markup
@@ -47,6 +49,13 @@ def test_what_only_points_at_what_stands_elsewhere_is_passed_over(pointer: str) 
         "Foxes eat small mice.",
         "Owls eat small mice.",
     ]
+
+
+def test_what_the_assistant_said_is_quoted_from_no_summary() -> None:
+    own = ["User: I live in the town of Lund.", "User: I have two cats at home."]
+    passage = make_passage("\n".join([own[0], "Assistant: Whales sing in the deep sea.", own[1]]), markup=Markup.NONE)
+    assert [each.text for each in find_excerpts([replace(passage, source_uri="record:summary-1")])] == own
+    assert len(find_excerpts([replace(passage, source_uri="talk.txt")])) == 3
 
 
 def test_a_sentence_is_shown_plain_and_quoted_exactly() -> None:

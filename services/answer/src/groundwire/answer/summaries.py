@@ -24,7 +24,8 @@ _USER_WEIGHT = 1.3
 _LEAST_GAIN = 0.2
 """Of the gain of the first sentence; what adds less is not worth its place."""
 _MARKER = re.compile(r" ?\[\d{1,3}\]")
-_SAID_BY = {Role.USER: "User", Role.ASSISTANT: "Assistant"}
+SAID_BY = {Role.USER: "User: ", Role.ASSISTANT: "Assistant: "}
+"""How the lines of a summary begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +86,14 @@ def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> str:
         covered.update(best.units)
         room -= len(best.line) + 1
     lines = [each.line for each in sorted(chosen, key=lambda each: each.place)]
-    return "\n".join(lines) or f"{_SAID_BY[turns[0].role]}: {turns[0].text.strip()}"[:max_chars]
+    return "\n".join(lines) or f"{SAID_BY[turns[0].role]}{turns[0].text.strip()}"[:max_chars]
 
 
 def shortened(turn: Turn) -> str:
     """Return the text of a turn, or of one that is longer than a summary the sentences that say most of it."""
     if len(turn.text) <= MAX_SUMMARY_CHARS:
         return turn.text
-    return " … ".join(line.removeprefix(f"{_SAID_BY[turn.role]}: ") for line in summarise([turn]).splitlines())
+    return " … ".join(line.removeprefix(SAID_BY[turn.role]) for line in summarise([turn]).splitlines())
 
 
 def _candidates(turns: Sequence[Turn]) -> list[_Candidate]:
@@ -108,5 +109,5 @@ def _candidates(turns: Sequence[Turn]) -> list[_Candidate]:
             # A name is both: its words, and that it is one.
             units.update({f"{fact.kind} {fact.values}": _FACT_WEIGHT for fact in reading.facts if not fact.weak})
             worth = (_USER_WEIGHT if turn.role is Role.USER else 1.0) * (_QUESTION_WEIGHT if said[-1] == "?" else 1.0)
-            candidates.append(_Candidate(len(candidates), f"{_SAID_BY[turn.role]}: {said}", worth, units))
+            candidates.append(_Candidate(len(candidates), f"{SAID_BY[turn.role]}{said}", worth, units))
     return candidates
