@@ -350,6 +350,28 @@ def test_a_name_of_code_that_the_passage_lacks_weakens_support() -> None:
     assert _support("What does the pin_project crate do?", content) < _support("What does the crate do?", content)
 
 
+@pytest.mark.parametrize(
+    ("question", "fields"),
+    [
+        ("What was decided on 3 March 2023?", {"title": "Minutes of 3 March 2023"}),
+        ("What was decided on 2023-03-05?", {"source_uri": "minutes/2023-03-05.md"}),
+        ("What was decided of version 1.2?", {"title": "Version 1.2"}),
+        ("What was decided of max_tokens?", {"title": "max_tokens"}),
+    ],
+)
+def test_a_date_a_version_and_a_name_of_code_are_met_in_the_name_of_a_document(
+    question: str, fields: dict[str, str]
+) -> None:
+    def missing(**named: str) -> float:
+        excerpts = find_excerpts([make_passage("The board decided to wait.", **named)])
+        scored = score_excerpts(read_question(question), excerpts, [0.5])
+        parts = Support(read_question(question), scored).parts(scored[0])
+        return parts["missing_number"] + parts["missing_name"]
+
+    assert missing(title="Minutes") == 1.0
+    assert missing(**fields) == 0.0
+
+
 def test_a_name_in_short_is_met_where_the_document_has_it_in_full() -> None:
     question = read_question("Who composed the music of Red Fox Delta?")
     short = make_passage("The music of Red Fox was composed by Ada Byron.", document_id="game")

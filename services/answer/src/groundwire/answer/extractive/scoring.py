@@ -269,7 +269,9 @@ class Support:
     def parts(self, item: Scored) -> dict[str, float]:
         """Return what the support of an excerpt is made of, by the name of its weight."""
         question, passage, text = self._question, item.excerpt.passage, item.excerpt.text
-        place = f"{_document_name(passage)} {passage.chapter} {passage.section_heading}"
+        # As it is written as well: dates, versions and identifiers are none any more in single words.
+        name = f"{passage.source_uri} {passage.title} {_document_name(passage)}"
+        place = f"{name} {passage.chapter} {passage.section_heading}"
         # A field says nothing of what else its passage names.
         around = f"{place} {item.excerpt.about} {text if item.excerpt.field_of else passage.content}"
         # "Two conditions" asks for no passage that counts them: only numbers in digits are names of things.
