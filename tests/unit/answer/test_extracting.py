@@ -1,6 +1,7 @@
 """How an extractive answer is chosen: what is asked, how excerpts are scored, which of them are quoted."""
 
 import time
+from typing import Any
 
 import pytest
 
@@ -273,6 +274,12 @@ def test_a_shortlist_keeps_the_best_by_words_in_order() -> None:
     assert shortlist(question, excerpts, 9) == excerpts
 
 
+def _parts(question: str, content: str, **fields: Any) -> dict[str, float]:
+    excerpts = find_excerpts([make_passage(content, **fields)])
+    scored = score_excerpts(read_question(question), excerpts, [0.5])
+    return Support(read_question(question), scored).parts(scored[0])
+
+
 def _support(question: str, content: str) -> float:
     scored = _scored(question, content)
     return Support(read_question(question), scored).of(scored[0])
@@ -362,14 +369,32 @@ def test_a_name_of_code_that_the_passage_lacks_weakens_support() -> None:
 def test_a_date_a_version_and_a_name_of_code_are_met_in_the_name_of_a_document(
     question: str, fields: dict[str, str]
 ) -> None:
-    def missing(**named: str) -> float:
-        excerpts = find_excerpts([make_passage("The board decided to wait.", **named)])
-        scored = score_excerpts(read_question(question), excerpts, [0.5])
-        parts = Support(read_question(question), scored).parts(scored[0])
+    def missing(**named: Any) -> float:
+        parts = _parts(question, "The board decided to wait.", **named)
         return parts["missing_number"] + parts["missing_name"]
 
     assert missing(title="Minutes") == 1.0
     assert missing(**fields) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("question", "source", "is_named"),
+    [
+        ("What happens by rule 5?", "rules/rule-0005.md", True),
+        ("What happens after 5 failures?", "rules/rule-0005.md", False),
+        ("What happens after 5 failures?", "05-setup.md", False),
+    ],
+)
+def test_a_number_names_a_document_behind_its_word(question: str, source: str, is_named: bool) -> None:
+    assert (_parts(question, "The call is given up.", source_uri=source)["named"] > 0) is is_named
+
+
+@pytest.mark.parametrize(
+    ("question", "is_own"), [("Where do they send us to work?", True), ("Where does the US send them to work?", False)]
+)
+def test_a_country_is_nobody_who_asks(question: str, is_own: bool) -> None:
+    said = "I think where they send us to work, and the US send them, is Bonn."
+    assert _parts(question, said, source_uri="record:turn-1")["own"] == float(is_own)
 
 
 def test_a_name_in_short_is_met_where_the_document_has_it_in_full() -> None:

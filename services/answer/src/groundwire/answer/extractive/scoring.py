@@ -3,10 +3,10 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import pairwise, permutations
 
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import definition_match, is_announcement, kind_match
@@ -48,7 +48,7 @@ class Scored:
 
 
 _IDENTIFIER = re.compile(r"\b[^\W_]+_\w+\b")
-_SELF = re.compile(r"\b(?:I|me|my|mine|we|us|our|ours)\b", re.IGNORECASE)
+_SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
 _FACT_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME, QuestionKind.QUANTITY})
 
 
@@ -120,8 +120,17 @@ def _is_own(question: Question, excerpt: Excerpt) -> bool:
 
 
 def _is_named(question: Question, passage: Passage) -> bool:
-    """Tell whether the document of a passage has a number in its name that the question has."""
-    return any(word.isdigit() and word in question.stems for word in _document_name(passage).split())
+    """Tell whether the document of a passage has a number in its name that the question has, behind the same word.
+
+    A number alone names nothing: "5 failures" does not ask for `05-setup.md`.
+    """
+    asked = set(_numbered(question.text))
+    return any(each in asked for text in (passage.title, passage.source_uri) for each in _numbered(text))
+
+
+def _numbered(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of a word and the number behind it: `pep` and `8` of `pep-0008.rst`."""
+    return ((word, number.lstrip("0")) for word, number in pairwise(words(text)) if number.isdigit())
 
 
 def _score_without_similarity(
