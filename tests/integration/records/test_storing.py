@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from groundwire.api.common.v1 import metadata_value_pb2, record_pb2
+from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from tests.integration.records.keeping import (
     ASSISTANT,
@@ -320,3 +322,33 @@ def test_documents_and_records_leave_each_other_alone(keeping: Keeping) -> None:
     assert error.reason == "INVALID_FIELD"
     assert keeping.get(kept.record_id) == kept
     assert kept.timestamp.ToDatetime(UTC) == START
+
+
+def test_a_document_with_the_words_of_a_record_is_one_of_its_own(keeping: Keeping) -> None:
+    keeping.put(memory("I live in Kiel.", scope="entity:ada", record_id=memory_id(1)))
+    request: dict[str, Any] = {"collection": keeping.collection, "source_uri": "kiel.txt", "text": "I live in Kiel."}
+    reuse = ingest_result_pb2.DUPLICATE_POLICY_REUSE
+    assert (
+        keeping.client.ingest_document(**request, duplicate_policy=reuse).result.outcome
+        == ingest_result_pb2.INGEST_OUTCOME_CREATED
+    )
+    assert keeping.found("Kiel") == ["I live in Kiel."]
+    keeping.delete(memory_id(1), permanent=True)
+    assert keeping.found("Kiel") == ["I live in Kiel."]
+
+
+def test_where_equal_texts_are_indexed_once_records_are_found_in_each_scope(keeping: Keeping) -> None:
+    once = collection_pb2.DUPLICATE_CHUNK_POLICY_SKIP_IN_COLLECTION
+    keeping.client.update_collection(
+        collection=collection_pb2.Collection(
+            name=keeping.collection, settings=collection_pb2.CollectionSettings(duplicate_chunk_policy=once)
+        ),
+        update_mask=FieldMask(paths=["settings.duplicate_chunk_policy"]),
+    )
+    scopes = ("entity:ada", "entity:ben")
+    keeping.put(*(memory("I live in Kiel.", scope=each) for each in scopes))
+    keeping.client.ingest_document(collection=keeping.collection, source_uri="kiel.txt", text="I live in Kiel.")
+    keeping.put(memory("I live in Kiel.", scope="entity:cleo"))
+    assert keeping.found("Kiel") == ["I live in Kiel."]
+    for scope in (*scopes, "entity:cleo"):
+        assert keeping.found("Kiel", {"scope": scope}) == ["I live in Kiel."]

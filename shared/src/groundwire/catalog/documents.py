@@ -78,7 +78,7 @@ _HIDDEN_BY_SOURCE = SELECT_DOCUMENTS_AND_HIDDEN.where(
     ),
 ).order_by(documents.c.document_key)
 _BY_HASH = (
-    SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_hash == bindparam("value"))
+    SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_hash == bindparam("value"), documents.c.record.is_(None))
     .order_by(documents.c.document_key)
     .limit(1)
 )
@@ -128,7 +128,7 @@ class Documents:
         return None if row is None else to_document(row)
 
     def find_by_hash(self, tenant: str, collection: str, source_hash: str) -> Document | None:
-        """Return the oldest document made of these bytes."""
+        """Return the oldest document made of these bytes, which is no record: that may be of a scope, and changes."""
         return self._first(_BY_HASH, {"tenant": tenant, "collection": collection, "value": source_hash})
 
     def get(self, tenant: str, collection: str, document_id: str) -> Document:

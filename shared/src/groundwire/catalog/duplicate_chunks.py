@@ -21,7 +21,10 @@ class DuplicateChunks:
         self._database = database
 
     def indexed(self, collection: Collection, document_id: str | None, content_hashes: Sequence[str]) -> set[str]:
-        """Return those of the contents that live and indexed chunks of other documents of the collection have."""
+        """Return those of the contents that live and indexed chunks of other documents of the collection have.
+
+        Records do not count: not everybody who finds a document finds them.
+        """
         found: set[str] = set()
         with self._database.read() as connection:
             for start in range(0, len(content_hashes), _PER_QUERY):
@@ -46,7 +49,9 @@ class DuplicateChunks:
                 ~exists(
                     select(1)
                     .join_from(twin, of_twin, twin.c.generation_key == of_twin.c.generation_key)
+                    .join(documents, of_twin.c.document_key == documents.c.document_key)
                     .where(
+                        documents.c.record.is_(None),
                         twin.c.content_hash == chunks.c.content_hash,
                         twin.c.indexed == 1,
                         of_twin.c.collection_key == key_of(collection),
@@ -107,6 +112,7 @@ def _indexed(connection: Connection, collection: Collection, document_id: str | 
             generations.c.collection_key == key_of(collection),
             IS_LIVE,
             IS_INDEXED,
+            documents.c.record.is_(None),
             true() if document_id is None else documents.c.document_id != document_id,
         )
     )

@@ -114,7 +114,10 @@ class GenerationWriter:
             drafts = [
                 replace(
                     draft,
-                    chunks=self.without_repeated(collection, draft.document_id, draft.chunks),
+                    # Of equal records each is found in its scope.
+                    chunks=draft.chunks
+                    if draft.fields.record is not None
+                    else self.without_repeated(collection, draft.document_id, draft.chunks),
                     tokenizer=self.tokenizer,
                 )
                 for draft in drafts
