@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from groundwire.api.common.v1 import document_pb2, filter_pb2
-from groundwire.api.common.v1.chunk_pb2 import Chunk
+from groundwire.api.common.v1.chunk_pb2 import Chunk, ChunkReference
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.identity import Right
@@ -112,3 +112,13 @@ def test_calls_for_documents_do_not_reach_it_either(ann: Keeping, everybody: Kee
     assert (kept.text, list(kept.memory.tags)) == ("Secret of Ben.", ["ben"])
     own = by_id(ann.get(memory_id(2)).document_id)
     assert client.delete_document(reference=own, collection=name).receipt.document_count == 1
+
+
+def test_a_write_does_not_tell_whether_others_wrote_the_same(ann: Keeping, everybody: Keeping) -> None:
+    guessed = [memory("Secret of Ben.", scope=ANN, record_id=memory_id(number)) for number in (5, 6)]
+    written = [ann.put(each)[0] for each in guessed]
+    assert [each.embedded for each in written] == [True, False]  # the second is like a record of her own
+    reference = ChunkReference(chunk_id=f"{written[0].document_id}#chunk_000")
+    chunk = ann.client.get_chunk(collection=ann.collection, reference=reference).chunk
+    assert chunk.embed_time == chunk.create_time
+    assert not everybody.put(memory("Secret of Ben.", record_id=memory_id(7)))[0].embedded

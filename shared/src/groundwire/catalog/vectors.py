@@ -39,11 +39,13 @@ from groundwire.catalog.rows import (
     to_payload,
 )
 from groundwire.catalog.schema import chunks, collections, documents, embeddings, generations
+from groundwire.catalog.scopes import in_scopes
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import DataLossError
+from groundwire.kernel.identity import current_identity
 from groundwire.kernel.vector_store import PointBatch
 
 _IS_USED = (
@@ -66,8 +68,8 @@ _VECTORS = select(embeddings.c.embedding_hash, embeddings.c.vector).where(*_AMON
 def embedding_times(connection: Connection, collection: Collection, embedding_hashes: Sequence[str]) -> dict[str, int]:
     """Return when those of some vectors that a collection uses were made, in milliseconds since 1970, by hash.
 
-    Vectors are stored once for all collections. What callers are told leaves out those that only others use, because
-    it would tell what texts these hold.
+    Vectors are stored once for all collections. What callers are told leaves out those that only others use, be it
+    records of scopes that they may not see, because it would tell what texts these hold.
     """
     given = {
         "tenant": collection.tenant,
@@ -75,7 +77,9 @@ def embedding_times(connection: Connection, collection: Collection, embedding_ha
         "digest": collection.identity.digest,
         "hashes": encode_json(list(embedding_hashes)),
     }
-    return dict(connection.execute(_TIMES, given).all())
+    scopes = current_identity().scopes
+    times = _TIMES if scopes is None else _TIMES.where(_IS_USED.where(in_scopes(generations.c.document_key, scopes)))
+    return dict(connection.execute(times, given).all())
 
 
 def unneeded_embeddings(connection: Connection, identity_digest: str, leaving: Select[tuple[int]]) -> list[str]:
