@@ -260,6 +260,12 @@ async def test_a_staging_folder_that_fails_is_said_to_be_unavailable(
     assert harness.service.use.uploads.uploads.staged_bytes("default", frozenset()) == unfinished
 
 
+def test_a_folder_from_which_nothing_can_be_removed_is_said_to_be_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "staging").write_bytes(b"")
+    with pytest.raises(StoreUnavailableError):
+        StagingFolder(tmp_path / "staging").remove("upload")
+
+
 def test_what_another_replica_brought_until_it_let_go_is_kept(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,8 +142,13 @@ class StagingFolder:
         return ScratchFile(self._folder)
 
     def remove(self, upload_id: str) -> None:
-        """Remove a file; a missing one is ignored."""
-        (self._folder / upload_id).unlink(missing_ok=True)
+        """Remove a file; a missing one is ignored.
+
+        Raises:
+            StoreUnavailableError: the folder fails.
+        """
+        with _translated_failures():
+            (self._folder / upload_id).unlink(missing_ok=True)
 
     def names(self) -> set[str]:
         """Return the upload ids of all files."""
