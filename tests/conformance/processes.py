@@ -49,8 +49,9 @@ def give_way_to_nobody() -> None:
         ("groundwire.ingest.parsing.parser_process", "_NICENESS"),
         ("groundwire.vectorstores.qdrant_edge.store", "_BUILDER_NICENESS"),
     ):
-        assert getattr(importlib.import_module(module), constant) > 0
-        setattr(importlib.import_module(module), constant, 0)
+        imported = importlib.import_module(module)
+        assert hasattr(imported, constant)
+        setattr(imported, constant, 0)
 
 
 def _state(process: Path) -> str:
