@@ -266,6 +266,21 @@ def test_a_folder_from_which_nothing_can_be_removed_is_said_to_be_unavailable(tm
         StagingFolder(tmp_path / "staging").remove("upload")
 
 
+def test_a_copy_that_a_child_has_of_an_open_file_does_not_keep_its_upload(harness: Harness) -> None:
+    """As a process has that was forked just now and does not run its own program yet."""
+    uploads, upload_id = harness.service.use.uploads, str(uuid.uuid4())
+    uploads.begin("default", upload_id, b"", 20)
+    first = uploads.open("default", upload_id)
+    (descriptor,) = [each for each in Path("/proc/self/fd").iterdir() if each.resolve().name == upload_id]
+    copy = os.dup(int(descriptor.name))
+    try:
+        first.close()
+        uploads.open("default", upload_id).close()
+    finally:
+        os.close(copy)
+        uploads.forget("default", upload_id)
+
+
 def test_what_another_replica_brought_until_it_let_go_is_kept(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

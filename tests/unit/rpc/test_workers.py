@@ -137,6 +137,31 @@ async def test_what_is_opened_is_closed_when_the_caller_left_meanwhile(workers: 
     assert closed.is_set()
 
 
+async def test_a_caller_that_is_cancelled_again_leaves_when_what_it_opened_is_closed(workers: Workers) -> None:
+    closing, release, closed = threading.Event(), threading.Event(), threading.Event()
+
+    class Opened:
+        def close(self) -> None:
+            closing.set()
+            assert release.wait(10)
+            closed.set()
+
+    async def use() -> None:
+        async with workers.opened(Budget(), Opened):
+            pass
+
+    caller = asyncio.create_task(use())
+    assert await asyncio.to_thread(closing.wait, 10)
+    for _ in range(3):
+        caller.cancel()
+        await asyncio.sleep(0.01)
+        assert not caller.done()
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert closed.is_set()
+
+
 async def test_what_cannot_be_opened_says_so(workers: Workers) -> None:
     def fail() -> IO[bytes]:
         raise FileNotFoundError("no such file")

@@ -93,7 +93,10 @@ class StagedFile:
 
     def close(self) -> None:
         """Let go of the file, which stays; idempotent."""
-        self._file.close()
+        if not self._file.closed:
+            # Closing alone leaves the lock to a child that was forked just now, until it runs its own program.
+            with self._file, _translated_failures():
+                fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
 class ScratchFile:
