@@ -1,7 +1,6 @@
 """A PostgreSQL of the tests: one in each process that asks for it, in memory, with a new database for each catalog."""
 
 import atexit
-import ctypes
 import importlib.util
 import os
 import pwd
@@ -18,9 +17,10 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.processes import end_with_parent, remove_at_the_end
+
 _DEADLINE_S = 60.0
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
-_PR_SET_PDEATHSIG = 1
 _names = count(1)
 
 
@@ -66,7 +66,7 @@ class Server:
                 [self._binaries / "postgres", "-D", self.folder / "data", *given],
                 stdout=log,
                 stderr=log,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 - calls one function of the kernel
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - calls one function of the kernel
                 **self._as,
             )
         ends_at = time.monotonic() + _DEADLINE_S
@@ -103,8 +103,8 @@ class Server:
 
     def remove(self) -> None:
         """End it, and drop what it holds."""
-        if self.process.poll() is None:
-            self.stop()
+        self.process.send_signal(signal.SIGQUIT)  # at once: what it would write first is thrown away
+        self.process.wait(_DEADLINE_S)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -134,7 +134,9 @@ def server() -> Server:
 
 
 def _new_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="groundwire-pg-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None))
+    folder = Path(tempfile.mkdtemp(prefix="groundwire-pg-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None))
+    remove_at_the_end(folder)
+    return folder
 
 
 def _binaries() -> Path | None:
@@ -153,7 +155,3 @@ def _unprivileged(folder: Path) -> dict[str, Any]:
     account = accounts.get("postgres") or accounts["nobody"]
     os.chown(folder, account.pw_uid, account.pw_gid)
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": [], "cwd": folder}
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.conformance.processes import freeze
+from tests.conformance.processes import end_with_parent, freeze
 
 _START_S = 100.0
 _MOST_PORTS = 5
@@ -45,6 +45,7 @@ class ChromaServer:
             [*command, "--host", "127.0.0.1", "--port", str(self.port)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            preexec_fn=end_with_parent,  # noqa: PLW1509 - calls one function of the kernel
         )
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline and self._process.poll() is None:

@@ -1,10 +1,15 @@
-"""What runs below a process, as Linux tells it."""
+"""What runs below a process, as Linux tells it, and what ends with it, however it ends."""
 
+import ctypes
 import importlib
 import os
 import signal
+import subprocess
 import time
+from functools import cache
 from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
 
 
 def descendants(pid: int) -> set[int]:
@@ -41,6 +46,28 @@ def freeze(pid: int) -> None:
     while any(_state(thread) in "RSD" for thread in Path(f"/proc/{pid}/task").glob("*")):
         assert time.monotonic() < ends_at
         time.sleep(0.001)
+
+
+def end_with_parent() -> None:
+    """Let this process end when the thread ends that started it: to be called between fork and exec."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
+
+
+def remove_at_the_end(folder: Path) -> None:
+    """Remove a folder when this process has ended, also where it is killed: pytest-xdist waits ten seconds for one."""
+    janitor = _janitor()
+    assert janitor.stdin is not None
+    janitor.stdin.write(f"{folder}\n".encode())
+
+
+@cache
+def _janitor() -> "subprocess.Popen[bytes]":
+    # Its standard input ends with this process. What ends at the same time may still write into a folder.
+    script = """
+        while read -r folder; do set -- "$@" "$folder"; done
+        for _ in 1 2 3 4 5; do rm -rf "$@" 2>/dev/null && exit; sleep 1; done
+    """
+    return subprocess.Popen(["/bin/sh", "-c", script], stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
 
 
 def give_way_to_nobody() -> None:

@@ -12,6 +12,7 @@ import json
 import os
 import pkgutil
 import runpy
+import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,9 @@ def main() -> None:
                 continue
             message, descriptors, _, _ = socket.recv_fds(orders, MAX_ORDER_BYTES, STREAMS + 1)
             if not message:
+                # Servers of tests that failed, or of a run that was killed.
+                for child, _ in filter(None, (other.data for other in waiting.get_map().values())):
+                    os.kill(child, signal.SIGKILL)
                 return
             *streams, report = descriptors
             child = os.fork()

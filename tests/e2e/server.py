@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Self
 
 from tests.catalogs import POSTGRESQL, catalog_kind, catalog_url
 from tests.e2e.commands import Command
@@ -35,9 +36,18 @@ class ServerProcess:
             self.close()
             raise AssertionError(f"the server did not start: {Path(self._log.name).read_text(encoding='utf-8')}")
         self.address = line.removeprefix(STARTED)
+        self._is_killed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        code = self.stop()
+        assert failure or self._is_killed or code == 0, f"it ended with {code}"
 
     def kill(self) -> None:
         """End it as a power cut would, without any chance to clean up."""
+        self._is_killed = True
         self.process.send_signal(signal.SIGKILL)
         self.close()
 

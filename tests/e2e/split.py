@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.conformance.chroma_server import ChromaServer
+from tests.conformance.processes import remove_at_the_end
 from tests.e2e.commands import runner
 from tests.e2e.server import HASHING, ServerProcess
 from tests.postgresql import server
@@ -144,9 +145,9 @@ def is_split() -> bool:
 
 @cache
 def _chroma() -> ChromaServer:
-    folder = tempfile.TemporaryDirectory(prefix="groundwire-chroma-")
-    started = ChromaServer(Path(folder.name))
+    folder = Path(tempfile.mkdtemp(prefix="groundwire-chroma-"))
+    remove_at_the_end(folder)
+    started = ChromaServer(folder)
     started.start()
-    atexit.register(folder.cleanup)
     atexit.register(started.stop)
     return started

@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,8 @@ from groundwire.kernel.errors import (
     RetrieverUnavailableError,
     SessionNotFoundError,
 )
-from tests.e2e.server import ServerProcess, groundwire
-from tests.tcp_proxy import TcpProxy
+from tests.e2e.server import HASHING, ServerProcess, groundwire
+from tests.tcp_proxy import tcp_proxy
 
 _QUESTION = "What causes the tides?"
 _ANSWER_SERVICE = "groundwire.api.answer.v1.AnswerService"
@@ -32,17 +33,15 @@ def _answer(data: Path, retrieve: str, **variables: str) -> ServerProcess:
 @pytest.fixture(scope="module")
 def retrieve(notes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """Everything in one process, of which the answer service is not asked."""
-    running = ServerProcess(tmp_path_factory.mktemp("retrieve") / "data")
-    assert groundwire("ingest", str(notes), "-c", "notes", address=running.address).returncode == 0
-    yield running
-    running.stop()
+    with ServerProcess(tmp_path_factory.mktemp("retrieve") / "data") as running:
+        assert groundwire("ingest", str(notes), "-c", "notes", address=running.address).returncode == 0
+        yield running
 
 
 @pytest.fixture(scope="module")
 def answer(retrieve: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    running = _answer(tmp_path_factory.mktemp("answer") / "data", f"dns:///{retrieve.address}")
-    yield running
-    assert running.stop() == 0
+    with _answer(tmp_path_factory.mktemp("answer") / "data", f"dns:///{retrieve.address}") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -140,18 +139,19 @@ def test_sessions_outlive_their_process_and_lose_texts_of_purged_documents(
     retrieve: ServerProcess, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    running = _answer(data, retrieve.address, GROUNDWIRE_ANSWER_PURGED_SOURCES_EVERY_S="3600")
+
+    def started() -> ServerProcess:
+        return _answer(data, retrieve.address, GROUNDWIRE_ANSWER_PURGED_SOURCES_EVERY_S="3600")
+
     with GroundwireClient(retrieve.address) as writing:
         writing.create_collection(collection="passing")
         stored = writing.ingest_document(
             collection="passing", source_uri="a.txt", content=b"The moon causes the tides of the sea."
         )
-        with GroundwireClient(running.address) as asking:
+        with started() as running, GroundwireClient(running.address) as asking:
             session_id = asking.create_session(collection="passing").session.session_id
             asking.ask(session_id=session_id, question=_QUESTION, message_id=str(uuid.uuid4()))
-        assert running.stop() == 0
-        running = _answer(data, retrieve.address, GROUNDWIRE_ANSWER_PURGED_SOURCES_EVERY_S="3600")
-        with GroundwireClient(running.address) as asking:
+        with started() as running, GroundwireClient(running.address) as asking:
             told = asking.get_session(session_id=session_id).session.messages
             assert "moon causes" in told[1].content
             reference = DocumentReference(document_id=stored.result.document.document_id)
@@ -160,13 +160,15 @@ def test_sessions_outlive_their_process_and_lose_texts_of_purged_documents(
             assert (len(told), told[1].content) == (2, "")
             listed = asking.list_answers().answers
             assert [each.answer.content for each in listed] == [""]
-    assert running.stop() == 0
 
 
 def test_a_sweep_takes_texts_of_purged_documents_off_the_disk(tmp_path: Path) -> None:
-    data, retrieve = tmp_path / "answer", ServerProcess(tmp_path / "data")
-    running = _answer(data, retrieve.address, GROUNDWIRE_ANSWER_PURGED_SOURCES_EVERY_S="0.2")
-    with GroundwireClient(retrieve.address) as writing, GroundwireClient(running.address) as asking:
+    with (
+        ServerProcess(tmp_path / "data") as retrieve,
+        _answer(tmp_path / "answer", retrieve.address, GROUNDWIRE_ANSWER_PURGED_SOURCES_EVERY_S="0.2") as running,
+        GroundwireClient(retrieve.address) as writing,
+        GroundwireClient(running.address) as asking,
+    ):
         writing.create_collection(collection="passing")
         stored = writing.ingest_document(
             collection="passing", source_uri="a.txt", content=b"The moon causes the tides of the sea."
@@ -180,16 +182,16 @@ def test_a_sweep_takes_texts_of_purged_documents_off_the_disk(tmp_path: Path) ->
         # What the sweep has been through holds no text any more, so that reading it asks nobody.
         told = asking.get_session(session_id=session_id).session.messages
         assert (len(told), told[1].content) == (2, "")
-    assert running.stop() == 0
 
 
 def test_an_answer_that_quotes_what_was_purged_before_it_is_recorded_is_left_out(
     retrieve: ServerProcess, tmp_path: Path
 ) -> None:
-    proxy = TcpProxy(int(retrieve.address.rpartition(":")[2]))
-    peers = ("answer", "--retrieve", retrieve.address, "--ingest", f"127.0.0.1:{proxy.port}")
-    running = ServerProcess(tmp_path / "data", peers, GROUNDWIRE_ANSWER_MIN_SUPPORT="0.05")
-    with GroundwireClient(retrieve.address) as records, GroundwireClient(running.address) as answers:
+    with ExitStack() as stack:
+        proxy = stack.enter_context(tcp_proxy(int(retrieve.address.rpartition(":")[2])))
+        peers = ("answer", "--retrieve", retrieve.address, "--ingest", f"127.0.0.1:{proxy.port}")
+        running = stack.enter_context(ServerProcess(tmp_path / "data", peers, GROUNDWIRE_ANSWER_MIN_SUPPORT="0.05"))
+        records, answers = (stack.enter_context(GroundwireClient(each)) for each in (retrieve.address, running.address))
         records.create_collection(collection="late")
         stored = records.ingest_document(collection="late", source_uri="a.md", text="The moon causes the tides.")
         session = answers.create_session(collection="late", user_id="ada", new_conversation=True).session
@@ -204,8 +206,6 @@ def test_an_answer_that_quotes_what_was_purged_before_it_is_recorded_is_left_out
             records.delete_document(collection="late", reference=reference, purge=True)
         _until(lambda: waiting() == 0, 60)
         assert [each.text for each in records.collection("late").records()] == [_QUESTION]
-    assert running.stop() == 0
-    proxy.close()
 
 
 @pytest.mark.requirement("S0-42")
@@ -227,40 +227,42 @@ def test_ten_exchanges_are_found_from_a_new_session_of_the_conversation(
     peers = ("answer", "--retrieve", retrieve.address, "--ingest", retrieve.address)
     settings = {"RAG_SUMMARY_EVERY_N_TURNS": "5", "GROUNDWIRE_ANSWER_CONSOLIDATE": "true"}
     settings["GROUNDWIRE_ANSWER_MIN_SUPPORT"] = "0.05"
-    running = ServerProcess(tmp_path / "data", peers, **settings)
-    try:
-        with GroundwireClient(retrieve.address) as records, GroundwireClient(running.address) as answers:
-            records.create_collection(collection="talks")
-            records.ingest_document(collection="talks", source_uri="tides.md", text="The moon causes the tides.")
-            first = answers.create_session(collection="talks", user_id="ada", new_conversation=True).session
-            for question in said:
-                answers.ask(session_id=first.session_id, question=question, message_id=str(uuid.uuid4()))
-            _until(lambda: not answers.get_session(session_id=first.session_id).session.unrecorded_exchange_count, 60)
-            stored = list(records.collection("talks").records(order_by="turn-asc"))
-            turns = [each for each in stored if each.record_type == "turn"]
-            assert [each.text for each in turns if each.role == "user"] == said
-            assert [each.turn_index for each in turns] == [number for number in range(1, 11) for _ in "ab"]
-            assert {each.turn_range for each in stored if each.record_type == "summary"} == {"1-5", "6-10"}
-            memories = {each.text for each in stored if each.record_type == "memory"}
-            assert {said[0], said[2], said[4], said[6], said[8]} <= memories
-            second = answers.create_session(
-                collection="talks", user_id="ada", conversation_id=first.conversation_id
-            ).session
-            reply = answers.ask(
-                session_id=second.session_id, question="Where do I live?", message_id=str(uuid.uuid4())
-            ).answer
-            assert said[0] in reply.content
-            kinds = {record_pb2.RecordType.Name(each.record_type) for each in reply.records}
-            assert kinds == {"RECORD_TYPE_MEMORY", "RECORD_TYPE_SUMMARY", "RECORD_TYPE_TURN"}
-            assert answers.verify_citations(citations=reply.citations).all_verified
-    finally:
-        assert running.stop() == 0
+    with (
+        ServerProcess(tmp_path / "data", peers, **settings) as running,
+        GroundwireClient(retrieve.address) as records,
+        GroundwireClient(running.address) as answers,
+    ):
+        records.create_collection(collection="talks")
+        records.ingest_document(collection="talks", source_uri="tides.md", text="The moon causes the tides.")
+        first = answers.create_session(collection="talks", user_id="ada", new_conversation=True).session
+        for question in said:
+            answers.ask(session_id=first.session_id, question=question, message_id=str(uuid.uuid4()))
+        _until(lambda: not answers.get_session(session_id=first.session_id).session.unrecorded_exchange_count, 60)
+        stored = list(records.collection("talks").records(order_by="turn-asc"))
+        turns = [each for each in stored if each.record_type == "turn"]
+        assert [each.text for each in turns if each.role == "user"] == said
+        assert [each.turn_index for each in turns] == [number for number in range(1, 11) for _ in "ab"]
+        assert {each.turn_range for each in stored if each.record_type == "summary"} == {"1-5", "6-10"}
+        memories = {each.text for each in stored if each.record_type == "memory"}
+        assert {said[0], said[2], said[4], said[6], said[8]} <= memories
+        second = answers.create_session(
+            collection="talks", user_id="ada", conversation_id=first.conversation_id
+        ).session
+        reply = answers.ask(
+            session_id=second.session_id, question="Where do I live?", message_id=str(uuid.uuid4())
+        ).answer
+        assert said[0] in reply.content
+        kinds = {record_pb2.RecordType.Name(each.record_type) for each in reply.records}
+        assert kinds == {"RECORD_TYPE_MEMORY", "RECORD_TYPE_SUMMARY", "RECORD_TYPE_TURN"}
+        assert answers.verify_citations(citations=reply.citations).all_verified
 
 
 def test_it_starts_without_retrieve_and_follows_it(tmp_path: Path) -> None:
-    first = ServerProcess(tmp_path / "data")
-    running = _answer(tmp_path / "answer", first.address)
-    with GroundwireClient(running.address) as client:
+    with (
+        ServerProcess(tmp_path / "data") as first,
+        _answer(tmp_path / "answer", first.address) as running,
+        GroundwireClient(running.address) as client,
+    ):
 
         def is_ready() -> bool:
             return _is_serving(client, _ANSWER_SERVICE)
@@ -271,20 +273,16 @@ def test_it_starts_without_retrieve_and_follows_it(tmp_path: Path) -> None:
         assert _is_serving(client, "liveness")
         with pytest.raises(RetrieverUnavailableError):
             client.ask(collection="notes", question=_QUESTION)
-        again = ServerProcess(tmp_path / "data", ("--embedder", "hashing:256", "--listen", first.address))
-        _until(is_ready, 10)
-        with pytest.raises(CollectionNotFoundError):
-            client.ask(collection="notes", question=_QUESTION)
-    assert running.stop() == 0
-    again.stop()
+        with ServerProcess(tmp_path / "data", (*HASHING, "--listen", first.address)):
+            _until(is_ready, 10)
+            with pytest.raises(CollectionNotFoundError):
+                client.ask(collection="notes", question=_QUESTION)
 
 
 def test_it_is_not_ready_before_retrieve_is_there(tmp_path: Path) -> None:
-    running = _answer(tmp_path / "answer", "127.0.0.1:1")
-    with GroundwireClient(running.address) as client:
+    with _answer(tmp_path / "answer", "127.0.0.1:1") as running, GroundwireClient(running.address) as client:
         _until(lambda: not _is_serving(client, _ANSWER_SERVICE), 5)
         assert _is_serving(client, "liveness")
-    assert running.stop() == 0
 
 
 @pytest.mark.parametrize(
