@@ -144,7 +144,7 @@ def _source_is(source: str) -> filter_pb2.Filter:
 
 async def test_a_text_that_claims_nothing_needs_no_search(rig: Rig) -> None:
     service = build(
-        retrieve=None,  # type: ignore[arg-type]
+        retrieve=None,
         library=InProcessStub(rig.library.service.library_servicer),
         sessions=rig.library.database,
         settings=AnswerSettings(),

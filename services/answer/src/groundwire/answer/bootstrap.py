@@ -4,12 +4,11 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from groundwire.answer.adapters.memory_sessions import MemorySessions, SessionsByProfile
-from groundwire.answer.adapters.record_client import RecordClient, RecordStub, in_call_of
-from groundwire.answer.adapters.retrieve_client import RetrieveClient, RetrieveStub
-from groundwire.answer.adapters.retrieve_library import LibraryStub, RetrieveLibrary
+from groundwire.answer.adapters.record_client import RecordClient, in_call_of
+from groundwire.answer.adapters.retrieve_client import RetrieveClient, RetrieveLibrary
 from groundwire.answer.ask import Answerer
 from groundwire.answer.extractive.generator import ExtractiveGenerator
 from groundwire.answer.generators.chat_endpoint import ChatEndpoint
@@ -70,12 +69,12 @@ class AnswerService:
 
 def build(
     *,
-    retrieve: RetrieveStub,
-    library: LibraryStub,
+    retrieve: Any,
+    library: Any,
     settings: AnswerSettings,
     workers: Workers,
     sessions: "Database | None",
-    records: RecordStub | None = None,
+    records: Any = None,
     purged: Callable[[str, Sequence[str]], frozenset[str]] | None = None,
     clock: Clock | None = None,
     generator: Generator | None = None,
@@ -85,12 +84,13 @@ def build(
     """Wire the service; `generator` None means the extractive one, which a `chat_model` falls back to.
 
     Args:
-        retrieve: searches and embeds.
-        library: reads what is stored.
+        retrieve: searches and embeds; the aio stub of the RetrieveService, or the `InProcessStub` of its servicer.
+        library: reads what is stored; the same of the LibraryService.
         settings: of the service.
         workers: what would hold up the event loop.
         sessions: where sessions live, None for memory alone.
-        records: writes what is said in conversations; without it, and without `sessions`, they are refused.
+        records: writes what is said in conversations; the same of the RecordService. Without it, and without
+            `sessions`, they are refused.
         purged: asks retrieve, blocking, which of some documents a tenant has deleted for good; given where `sessions`
             is not the catalog that has the documents.
         clock: for ages.

@@ -5,12 +5,11 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from datetime import UTC
-from typing import Any, Protocol
+from typing import Any
 
 import grpc
 from google.protobuf import field_mask_pb2
 
-from groundwire.answer.adapters.retrieve_client import RetrieveStub
 from groundwire.answer.consolidation import Derived, confirmed
 from groundwire.answer.recording import Conversation, StoredMemory, Summary, T, made_id
 from groundwire.answer.summaries import Turn
@@ -39,29 +38,15 @@ _LIMIT_S = 60.0
 """Of what is recorded of one exchange."""
 
 
-class RecordStub(Protocol):
-    """The part of the generated aio stub that is used; `InProcessStub` has it too."""
-
-    def BatchUpsertRecords(self, request: pb.BatchUpsertRecordsRequest, /) -> Any:  # noqa: N802 - name of the contract
-        """Return an awaitable of the response."""
-
-    def ListRecords(self, request: pb.ListRecordsRequest, /) -> Any:  # noqa: N802 - the same
-        """Return an awaitable of the response."""
-
-    def GetRecord(self, request: pb.GetRecordRequest, /) -> Any:  # noqa: N802 - the same
-        """Return an awaitable of the response."""
-
-    def UpdateRecord(self, request: pb.UpdateRecordRequest, /) -> Any:  # noqa: N802 - the same
-        """Return an awaitable of the response."""
-
-    def AddLinks(self, request: pb.AddLinksRequest, /) -> Any:  # noqa: N802 - the same
-        """Return an awaitable of the response."""
-
-
 class RecordClient:
-    """See `groundwire.answer.recording.Records`; memories are searched for by the retrieve service."""
+    """See `groundwire.answer.recording.Records`; memories are searched for by the retrieve service.
 
-    def __init__(self, records: RecordStub, retrieve: RetrieveStub) -> None:
+    Args:
+        records: the generated aio stub of the RecordService, or the `InProcessStub` of its servicer.
+        retrieve: the same of the RetrieveService.
+    """
+
+    def __init__(self, records: Any, retrieve: Any) -> None:
         self._records = records
         self._retrieve = retrieve
 

@@ -1,22 +1,28 @@
-"""The Retriever port over the retrieve service: a gRPC stub, or the servicer of the same process."""
+"""The ports over what retrieve serves: searches and vectors, and reads of what is stored.
 
+Stubs are the generated aio stubs of a channel of `groundwire.rpc.channels`, or the `InProcessStub` of a servicer of the
+same process; both pass deadline, request id and cancellation on.
+"""
+
+import asyncio
 import re
 from array import array
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC
-from itertools import compress
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any
 
 import grpc
 
 from groundwire.answer.answers import SearchReport
 from groundwire.answer.consolidation import only_asks
-from groundwire.answer.evidence import Markup, Passage
-from groundwire.answer.ports import Retrieval, Search, Vector
+from groundwire.answer.evidence import Markup, Passage, Source, StoredSpan
+from groundwire.answer.messages import parse_span
+from groundwire.answer.ports import ChunkPlace, DocumentGeneration, Retrieval, Search, StoredDocument, Vector
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.common.v1 import (
+    chunk_pb2,
     document_format_pb2,
     document_pb2,
     filter_pb2,
@@ -26,10 +32,14 @@ from groundwire.api.common.v1 import (
     role_pb2,
     search_mode_pb2,
 )
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import (
     ChunkNotFoundError,
+    DocumentNotFoundError,
     GroundwireError,
+    InvalidRequestError,
     RetrieverUnavailableError,
     UnavailableError,
 )
@@ -40,7 +50,7 @@ from groundwire.kernel.spans import Span
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import from_rpc_error, from_status
 from groundwire.rpc.filter_messages import to_filter_message
-from groundwire.rpc.messages import only_ids
+from groundwire.rpc.messages import only_ids, to_span
 
 _SELECTION_HITS = 10
 _SUMMARY_HITS = 50
@@ -48,6 +58,7 @@ _SUMMARY_HITS = 50
 _SEARCHES_PER_CALL = 20
 _TEXTS_PER_CALL = 1000
 _TEXT_BYTES_PER_CALL = 3 << 20
+_ENTRIES_PER_CALL = 1000
 _SPACE = re.compile(r"\s+")
 _MARKUPS = {
     document_format_pb2.DOCUMENT_FORMAT_MARKDOWN: Markup.MARKDOWN,
@@ -55,97 +66,56 @@ _MARKUPS = {
 }
 
 
-class RetrieveStub(Protocol):
-    """The part of the generated aio stub that is used; `InProcessStub` has it too."""
-
-    def Retrieve(self, request: pb.RetrieveRequest, /) -> Any:  # noqa: N802 - name of the contract
-        """Return an awaitable of the response."""
-
-    def RetrieveContext(self, request: pb.RetrieveContextRequest, /) -> Any:  # noqa: N802 - the same
-        """Return an awaitable of the response."""
-
-    def EmbedTexts(self, request: pb.EmbedTextsRequest, /) -> Any:  # noqa: N802 - the same
-        """Return an awaitable of the response."""
-
-    def BatchRetrieve(self, request: pb.BatchRetrieveRequest, /) -> Any:  # noqa: N802 - the same
-        """Return an awaitable of the response."""
-
-
 class RetrieveClient:
-    """Searches, and embeds what is compared with one another, through the retrieve service.
+    """Searches, and embeds what is compared with one another: `groundwire.answer.ports` has what its methods promise.
 
-    Deadline, request id and cancellation are passed on by the channel (`groundwire.rpc.channels`) or the
-    in-process stub.
+    `stub` is that of the RetrieveService.
     """
 
-    def __init__(self, stub: RetrieveStub) -> None:
+    def __init__(self, stub: Any) -> None:
         self._stub = stub
 
     async def retrieve(self, search: Search) -> Retrieval:
-        """Return the passages, best first; see `groundwire.answer.ports.Retriever`."""
         is_restricted = search.chunk_ids or search.places or search.named_like or search.summary_of is not None
-        if search.scope and not is_restricted:
-            return await self._with_records(search)
-        options = _options(search)
-        response = await self._send(search.collection, search.text, options, search.context)
-        return _retrieval(search, response)
-
-    async def _with_records(self, search: Search) -> Retrieval:
-        """Return the passages of documents and records, the most relevant first."""
-        options = _options(search)
-        allowed = [
-            each for each in (search.scope, GLOBAL_SCOPE) if request_context.current().identity.allows_scope(each)
-        ]
-        options.scopes.extend(dict.fromkeys(allowed))
+        if not search.scope or is_restricted:
+            return _retrieval(search, await _answered(self._stub.Retrieve(_request(search))))
+        options, caller = _options(search), request_context.current().identity
+        options.scopes.extend(dict.fromkeys(each for each in (search.scope, GLOBAL_SCOPE) if caller.allows_scope(each)))
         request = pb.RetrieveContextRequest(
-            collection=search.collection,
-            query=search.text,
-            options=options,
-            context=search.context,
+            collection=search.collection, query=search.text, options=options, context=search.context
         )
-        with typed_errors():
-            response = await self._stub.RetrieveContext(request)
-        documents = {document.document_id: document for document in response.documents}
+        response: pb.RetrieveContextResponse = await _answered(self._stub.RetrieveContext(request))
         entries = [entry for section in response.sections for entry in section.entries if _is_source(entry.record)]
+        documents = {document.document_id: document for document in response.documents}
         found = [_to_passage(hit, documents[hit.chunk.document_id]) for hit in response.document_results]
         found += [_of_record(entry) for entry in entries]
         # By relevance alone: a memory that fits the question comes before a document that hardly does.
         found.sort(key=lambda passage: -passage.relevance)
-        passages = tuple(replace(passage, rank=rank) for rank, passage in enumerate(found, start=1))
-        is_bare = search.options is not None and search.options.view == hit_pb2.HIT_VIEW_IDS
-        report = SearchReport(
-            search_text=search.text,
-            search_context=search.context,
-            hits=tuple(map(only_ids, response.document_results)) if is_bare else tuple(response.document_results),
-            documents=() if is_bare else tuple(response.documents),
-            document_ids=tuple(dict.fromkeys(passage.document_id for passage in passages)),
-            snapshot=response.snapshot,
-            degraded_stages=tuple(response.degraded_stages),
-            records=tuple(_to_used(entry) for entry in entries),
+        records = tuple(
+            answer_pb2.UsedRecord(
+                record_id=entry.record.record_id,
+                record_type=entry.record.record_type,
+                timestamp=entry.record.timestamp,
+                contradicts=entry.contradicts,
+            )
+            for entry in entries
         )
-        return Retrieval(passages, report)
+        passages = tuple(replace(passage, rank=rank) for rank, passage in enumerate(found, start=1))
+        return _report(search, passages, response.document_results, response, records=records)
 
     async def retrieve_all(self, searches: Sequence[Search]) -> list[Retrieval]:
-        """Return what each search found; see `groundwire.answer.ports.Retriever`."""
         retrievals: list[Retrieval] = []
         for first in range(0, len(searches), _SEARCHES_PER_CALL):
             batch = searches[first : first + _SEARCHES_PER_CALL]
-            requests = [
-                pb.RetrieveRequest(
-                    collection=each.collection, query=each.text, context=each.context, options=_options(each)
-                )
-                for each in batch
-            ]
-            with typed_errors():
-                response = await self._stub.BatchRetrieve(pb.BatchRetrieveRequest(requests=requests))
+            request = pb.BatchRetrieveRequest(requests=map(_request, batch))
+            response: pb.BatchRetrieveResponse = await _answered(self._stub.BatchRetrieve(request))
             for search, outcome in zip(batch, response.outcomes, strict=True):
                 if outcome.HasField("error"):
-                    raise translated(from_status(outcome.error))
+                    raise _translated(from_status(outcome.error))
                 retrievals.append(_retrieval(search, outcome.response))
         return retrievals
 
     async def embed(self, queries: Sequence[str], texts: Sequence[str]) -> list[Vector]:
-        """Return vectors; see `groundwire.answer.ports.Embeddings`."""
         vectors: list[Vector] = []
         wanted = [*((text, True) for text in queries), *((text, False) for text in texts)]
         # A response holds as many as fit, at least one.
@@ -157,36 +127,194 @@ class RetrieveClient:
                 if size > _TEXT_BYTES_PER_CALL and (request.queries or request.texts):
                     break
                 (request.queries if is_query else request.texts).append(text)
-            with typed_errors():
-                response = await self._stub.EmbedTexts(request)
+            response: pb.EmbedTextsResponse = await _answered(self._stub.EmbedTexts(request))
             vectors += (array("f", vector.values) for vector in response.vectors)
         return vectors
 
     async def places_of(self, collection: str, selected_text: str, max_query_chars: int) -> tuple[tuple[str, str], ...]:
-        """Return where a text was selected from; see `groundwire.answer.ports.Retriever`."""
+        selection = _one_line(selected_text)
+        query = selection
+        if len(selection) > max_query_chars:
+            query = selection[:max_query_chars].rsplit(" ", 1)[0] or selection[:max_query_chars]
         options = retrieval_options_pb2.RetrievalOptions(
             mode=search_mode_pb2.SEARCH_MODE_LEXICAL, top_k=_SELECTION_HITS, min_relevance=0.0
         )
-        response = await self._send(collection, _query_of(selected_text, max_query_chars), options)
-        selection, contents = _one_line(selected_text), [_one_line(hit.chunk.content) for hit in response.results]
-        # Part of a selection may stand elsewhere too, so parts count only where no chunk holds all of it.
-        holds = [selection in content for content in contents]
-        if not any(holds):
-            holds = [_shares(content, selection) for content in contents]
-        holders = compress(response.results, holds)
-        return tuple(dict.fromkeys((hit.chunk.document_id, hit.chunk.chapter) for hit in holders))
+        request = pb.RetrieveRequest(collection=collection, query=query, options=options)
+        response: pb.RetrieveResponse = await _answered(self._stub.Retrieve(request))
+        found = [(hit.chunk, _one_line(hit.chunk.content)) for hit in response.results]
+        holders = [chunk for chunk, content in found if selection in content]
+        if not holders:
+            # Only where no chunk holds all of it, because a part may stand elsewhere too: those that hold one end of a
+            # selection that runs across chunks, or lie within it.
+            half = max(1, len(selection) // 2)
+            ends = selection[:half], selection[half:]
+            holders = [
+                chunk for chunk, content in found if content in selection or any(each in content for each in ends)
+            ]
+        return tuple(dict.fromkeys((chunk.document_id, chunk.chapter) for chunk in holders))
 
-    async def _send(
-        self, collection: str, query: str, options: retrieval_options_pb2.RetrievalOptions, context: str = ""
-    ) -> pb.RetrieveResponse:
-        request = pb.RetrieveRequest(collection=collection, query=query, options=options, context=context)
-        with typed_errors():
-            response: pb.RetrieveResponse = await self._stub.Retrieve(request)
+
+class RetrieveLibrary:
+    """Reads what is stored for the tenant of the current call: `groundwire.answer.ports` has what its methods promise.
+
+    `stub` is that of the LibraryService.
+    """
+
+    def __init__(self, stub: Any) -> None:
+        self._stub = stub
+
+    async def stored(self, collection: str, sources: Sequence[Source]) -> list[StoredSpan | None]:
+        inside = {
+            place: source
+            for place, source in enumerate(sources)
+            if source.passage.span.start <= source.span.start < source.span.end <= source.passage.span.end
+        }
+        numbers = list(dict.fromkeys(source.passage.chunk_number for source in inside.values()))
+        references = [chunk_pb2.ChunkReference(chunk_number=number) for number in numbers]
+        located, outcomes = await asyncio.gather(self._chunks(references), self._spans(collection, inside.values()))
+        chunks = dict(zip(numbers, located, strict=True))
+        found: list[StoredSpan | None] = [None] * len(sources)
+        for (place, source), outcome in zip(inside.items(), outcomes, strict=True):
+            if outcome.HasField("error"):
+                error = from_status(outcome.error)
+                # It was deleted meanwhile, or is not where the source says.
+                if isinstance(error, (DocumentNotFoundError, InvalidRequestError)):
+                    continue
+                raise error
+            chunk = chunks[source.passage.chunk_number]
+            if chunk.collection == collection:
+                found[place] = StoredSpan(
+                    chunk_id=chunk.chunk_id,
+                    document_id=chunk.document_id,
+                    generation=chunk.generation,
+                    chunk_span=parse_span(chunk.span),
+                    span=parse_span(outcome.found.span),
+                    text=outcome.found.text,
+                    page_numbers=tuple(outcome.found.page_numbers),
+                )
+        return found
+
+    async def document(self, wanted: DocumentGeneration) -> StoredDocument | None:
+        (found,) = await self._documents([wanted.document_id])
+        if not found.live_generation or wanted.collection not in {"", found.collection}:
+            return None
+        live = await self._text(found, found.live_generation)
+        if live is None:
+            return None
+        is_live = wanted.generation == found.live_generation
+        text = live if is_live else await self._text(found, wanted.generation)
+        return StoredDocument(found.live_generation, text, live)
+
+    async def chunk_places(self, named: Sequence[tuple[str, int]]) -> list[ChunkPlace | None]:
+        wanted = list(dict.fromkeys(chunk_id or number for chunk_id, number in named if chunk_id or number))
+        references = [
+            chunk_pb2.ChunkReference(chunk_id=each)
+            if isinstance(each, str)
+            else chunk_pb2.ChunkReference(chunk_number=each)
+            for each in wanted
+        ]
+        located = dict(zip(wanted, await self._chunks(references), strict=True))
+        nothing = library_pb.ChunkLocation()
+        found = [located.get(chunk_id or number, nothing) for chunk_id, number in named]
+        return [
+            ChunkPlace(each.document_id, each.generation, parse_span(each.span))
+            if each.chunk_id and number in {0, each.chunk_number}
+            else None
+            for each, (_, number) in zip(found, named, strict=True)
+        ]
+
+    async def live_generations(self, document_ids: Iterable[str]) -> dict[str, int]:
+        found = await self._documents(document_ids)
+        return {each.document_id: each.live_generation for each in found if each.live_generation}
+
+    async def purged(self, document_ids: Iterable[str]) -> frozenset[str]:
+        return frozenset(each.document_id for each in await self._documents(document_ids) if each.purged)
+
+    async def profile_of(self, collection: str) -> ProfileName:
+        return ProfileName((await self._description(collection)).profile)
+
+    async def max_query_chars_of(self, collection: str) -> int:
+        return (await self._description(collection)).max_query_chars
+
+    async def _description(self, collection: str) -> library_pb.DescribeCollectionResponse:
+        request = library_pb.DescribeCollectionRequest(collection=collection)
+        response: library_pb.DescribeCollectionResponse = await _answered(self._stub.DescribeCollection(request))
         return response
+
+    async def _documents(self, document_ids: Iterable[str]) -> list[library_pb.DocumentLocation]:
+        remaining, found = iter(document_ids), list[library_pb.DocumentLocation]()
+        while part := list(islice(remaining, _ENTRIES_PER_CALL)):
+            request = library_pb.LocateSourcesRequest(document_ids=part)
+            found += (await _answered(self._stub.LocateSources(request))).documents
+        return found
+
+    async def _chunks(self, references: Sequence[chunk_pb2.ChunkReference]) -> list[library_pb.ChunkLocation]:
+        found: list[library_pb.ChunkLocation] = []
+        for first in range(0, len(references), _ENTRIES_PER_CALL):
+            request = library_pb.LocateSourcesRequest(chunks=references[first : first + _ENTRIES_PER_CALL])
+            found += (await _answered(self._stub.LocateSources(request))).chunks
+        return found
+
+    async def _spans(self, collection: str, sources: Iterable[Source]) -> list[library_pb.ReadSpansOutcome]:
+        spans = [
+            library_pb.SpanReference(
+                reference=document_pb2.DocumentReference(document_id=source.passage.document_id),
+                generation=source.passage.generation,
+                span=to_span(source.span),
+            )
+            for source in sources
+        ]
+        outcomes: list[library_pb.ReadSpansOutcome] = []
+        # A response holds as many as fit, at least one.
+        while len(outcomes) < len(spans):
+            rest = spans[len(outcomes) : len(outcomes) + _ENTRIES_PER_CALL]
+            request = library_pb.ReadSpansRequest(collection=collection, spans=rest)
+            outcomes += (await _answered(self._stub.ReadSpans(request))).outcomes
+        return outcomes
+
+    async def _text(self, found: library_pb.DocumentLocation, generation: int) -> str | None:
+        """Return a canonical text, None when the document does not have this generation or no longer has it."""
+        if generation < 1:
+            return None
+        request = library_pb.GetDocumentTextRequest(
+            collection=found.collection,
+            reference=document_pb2.DocumentReference(document_id=found.document_id),
+            generation=generation,
+        )
+        try:
+            return "".join([part.text async for part in self._stub.GetDocumentText(request)])
+        except grpc.RpcError as error:
+            failure = _translated(from_rpc_error(error))
+            if not isinstance(failure, DocumentNotFoundError):
+                raise failure from error
+            return None
+        except DocumentNotFoundError:  # in process, where errors come as themselves
+            return None
+
+
+async def _answered(call: Any) -> Any:
+    """Return the response of a call, or raise the error of the kernel that it failed with over a channel."""
+    try:
+        return await call
+    except grpc.RpcError as error:
+        raise _translated(from_rpc_error(error)) from error
+
+
+def _translated(error: GroundwireError) -> GroundwireError:
+    """Return the error with its reason; a broken connection, which has none, is the retriever's."""
+    if type(error) is UnavailableError:
+        return RetrieverUnavailableError("the retrieve service does not answer")
+    return error
+
+
+def _request(search: Search) -> pb.RetrieveRequest:
+    return pb.RetrieveRequest(
+        collection=search.collection, query=search.text, context=search.context, options=_options(search)
+    )
 
 
 def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
-    """Return the caller's options, restricted to the chunks or places of the search."""
+    """Return the caller's options, restricted to the chunks, places, names or document of the search."""
     options = retrieval_options_pb2.RetrievalOptions()
     if search.options is not None:
         options.CopyFrom(search.options)
@@ -205,40 +333,13 @@ def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
         )
         _restrict(options, Or(tuple(places)))
     if search.named_like:
-        _restrict(
-            options, Or(tuple(Like(field, each) for each in search.named_like for field in ("source_uri", "title")))
-        )
+        names = (Like(field, each) for each in search.named_like for field in ("source_uri", "title"))
+        _restrict(options, Or(tuple(names)))
     if search.summary_of is not None:
         options.top_k, options.min_relevance = _SUMMARY_HITS, 0.0
         if search.summary_of:
             _restrict(options, Comparison("document_id", Comparator.EQ, search.summary_of))
     return options
-
-
-def _retrieval(search: Search, response: pb.RetrieveResponse) -> Retrieval:
-    found = {hit.chunk.chunk_id for hit in response.results}
-    missing = [chunk_id for chunk_id in search.chunk_ids if chunk_id not in found]
-    if missing:
-        raise ChunkNotFoundError(missing[0])
-    documents = {document.document_id: document for document in response.documents}
-    passages = tuple(_to_passage(hit, documents[hit.chunk.document_id]) for hit in response.results)
-    return Retrieval(passages, _report(search, response))
-
-
-@contextmanager
-def typed_errors() -> Iterator[None]:
-    """Raise the error of the kernel that a call over a channel failed with."""
-    try:
-        yield
-    except grpc.RpcError as error:
-        raise translated(from_rpc_error(error)) from error
-
-
-def translated(error: GroundwireError) -> GroundwireError:
-    """Return the error with its reason; a broken connection, which has none, is the retriever's."""
-    if type(error) is UnavailableError:
-        return RetrieverUnavailableError("the retrieve service does not answer")
-    return error
 
 
 def _restrict(options: retrieval_options_pb2.RetrievalOptions, where: Filter) -> None:
@@ -252,37 +353,41 @@ def _restrict(options: retrieval_options_pb2.RetrievalOptions, where: Filter) ->
     options.filter.CopyFrom(filter_pb2.Filter(all_of=combined))
 
 
-def _report(search: Search, response: pb.RetrieveResponse) -> SearchReport:
+def _retrieval(search: Search, response: pb.RetrieveResponse) -> Retrieval:
+    found = {hit.chunk.chunk_id for hit in response.results}
+    missing = [chunk_id for chunk_id in search.chunk_ids if chunk_id not in found]
+    if missing:
+        raise ChunkNotFoundError(missing[0])
+    documents = {document.document_id: document for document in response.documents}
+    passages = tuple(_to_passage(hit, documents[hit.chunk.document_id]) for hit in response.results)
+    plan = response.explain_plan if response.HasField("explain_plan") else None
+    return _report(search, passages, response.results, response, explain_plan=plan)
+
+
+def _report(
+    search: Search,
+    passages: tuple[Passage, ...],
+    hits: Sequence[hit_pb2.Hit],
+    response: pb.RetrieveResponse | pb.RetrieveContextResponse,
+    **more: Any,
+) -> Retrieval:
+    """Return passages with the report of their search, which shows no more of its hits than the caller asked for."""
     is_bare = search.options is not None and search.options.view == hit_pb2.HIT_VIEW_IDS
-    hits = tuple(map(only_ids, response.results)) if is_bare else tuple(response.results)
-    return SearchReport(
+    report = SearchReport(
         search_text=search.text,
         search_context=search.context,
-        hits=hits,
+        hits=tuple(map(only_ids, hits)) if is_bare else tuple(hits),
         documents=() if is_bare else tuple(response.documents),
-        document_ids=tuple(document.document_id for document in response.documents),
+        document_ids=tuple(dict.fromkeys(passage.document_id for passage in passages)),
         snapshot=response.snapshot,
         degraded_stages=tuple(response.degraded_stages),
-        explain_plan=response.explain_plan if response.HasField("explain_plan") else None,
+        **more,
     )
-
-
-def _query_of(selected_text: str, max_chars: int) -> str:
-    """Return the beginning of a selection, in whole words, as long as a query may be."""
-    text = _one_line(selected_text)
-    if len(text) <= max_chars:
-        return text
-    return text[:max_chars].rsplit(" ", 1)[0] or text[:max_chars]
+    return Retrieval(passages, report)
 
 
 def _one_line(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
-
-
-def _shares(content: str, selection: str) -> bool:
-    """Tell whether a chunk holds one end of the selection, which runs across chunks, or lies within it."""
-    half = max(1, len(selection) // 2)
-    return selection[:half] in content or selection[half:] in content or content in selection
 
 
 def _is_source(record: record_pb2.Record) -> bool:
@@ -320,18 +425,8 @@ def _of_record(entry: pb.ContextEntry) -> Passage:
     )
 
 
-def _to_used(entry: pb.ContextEntry) -> answer_pb2.UsedRecord:
-    record = entry.record
-    return answer_pb2.UsedRecord(
-        record_id=record.record_id,
-        record_type=record.record_type,
-        timestamp=record.timestamp,
-        contradicts=entry.contradicts,
-    )
-
-
 def _to_passage(hit: hit_pb2.Hit, document: document_pb2.Document) -> Passage:
-    chunk, span, fields = hit.chunk, hit.chunk.span, document.fields
+    chunk, fields = hit.chunk, document.fields
     given = chunk.metadata["url"].string_value if "url" in chunk.metadata else ""
     return Passage(
         rank=hit.rank,
@@ -345,7 +440,7 @@ def _to_passage(hit: hit_pb2.Hit, document: document_pb2.Document) -> Passage:
         section=chunk.section,
         section_heading=chunk.section_heading,
         page_numbers=tuple(chunk.page_numbers),
-        span=Span(span.start, span.end, span.start_byte, span.end_byte),
+        span=parse_span(chunk.span),
         content=chunk.content,
         relevance=hit.relevance_score,
         markup=_MARKUPS.get(document.format, Markup.NONE),
