@@ -17,7 +17,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.filters import BUILT_IN_FIELDS, Filter
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.vectorstores.factory import open_vector_store
-from groundwire.vectorstores.qdrant_server.options import parse_options
+from groundwire.vectorstores.qdrant_server import parse_options
 from groundwire.vectorstores.stored_fields import TERMS_FIELD
 from tests.conformance.engine_limits import (
     is_unsupported_by_chroma,

@@ -18,7 +18,7 @@ from groundwire.kernel.filters import (
     Or,
     Scalar,
 )
-from groundwire.vectorstores.chroma import filters as chroma
+from groundwire.vectorstores.chroma import records as chroma
 from groundwire.vectorstores.qdrant_conditions import ConditionCompiler
 
 EDGE = ConditionCompiler("qdrant-edge", matches_substrings=True)

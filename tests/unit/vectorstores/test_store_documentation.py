@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from groundwire.vectorstores.chroma.server_store import OPTIONS as CHROMA
-from groundwire.vectorstores.qdrant_server.options import OPTIONS as QDRANT
+from groundwire.vectorstores.qdrant_server import OPTIONS as QDRANT
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs/reference/vector-stores.md").read_text(encoding="utf-8")
 

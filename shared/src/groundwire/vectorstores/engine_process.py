@@ -46,7 +46,7 @@ _KILL_S = 5.0
 _FREE_BYTES = 64 * 1024 * 1024
 """With less space on the disk nothing is added. The libraries write to mapped files, which kills the process when
 the disk is full, and they need room to delete, and to open a folder again."""
-_GROWING = frozenset({"create", "create_indexed", "create_incomplete", "rewrite", "begin_rewrite", "copy", "upsert"})
+_GROWING = frozenset({"create", "create_indexed", "rewrite", "begin_rewrite", "copy", "upsert"})
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 _log = structlog.get_logger(__name__)

@@ -41,10 +41,9 @@ def open_vector_store(
     """
     # Each engine is imported only when it is the one asked for: they are heavy, and most are not installed.
     if url.startswith(("qdrant://", "qdrants://")):
-        from groundwire.vectorstores.qdrant_server.options import parse_options as parse_qdrant  # noqa: PLC0415
-        from groundwire.vectorstores.qdrant_server.store import QdrantServerVectorStore  # noqa: PLC0415
+        from groundwire.vectorstores.qdrant_server import QdrantServerVectorStore, parse_options  # noqa: PLC0415
 
-        return QdrantServerVectorStore(parse_qdrant(url, api_key))
+        return QdrantServerVectorStore(parse_options(url, api_key))
     if url.startswith(("chroma+http://", "chroma+https://")):
         from groundwire.vectorstores.chroma import server_store as chroma_server  # noqa: PLC0415
 

@@ -146,6 +146,11 @@ class EngineAdapter(ABC):
     _batch: int
     """Points that one write has at most."""
 
+    def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
+        checked_name(collection)
+        checked_dimensions(dimensions)
+        check_same_dimensions(collection, self._ensure(collection, dimensions, budget), dimensions)
+
     def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
         check_points(points, self._dimensions_of(collection, budget))
         for part in slices(points, self._batch):
@@ -177,6 +182,10 @@ class EngineAdapter(ABC):
         dimensions = self._dimensions_of(collection, budget)
         found, vectors, stored = self._points(collection, sorted(set(as_ints(numbers))), budget)
         return PointBatch(found, vectors.reshape(-1, dimensions), [restored_payload(fields) for fields in stored])
+
+    @abstractmethod
+    def _ensure(self, collection: str, dimensions: int, budget: Budget) -> int:
+        """Make a collection where there is none; return the vector length of the one that there is then."""
 
     @abstractmethod
     def _dimensions_of(self, collection: str, budget: Budget) -> int:

@@ -87,13 +87,10 @@ class Engine:
         self._open_client()
         return {}, True
 
-    def create(self, name: str, dimensions: int) -> Facts:
-        """Make a collection and return what Chroma made of it."""
-        return self._make(name, dimensions, is_complete=True)
-
-    def create_incomplete(self, name: str, dimensions: int) -> Facts:
-        """Make a collection that has to be filled."""
-        return self._make(name, dimensions, is_complete=False)
+    def create(self, name: str, dimensions: int, is_complete: bool = True) -> Facts:
+        """Make a collection, perhaps one that has to be filled, and return what Chroma made of it."""
+        self._collections[name] = made = make_collection(self._client, name, dimensions, is_complete=is_complete)
+        return facts_of(made)
 
     def complete(self, name: str) -> None:
         """Take note that a collection has been filled."""
@@ -103,14 +100,14 @@ class Engine:
         """Make a collection whose graph is damaged anew, to be filled."""
         dimensions = facts_of(self._collections[name]).dimensions
         self.drop(name)
-        self._make(name, dimensions, is_complete=False)
+        self.create(name, dimensions, False)  # noqa: FBT003 - as the owner would ask
 
     def begin_rewrite(self, name: str) -> None:
         """Make an empty copy of a collection, in place of one that was not finished."""
         if name + _REWRITTEN in self._collections:
             self._client.delete_collection(name + _REWRITTEN)
         facts = facts_of(self._collections[name])
-        self._make(name + _REWRITTEN, facts.dimensions, is_complete=facts.is_complete)
+        self.create(name + _REWRITTEN, facts.dimensions, facts.is_complete)
 
     def copy(self, name: str, numbers: Sequence[int]) -> None:
         """Bring records of the copy to the state they have in the collection: the same, or absent."""
@@ -232,11 +229,6 @@ class Engine:
         self._client = open_client(str(self._data))
         names = [collection.name for collection in self._client.list_collections()]
         self._collections = {name: self._client.get_collection(name, embedding_function=None) for name in names}
-
-    def _make(self, name: str, dimensions: int, *, is_complete: bool) -> Facts:
-        made = make_collection(self._client, name, dimensions, is_complete=is_complete)
-        self._collections[name] = made
-        return facts_of(made)
 
     def _sync_graphs(self) -> None:
         """Bring graphs to disk that Chroma has written; it takes their vectors off its log and syncs only that."""

@@ -1,15 +1,31 @@
-"""Collections and records of Chroma, embedded and on servers, with every setting that matters said aloud."""
+"""Collections, records and filters of Chroma, embedded and on servers, with every setting that matters said aloud."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import numpy as np
 
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import StoreMismatchError
-from groundwire.kernel.filters import BUILT_IN_FIELDS
+from groundwire.kernel.errors import StoreMismatchError, UnsupportedFilterError
+from groundwire.kernel.filters import (
+    BUILT_IN_FIELDS,
+    And,
+    Comparator,
+    Comparison,
+    Containment,
+    Exists,
+    FieldKind,
+    Filter,
+    Like,
+    Membership,
+    Not,
+    Or,
+    Scalar,
+    kind_of,
+)
 from groundwire.vectorstores.points import batches, best
-from groundwire.vectorstores.stored_fields import TERMS_FIELD, Stored
+from groundwire.vectorstores.stored_fields import LISTS, TERMS_FIELD, TEXTS, Stored, comparable, integer_bound
 
 _DIMENSIONS = "dimensions"
 _IS_COMPLETE = "is_complete"
@@ -93,8 +109,13 @@ def nearest(collection: Any, vector: Vectors, limit: int, selection: dict[str, A
         ]
         if len(reached) == count:
             return reached
-        selected = _selected(collection, selection)
-        return reached if len(selected) == len(reached) else _compared(collection, vector, sorted(selected))[:count]
+        where = {key: condition for key, condition in selection.items() if key != "ids"}
+        if "ids" in selection:
+            ids = existing(collection, selection["ids"], **where)
+        else:
+            ids = collection.get(include=[], **where)["ids"]
+        selected = sorted({int(number) for number in ids})
+        return reached if len(selected) == len(reached) else _compared(collection, vector, selected)[:count]
 
     return best(query, limit)
 
@@ -135,14 +156,6 @@ def records(collection: Any, numbers: Sequence[int]) -> tuple[list[int], Vectors
     return [int(reply["ids"][row]) for row in order], vectors, [dict(reply["metadatas"][row] or {}) for row in order]
 
 
-def _selected(collection: Any, selection: dict[str, Any]) -> set[int]:
-    """Return the numbers of the records that a selection keeps."""
-    if "ids" not in selection:
-        return set(map(int, collection.get(include=[], **selection)["ids"]))
-    where = {key: condition for key, condition in selection.items() if key != "ids"}
-    return set(map(int, existing(collection, selection["ids"], **where)))
-
-
 def _compared(collection: Any, vector: Vectors, numbers: Sequence[int]) -> list[tuple[int, float]]:
     """Return (number, cosine) of records, most similar first."""
     compared: list[tuple[int, float]] = []
@@ -157,12 +170,10 @@ def _compared(collection: Any, vector: Vectors, numbers: Sequence[int]) -> list[
 
 def all_numbers(collection: Any) -> list[int]:
     """Return the numbers of all records, ascending; call while nobody writes."""
-    return sorted(number for page in _pages(collection) for number in page)
-
-
-def _pages(collection: Any) -> Iterator[list[int]]:
-    for start in range(0, collection.count(), _PAGE):
-        yield [int(number) for number in collection.get(limit=_PAGE, offset=start, include=[])["ids"]]
+    pages = (
+        collection.get(limit=_PAGE, offset=start, include=[])["ids"] for start in range(0, collection.count(), _PAGE)
+    )
+    return sorted(int(number) for page in pages for number in page)
 
 
 _NO_FIELDS: dict[str, Any] = dict.fromkeys((*BUILT_IN_FIELDS, TERMS_FIELD))
@@ -202,3 +213,85 @@ def remove(collection: Any, numbers: Sequence[int]) -> None:
 
 def _pick(ids: Sequence[str], rows: Sequence[int]) -> list[str]:
     return [ids[row] for row in rows]
+
+
+Where: TypeAlias = dict[str, Any] | bool
+"""A `where` of Chroma, or True for no condition and False for one that nothing satisfies."""
+
+
+def compile_filter(condition: Filter, *, negated: bool = False) -> Where:
+    """Return the `where` that keeps exactly the records the reference evaluator keeps (or drops, `negated`).
+
+    Chroma wants `$and` and `$or` with two members or more, no empty `$in`, and lists matched by `$contains`. It has
+    neither `$not` nor a test for presence, so negations are pushed down to the leaves, where `$ne`, `$nin`
+    and `$not_contains` keep records without the field, as ours do. The caller's own fields are matched by
+    their terms (`groundwire.vectorstores.stored_fields`). Only forms that version 1.5 evaluates exactly are used.
+
+    Raises:
+        UnsupportedFilterError: for patterns, presence, substrings, and orderings of lists, of the caller's
+            own fields and under a negation.
+    """
+    match condition:
+        case And(clauses):
+            return _combine([compile_filter(clause, negated=negated) for clause in clauses], is_and=not negated)
+        case Or(clauses):
+            return _combine([compile_filter(clause, negated=negated) for clause in clauses], is_and=negated)
+        case Not(clause):
+            return compile_filter(clause, negated=not negated)
+        case Comparison(field, Comparator.EQ | Comparator.NE as comparator, value):
+            return _one_of(field, (value,), is_excluded=negated is not (comparator is Comparator.NE))
+        case Comparison(field, comparator, value):
+            return _ordering(field, comparator, value, negated=negated)
+        case Membership(field, values, is_excluded):
+            return _one_of(field, values, is_excluded=negated is not is_excluded)
+        case Containment(field, value, is_excluded):
+            return _contains(field, value, is_excluded=negated is not is_excluded)
+        case Like():
+            raise _unsupported("$like")
+        case Exists():
+            raise _unsupported("$exists")
+        case _:
+            assert_never(condition)
+
+
+def _combine(parts: list[Where], *, is_and: bool) -> Where:
+    """Join by and (or by or): constants that decide alone win, others vanish, single members stand bare."""
+    if any(part is (not is_and) for part in parts):
+        return not is_and
+    conditions = [part for part in parts if not isinstance(part, bool)]
+    if len(conditions) > 1:
+        return {"$and" if is_and else "$or": conditions}
+    return conditions[0] if conditions else is_and
+
+
+def _one_of(field: str, values: Sequence[Scalar], *, is_excluded: bool) -> Where:
+    kind = BUILT_IN_FIELDS.get(field)
+    candidates = comparable(field, values)
+    if kind is None or kind in LISTS:
+        holder, operator = TERMS_FIELD if kind is None else field, "$not_contains" if is_excluded else "$contains"
+        return _combine([{holder: {operator: value}} for value in candidates], is_and=is_excluded)
+    return {field: {"$nin" if is_excluded else "$in": candidates}} if candidates else is_excluded
+
+
+def _ordering(field: str, comparator: Comparator, value: Scalar, *, negated: bool) -> Where:
+    kind = BUILT_IN_FIELDS.get(field)
+    # Under a negation records without the field would have to stay, and Chroma would drop them.
+    if negated or kind is None or kind is FieldKind.INTEGER_LIST or (kind in TEXTS and isinstance(value, str)):
+        raise _unsupported(f"{comparator} under a negation, on a list, a text or a metadata field")
+    if kind in TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
+        return False
+    bound, number = integer_bound(comparator, value)
+    return {field: {f"${bound}": number}}
+
+
+def _contains(field: str, value: Scalar, *, is_excluded: bool) -> Where:
+    kind = BUILT_IN_FIELDS.get(field)
+    if kind is None or kind is FieldKind.TEXT:
+        raise _unsupported("$contains on a text or on a metadata field")
+    if kind in LISTS:
+        return _one_of(field, (value,), is_excluded=is_excluded)
+    return is_excluded
+
+
+def _unsupported(clause: str) -> UnsupportedFilterError:
+    return UnsupportedFilterError(f"chroma cannot evaluate {clause}", clause=clause, engine="chroma")

@@ -2,7 +2,7 @@
 
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
@@ -10,9 +10,9 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, MissingExtraError
 from groundwire.kernel.filters import Filter
-from groundwire.vectorstores.chroma.filters import compile_filter
 from groundwire.vectorstores.chroma.records import (
     checked_dimensions_of,
+    compile_filter,
     existing,
     facts_of,
     make_collection,
@@ -21,13 +21,7 @@ from groundwire.vectorstores.chroma.records import (
     remove,
     replace,
 )
-from groundwire.vectorstores.points import (
-    EngineAdapter,
-    as_ints,
-    check_same_dimensions,
-    checked_dimensions,
-    checked_name,
-)
+from groundwire.vectorstores.points import EngineAdapter, as_ints
 from groundwire.vectorstores.servers import (
     Parse,
     StoreServer,
@@ -45,6 +39,7 @@ _DELETED_MEANWHILE = "Error finding id"
 _BUSY = 429
 _SERVER_ERROR = 500
 _request_limit_s: ContextVar[float | None] = ContextVar("request_limit_s", default=None)
+"""What every request of this thread gets for connecting and for each answer: the library takes no limit of a call."""
 
 OPTIONS: Final[Mapping[str, Parse]] = {
     "tenant": str,
@@ -86,25 +81,14 @@ def open_server(options: StoreServer) -> Any:
         tenant=url.options.get("tenant", "default_tenant"),
         database=url.options.get("database", "default_database"),
     )
+
+    def limit(request: Any) -> None:
+        if (seconds := _request_limit_s.get()) is not None:
+            request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
+
     client._server._session.timeout = timeout  # noqa: SLF001 - there is no setting for it
-    client._server._session.event_hooks = {"request": [_limit]}  # noqa: SLF001 - the same
+    client._server._session.event_hooks = {"request": [limit]}  # noqa: SLF001 - the same
     return client
-
-
-@contextmanager
-def requests_limited_to(seconds: float) -> Iterator[None]:
-    """Give every request made inside, by this thread, so many seconds for connecting and for each answer."""
-    token = _request_limit_s.set(seconds)
-    try:
-        yield
-    finally:
-        _request_limit_s.reset(token)
-
-
-def _limit(request: Any) -> None:
-    seconds = _request_limit_s.get()
-    if seconds is not None:
-        request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
 
 
 def close_server(client: Any) -> None:
@@ -163,14 +147,6 @@ class ChromaServerVectorStore(EngineAdapter):
             self._client = repeated(lambda _: open_server(options), is_transient, Budget(), self._timeout_s)
         except Exception as error:
             raise unavailable(_ENGINE, error) from error
-
-    def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
-        """Make a collection, also when another process makes it at the same moment; see the port."""
-        checked_name(collection)
-        checked_dimensions(dimensions)
-        # No lock, which others would wait for while the server is silent: `_make` may be faster elsewhere.
-        got = self._found_dimensions(collection, budget) or self._make(collection, dimensions, budget)
-        check_same_dimensions(collection, got, dimensions)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection, record by record first; see the port."""
@@ -236,24 +212,21 @@ class ChromaServerVectorStore(EngineAdapter):
     def _dimensions_of(self, collection: str, budget: Budget) -> int:
         return self._handle(collection, budget)[1]
 
-    def _make(self, collection: str, dimensions: int, budget: Budget) -> int:
-        def make() -> int:
-            made = make_collection(self._client, self._prefix + collection, dimensions)
-            return checked_dimensions_of(collection, facts_of(made))
-
+    def _ensure(self, collection: str, dimensions: int, budget: Budget) -> int:
+        # No lock, which others would wait for while the server is silent.
+        with suppress(CollectionNotFoundError):
+            return self._dimensions_of(collection, budget)
         try:
-            return self._guarded(collection, make, budget)
-        except GroundwireError:
-            got = self._found_dimensions(collection, budget)
-            if got is None:
-                raise
-            return got
-
-    def _found_dimensions(self, collection: str, budget: Budget) -> int | None:
-        try:
-            return self._handle(collection, budget)[1]
-        except CollectionNotFoundError:
-            return None
+            made = self._guarded(
+                collection, lambda: make_collection(self._client, self._prefix + collection, dimensions), budget
+            )
+        except GroundwireError as failure:
+            # Another process may have made it at the same moment.
+            try:
+                return self._dimensions_of(collection, budget)
+            except CollectionNotFoundError:
+                raise failure from failure.__cause__
+        return checked_dimensions_of(collection, facts_of(made))
 
     def _handle(self, collection: str, budget: Budget) -> tuple[Any, int]:
         """Return Chroma's object for a collection and the vector length; it names one that was dropped until a call."""
@@ -278,8 +251,11 @@ class ChromaServerVectorStore(EngineAdapter):
 
     def _guarded(self, collection: str, call: Callable[[], T], budget: Budget) -> T:
         def limited(seconds: float) -> T:
-            with requests_limited_to(seconds):
+            token = _request_limit_s.set(seconds)
+            try:
                 return call()
+            finally:
+                _request_limit_s.reset(token)
 
         try:
             return repeated(limited, is_transient, budget, self._timeout_s)

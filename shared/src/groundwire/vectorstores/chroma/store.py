@@ -21,17 +21,10 @@ from groundwire.kernel.errors import (
     StoreUnavailableError,
 )
 from groundwire.kernel.filters import Filter
-from groundwire.vectorstores.chroma.filters import compile_filter
-from groundwire.vectorstores.chroma.records import Facts, checked_dimensions_of
+from groundwire.vectorstores.chroma.records import Facts, checked_dimensions_of, compile_filter
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
 from groundwire.vectorstores.engine_store import EngineStore, OwnedEngine
-from groundwire.vectorstores.points import (
-    as_ints,
-    batches,
-    check_same_dimensions,
-    checked_dimensions,
-    checked_name,
-)
+from groundwire.vectorstores.points import as_ints, batches
 from groundwire.vectorstores.stored_fields import Stored
 
 _ENGINE = "chroma"
@@ -82,19 +75,6 @@ class ChromaVectorStore(EngineStore):
         except BaseException:
             self._owner.release()
             raise
-
-    def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
-        checked_name(collection)
-        checked_dimensions(dimensions)
-        with budget.holding(self._lock):
-            existing = self._dimensions.get(collection)
-            if existing is None:
-                # One that is gone has to be filled before it can be searched.
-                method = "create_incomplete" if collection in self._unverified else "create"
-                facts = self._engine.live(budget).write(budget, method, collection, dimensions)
-                self._learn({collection: facts})
-            else:
-                check_same_dimensions(collection, existing, dimensions)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection, record by record first; see the port."""
@@ -155,6 +135,15 @@ class ChromaVectorStore(EngineStore):
                 self._engine.live(budget).write(budget, "complete", collection)
                 self._incomplete.discard(collection)
             self._unverified.discard(collection)
+
+    def _ensure(self, collection: str, dimensions: int, budget: Budget) -> int:
+        with budget.holding(self._lock):
+            if collection not in self._dimensions:
+                # One that is gone has to be filled before it can be searched.
+                is_complete = collection not in self._unverified
+                facts = self._engine.live(budget).write(budget, "create", collection, dimensions, is_complete)
+                self._learn({collection: facts})
+            return self._dimensions[collection]
 
     def _compiled(self, where: Filter) -> Any:
         return compile_filter(where)
@@ -235,17 +224,8 @@ class ChromaVectorStore(EngineStore):
                 self.distrust([collection])
         return self._being_filled()
 
-    def _start(self) -> EngineProcess:
+    def _start(self, method: str = "open") -> EngineProcess:
         """Start an engine on the folder and learn its collections; without them when they cannot be opened."""
-        try:
-            return self._start_with("open")
-        except StoreUnavailableError as error:
-            if "what" in error.metadata:
-                raise  # no space on the disk, which is no damage
-            _log.error("the files of the vector store cannot be opened and are made anew", error=error.message)
-            return self._start_with("open_anew")
-
-    def _start_with(self, method: str) -> EngineProcess:
         engine = EngineProcess(
             _ENGINE,
             "groundwire.vectorstores.chroma.engine",
@@ -259,6 +239,13 @@ class ChromaVectorStore(EngineStore):
             self._dimensions = {}
             self._learn(found)
             self._unverified.update(self._incomplete if was_closed else self._dimensions)
+        except StoreUnavailableError as error:
+            engine.close()
+            # No space on the disk is no damage.
+            if method == "open_anew" or "what" in error.metadata:
+                raise
+            _log.error("the files of the vector store cannot be opened and are made anew", error=error.message)
+            return self._start("open_anew")
         except BaseException:
             engine.close()
             raise

@@ -26,13 +26,7 @@ from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
 from groundwire.vectorstores.engine_store import EngineStore, OwnedEngine
 from groundwire.vectorstores.file_seal import Seal
-from groundwire.vectorstores.points import (
-    as_ints,
-    batches,
-    check_same_dimensions,
-    checked_dimensions,
-    checked_name,
-)
+from groundwire.vectorstores.points import as_ints, batches
 from groundwire.vectorstores.qdrant_conditions import ConditionCompiler
 from groundwire.vectorstores.qdrant_edge.folders import (
     new_copy,
@@ -116,19 +110,6 @@ class QdrantEdgeVectorStore(EngineStore):
         except BaseException:
             self._owner.release()
             raise
-
-    def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
-        checked_name(collection)
-        checked_dimensions(dimensions)
-        with budget.holding(self._lock):
-            existing = self._collections.get(collection)
-            if existing is None:
-                # One whose files are gone has to be filled before it can be searched.
-                is_complete = collection not in self._unverified
-                folder = self._folder / collection
-                self._collections[collection] = self._create(folder, dimensions, budget, is_complete=is_complete)
-            else:
-                check_same_dimensions(collection, existing.dimensions, dimensions)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection, stopping a rebuild of it; see the port."""
@@ -226,6 +207,15 @@ class QdrantEdgeVectorStore(EngineStore):
                     publish(Path(copy), served.dimensions)
                     served.is_complete = True
             self._unverified.discard(collection)
+
+    def _ensure(self, collection: str, dimensions: int, budget: Budget) -> int:
+        with budget.holding(self._lock):
+            if collection not in self._collections:
+                # One whose files are gone has to be filled before it can be searched.
+                is_complete = collection not in self._unverified
+                folder = self._folder / collection
+                self._collections[collection] = self._create(folder, dimensions, budget, is_complete=is_complete)
+            return self._collections[collection].dimensions
 
     def _dimensions_of(self, collection: str, _budget: Budget) -> int:
         return self._served(collection).dimensions

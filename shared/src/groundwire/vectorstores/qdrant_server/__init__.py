@@ -1,1 +1,0 @@
-"""VectorStore on a Qdrant server."""
