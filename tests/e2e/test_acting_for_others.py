@@ -5,7 +5,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
 from groundwire.client import GroundwireClient, tls_from_files
 from groundwire.kernel.errors import (
+    GroundwireError,
     InvalidRequestError,
     PermissionDeniedError,
     RequestIdReusedError,
@@ -312,6 +313,59 @@ def test_where_certificates_are_the_credential_answer_shows_its_own_and_says_who
             pytest.raises(PermissionDeniedError),
         ):
             stranger.list_collections()
+    finally:
+        answer.stop()
+        stored.stop()
+
+
+def test_answer_reads_the_certificates_that_are_exchanged_while_it_runs(tmp_path: Path) -> None:
+    def exchanged() -> dict[str, dict[str, str]]:
+        """Issue everything anew by an authority of the same name, at the same places."""
+        authority = Authority(tmp_path, "ours")
+        made = {}
+        for name in ("answer", "stored", "ada"):
+            certificate, key = authority.issue(name)
+            made[name] = {
+                "GROUNDWIRE_TLS_CERTIFICATE": str(certificate),
+                "GROUNDWIRE_TLS_KEY": str(key),
+                "GROUNDWIRE_TLS_CLIENT_CA": str(authority.path),
+            }
+        return made
+
+    files, authority = exchanged(), str(tmp_path / "ours.ca.pem")
+    stored = ServerProcess(tmp_path / "stored", MEMORY, GROUNDWIRE_TLS_SERVICES="answer", **files["stored"])
+    peers = ("answer", "--retrieve", stored.address, "--sessions", "memory:")
+    answer = ServerProcess(tmp_path / "answer", peers, GROUNDWIRE_RETRIEVE_TLS_CA=authority, **files["answer"])
+
+    def ask() -> str:
+        ada = tls_from_files(tmp_path / "ours.ca.pem", tmp_path / "ada.pem", tmp_path / "ada.key")
+        with GroundwireClient(answer.address, credentials=ada) as asking:
+            return asking.ask(collection=NAME, question=QUESTION, message_id=str(uuid.uuid4())).answer.content
+
+    def fill() -> None:
+        ada = tls_from_files(tmp_path / "ours.ca.pem", tmp_path / "ada.pem", tmp_path / "ada.key")
+        with GroundwireClient(stored.address, credentials=ada) as client:
+            client.create_collection(collection=NAME)
+            client.ingest_document(collection=NAME, source_uri="tides.md", text=TIDES)
+
+    try:
+        fill()
+        told = ask()
+        exchanged()
+        stored.stop()
+        # Another process at the address: a connection from before would prove nothing.
+        place = ("--listen", stored.address)
+        stored = ServerProcess(
+            tmp_path / "other", (*MEMORY, *place), GROUNDWIRE_TLS_SERVICES="answer", **files["stored"]
+        )
+        fill()
+
+        def is_answered() -> bool:
+            with suppress(GroundwireError):
+                return ask() == told
+            return False
+
+        until(is_answered)
     finally:
         answer.stop()
         stored.stop()

@@ -21,7 +21,7 @@ from grpc_health.v1 import health_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
-from groundwire.client import AsyncGroundwireClient, tls_from_files
+from groundwire.client import AsyncGroundwireClient, GroundwireClient, tls_from_files
 from groundwire.kernel.errors import DeadlineError, InvalidRequestError, UnavailableError
 from groundwire.kernel.identity import ALL_RIGHTS, Identity, Quota, Right
 from groundwire.rpc import request_context
@@ -30,7 +30,7 @@ from groundwire.rpc.channels import open_channel
 from groundwire.rpc.key_file import create_key, read_key_file, revoke_key
 from groundwire.rpc.methods import CALL_LIMITS, Work, cost_of
 from groundwire.rpc.request_context import RequestContext
-from groundwire.rpc.tls import TlsFiles
+from groundwire.rpc.tls import ClientTls, TlsFiles
 from tests.credentials import Authority, bearer, make_key, unsigned_token
 from tests.integration.rpc.fake_ingest import FakeIngest, connected, fake_ingest, serving
 
@@ -243,6 +243,80 @@ async def test_a_client_certificate_of_the_authority_is_a_credential(tmp_path: P
         assert not await is_served(port, ours.path, *theirs.issue("stranger"))
         assert await is_served(port, ours.path, *ours.issue("batch-job"))
     assert [each.identity for each in servicer.seen] == [Identity("default", "batch-job", ALL_RIGHTS, None)]
+
+
+@pytest.mark.parametrize("is_blocking", [False, True])
+async def test_clients_follow_the_files_of_their_certificates_and_calls_under_way_go_on(
+    tmp_path: Path, is_blocking: bool
+) -> None:
+    authority = Authority(tmp_path, "ours")
+    options = tls(authority, authority.issue("server"), authority.path)
+    servicer = fake_ingest()
+    async with serving(servicer, **options) as (_, port):
+        credentials = tls_from_files(authority.path, *authority.issue("before", "client"))
+        blocking = GroundwireClient(f"127.0.0.1:{port}", credentials=credentials, timeout_s=5)
+        async with AsyncGroundwireClient(f"127.0.0.1:{port}", credentials=credentials, timeout_s=5) as waiting:
+
+            async def caller() -> str:
+                with suppress(UnavailableError, DeadlineError):  # while not all files are exchanged
+                    if is_blocking:
+                        await asyncio.to_thread(lambda: blocking.get_document(collection="ok"))
+                    else:
+                        await waiting.get_document(collection="ok")
+                return servicer.seen[-1].identity.subject
+
+            async def is_made_by(name: str) -> bool:
+                return await caller() == name
+
+            assert await caller() == "before"
+            if is_blocking:
+                running = asyncio.ensure_future(
+                    asyncio.to_thread(lambda: blocking.get_document.send(SLOW, timeout_s=60))
+                )
+            else:
+                running = asyncio.ensure_future(waiting.get_document.send(SLOW, timeout_s=60))
+            await servicer.entered.wait()
+            (tmp_path / "client.pem").write_bytes(b"-----BEGIN")  # left alone
+            other = Authority(tmp_path, "ours")
+            other.issue("server")
+            other.issue("after", "client")
+            await until(lambda: is_made_by("after"))
+            servicer.release.set()
+            await running
+        await asyncio.to_thread(blocking.close)
+
+
+async def test_a_channel_to_the_next_service_follows_the_files_of_its_certificates(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ours")
+    options = tls(authority, authority.issue("server"), authority.path)
+    servicer = fake_ingest()
+    async with serving(servicer, **options) as (_, port):
+        own = authority.issue("before", "client")
+        channel = open_channel(f"127.0.0.1:{port}", user_agent="answer", credentials=ClientTls(authority.path, own))
+        library = library_grpc.LibraryServiceStub(channel)
+        await library.GetDocument(REQUEST)
+        other = Authority(tmp_path, "ours")
+        other.issue("server")
+        other.issue("after", "client")
+
+        async def is_known() -> bool:
+            with suppress(grpc.aio.AioRpcError):
+                await library.GetDocument(REQUEST, timeout=5)
+            return servicer.seen[-1].identity.subject == "after"
+
+        await until(is_known)
+        await channel.close()
+    assert servicer.seen[0].identity.subject == "before"
+
+
+def test_files_of_a_client_that_do_not_fit_are_said_to_be_wrong_at_once(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ours")
+    certificate, key = authority.issue("client")
+    for files in [(authority.path, certificate, authority.issue("other")[1]), (key,), (tmp_path / "none",)]:
+        with pytest.raises(InvalidRequestError):
+            tls_from_files(*files)
+    with pytest.raises(InvalidRequestError, match="need one another"):
+        tls_from_files(authority.path, certificate)
 
 
 async def test_files_of_tls_that_do_not_fit_keep_a_server_from_starting(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from groundwire.client.transport import (
     SyncTransport,
     addresses,
 )
-from groundwire.rpc.channels import channel_arguments
+from groundwire.rpc.channels import channel_arguments, open_with_credentials
 
 
 class GroundwireClient(Contract, ClientOperations, SyncCaller):
@@ -29,7 +29,8 @@ class GroundwireClient(Contract, ClientOperations, SyncCaller):
             service: `ingest=HOST:PORT,retrieve=HOST:PORT,answer=HOST:PORT`. Instead of HOST:PORT any name that gRPC
             resolves, such as `dns:///retrieve:50051`. What every server can tell of itself is asked of the first.
         timeout_s: time limit of every call instead of those of `groundwire.rpc.methods`.
-        credentials: for TLS; without them the connection is plain.
+        credentials: for TLS; without them the connection is plain. Files of `tls_from_files` are read again when they
+            change.
         metadata: sent with every call, such as `{"authorization": "Bearer …"}`; a function is asked before each.
 
     Example:
@@ -120,9 +121,7 @@ def _open_channels(
     options = channel_arguments(f"{user_agent}/{version('groundwire')}")
     targets = addresses(address)
     opened = {
-        target: library.insecure_channel(target, options=options)
-        if credentials is None
-        else library.secure_channel(target, credentials, options=options)
+        target: open_with_credentials(library, target, credentials, options=options)
         for target in dict.fromkeys(targets.values())
     }
     return {service: opened[target] for service, target in targets.items()}

@@ -6,6 +6,7 @@ from pathlib import Path
 import grpc
 
 from groundwire.kernel.errors import InvalidRequestError
+from groundwire.rpc.tls import ClientTls
 
 
 def token_from_file(path: Path) -> Callable[[], Mapping[str, str]]:
@@ -18,7 +19,10 @@ def token_from_file(path: Path) -> Callable[[], Mapping[str, str]]:
     """
 
     def metadata() -> Mapping[str, str]:
-        token = _read(path, "token_file").decode("utf-8", "replace").strip()
+        try:
+            token = path.read_text("utf-8", "replace").strip()
+        except OSError as error:
+            raise InvalidRequestError.of("token_file", f"{str(path)!r} cannot be read: {error.strerror}") from error
         if not token or not token.isascii() or not token.isprintable():
             raise InvalidRequestError.of("token_file", f"{str(path)!r} holds no key and no token")
         return {"authorization": f"Bearer {token}"}
@@ -31,25 +35,20 @@ def tls_from_files(
 ) -> grpc.ChannelCredentials:
     """Return the TLS of a connection, for `credentials` of the clients; all files are in PEM.
 
+    A client reads the files again when they change: calls that begin then are made with them, on a new connection.
+
     Args:
         ca: the authority that signed the server's certificate; None for those of the system.
         certificate: what the client proves itself with, where the server asks for it.
         key: that of the certificate.
 
     Raises:
-        InvalidRequestError: a file cannot be read, or one of certificate and key is missing.
+        InvalidRequestError: a file cannot be read, or certificate and key do not fit or one of them is missing.
     """
-    if (certificate is None) != (key is None):
-        raise InvalidRequestError.of("tls_client_certificate", "certificate and key need one another")
-    return grpc.ssl_channel_credentials(
-        None if ca is None else _read(ca, "tls_ca"),
-        None if key is None else _read(key, "tls_client_key"),
-        None if certificate is None else _read(certificate, "tls_client_certificate"),
-    )
-
-
-def _read(path: Path, setting: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InvalidRequestError.of(setting, f"{str(path)!r} cannot be read: {error.strerror}") from error
+    if ca is None and certificate is None and key is None:
+        return grpc.ssl_channel_credentials()
+    if certificate is None or key is None:
+        if certificate is not key:
+            raise InvalidRequestError.of("tls_client_certificate", "certificate and key need one another")
+        return ClientTls(ca)
+    return ClientTls(ca, (certificate, key))

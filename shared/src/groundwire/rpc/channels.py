@@ -1,9 +1,13 @@
 """Client channels: retries, keepalive, and what a call of ours passes on to the next service."""
 
+import asyncio
+import inspect
 import json
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partialmethod
 from importlib import resources
 from typing import Any, Final
 
@@ -12,11 +16,14 @@ import grpc
 from groundwire.kernel.identity import DELEGATED_RIGHTS, Identity
 from groundwire.rpc import request_context
 from groundwire.rpc.request_context import ACTS_FOR_KEY, AUTHORIZATION_KEY, REQUEST_ID_KEY
+from groundwire.rpc.tls import ClientTls
 
 DEADLINE_MARGIN_S: Final = 0.05
 """What a server keeps of its caller's time for itself when it calls the next one."""
 # The wire format rounds deadlines up, by less than one part in a hundred.
 _WIRE_ROUNDING: Final = 0.01
+# The longest time limit of a call: none is cut off because a certificate is replaced.
+_LONGEST_CALL_S: Final = 3600.0
 
 
 @cache
@@ -90,9 +97,80 @@ def open_channel(
     interceptors: list[grpc.aio.ClientInterceptor] = [_PassOnUnary(delegation), _PassOnStream(delegation)]
     # Of one attempt: callers wait for this server meanwhile.
     options.append(("grpc.min_reconnect_backoff_ms", 2_000))
+    channel: grpc.aio.Channel = open_with_credentials(
+        grpc.aio, address, credentials, options=options, interceptors=interceptors
+    )
+    return channel
+
+
+def open_with_credentials(
+    library: Any, address: str, credentials: grpc.ChannelCredentials | None, **options: Any
+) -> Any:
+    """Return a channel of `grpc` or `grpc.aio`: plain without credentials, and one that follows the files of some."""
     if credentials is None:
-        return grpc.aio.insecure_channel(address, options=options, interceptors=interceptors)
-    return grpc.aio.secure_channel(address, credentials, options=options, interceptors=interceptors)
+        return library.insecure_channel(address, **options)
+    if isinstance(credentials, ClientTls):
+        return RenewedChannel(credentials, lambda read: library.secure_channel(address, read, **options))
+    return library.secure_channel(address, credentials, **options)
+
+
+class RenewedChannel:
+    """A channel whose files of TLS may change: calls that begin later go out on a new one, the others end on theirs.
+
+    The library reads certificates once for each channel, and connects again with what it has read.
+    """
+
+    def __init__(self, tls: ClientTls, open_with: Callable[[grpc.ChannelCredentials], Any]) -> None:
+        self._files = tls.watched()
+        self._open_with = open_with
+        self._lock = threading.Lock()
+        self._credentials = self._files.value
+        self._channel = open_with(self._credentials)
+        self._superseded: list[tuple[float, Any]] = []  # by the time, oldest first
+
+    def close(self) -> Any:
+        """Close everything; to be awaited where `close` of the library is."""
+        self._files.close()
+        with self._lock:
+            return _close([self._channel, *(channel for _, channel in self._superseded)])
+
+    def _method(self, kind: str, path: str, **options: Any) -> Callable[..., Any]:
+        bound: tuple[Any, Any] = (None, None)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            nonlocal bound
+            channel, method = bound
+            current = self._current()
+            if channel is not current:
+                method = getattr(current, kind)(path, **options)
+                bound = current, method
+            return method(*arguments, **named)
+
+        return call
+
+    unary_unary = partialmethod(_method, "unary_unary")
+    unary_stream = partialmethod(_method, "unary_stream")
+    stream_unary = partialmethod(_method, "stream_unary")
+    stream_stream = partialmethod(_method, "stream_stream")
+
+    def _current(self) -> Any:
+        if self._files.value is self._credentials:
+            return self._channel
+        with self._lock:
+            if self._files.value is not self._credentials:
+                now = time.monotonic()
+                self._superseded.append((now, self._channel))
+                self._credentials = self._files.value
+                self._channel = self._open_with(self._credentials)
+                ended = [each for each in self._superseded if now - each[0] > _LONGEST_CALL_S]
+                self._superseded = self._superseded[len(ended) :]
+                _close([channel for _, channel in ended])
+            return self._channel
+
+
+def _close(channels: list[Any]) -> Any:
+    closing = [channel.close() for channel in channels]
+    return asyncio.gather(*closing) if any(map(inspect.isawaitable, closing)) else None
 
 
 def passed_on_timeout_s(timeout_s: float | None) -> float | None:

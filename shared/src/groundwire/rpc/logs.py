@@ -144,6 +144,8 @@ def configure_logging(log_format: LogFormat = "auto", level: int = logging.INFO)
     processors = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering]
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=processors, foreign_pre_chain=shared))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    # Modules that the client shares log as libraries do.
+    logging.getLogger("groundwire").setLevel(level)
     return lines
 
 

@@ -1,4 +1,4 @@
-"""TLS of a server: certificate, key and the authority of its clients, read again when the files change."""
+"""TLS of servers and clients: certificates, keys and authorities, read again when the files change."""
 
 import ssl
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.rpc.watched_file import WatchedFiles
+from groundwire.rpc.watched_file import WatchedFiles, read_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,7 @@ class ServerTls:
         self._contents.close()
 
     def _checked(self, contents: list[bytes]) -> list[bytes]:
-        try:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(self._files.certificate, self._files.key)
-            if self._files.client_ca is not None:
-                context.load_verify_locations(self._files.client_ca)
-        except (OSError, ValueError) as error:  # errors of TLS are errors of the system to Python
-            description = "certificate, key and authority must be in PEM, and the key that of the certificate"
-            raise InvalidRequestError.of("tls_certificate", description) from error
+        _check((self._files.certificate, self._files.key), self._files.client_ca, "tls_certificate")
         return contents
 
     def _fetch(self) -> Any:
@@ -61,6 +54,53 @@ class ServerTls:
             return None
         self._given = contents
         return _configuration(contents)
+
+
+class ClientTls(grpc.ChannelCredentials):
+    """Credentials of a client from files in PEM, for `RenewedChannel`, which reads them again when they change.
+
+    Other channels of the library take them too, as the files are when this is made.
+
+    Args:
+        ca: the authority that signed the server's certificate; None for those of the system.
+        certificate: what the client proves itself with, and its key, where the server asks for it.
+
+    Raises:
+        InvalidRequestError: a file cannot be read, or the key is not that of the certificate.
+    """
+
+    def __init__(self, ca: Path | None, certificate: tuple[Path, Path] | None = None) -> None:
+        self._ca = ca
+        self._certificate = certificate
+        self._paths = [*([ca] if ca else []), *(certificate or ())]
+        self._field = "tls_ca" if certificate is None else "tls_client_certificate"
+        made: Any = read_files(self._paths, self._made, self._field)
+        super().__init__(made._credentials)  # noqa: SLF001 - the library has no other way to make a subclass
+
+    def watched(self) -> WatchedFiles[grpc.ChannelCredentials]:
+        """Return what the files say, now and later; whoever asks closes it."""
+        return WatchedFiles(self._paths, self._made, self._field)
+
+    def _made(self, contents: list[bytes]) -> grpc.ChannelCredentials:
+        _check(self._certificate, self._ca, self._field)
+        read = iter(contents)
+        ca = next(read) if self._ca else None
+        certificate, key = read if self._certificate else (None, None)
+        return grpc.ssl_channel_credentials(ca, key, certificate)
+
+
+def _check(pair: tuple[Path, Path] | None, authority: Path | None, field: str) -> None:
+    """Return if certificate and key fit, and the authority is one: the library would fail each connection instead."""
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        if pair is not None:
+            # The empty password fails for a key that has one, of which a person would be asked otherwise.
+            context.load_cert_chain(*pair, password="")
+        if authority is not None:
+            context.load_verify_locations(authority)
+    except (OSError, ValueError) as error:  # errors of TLS are errors of the system to Python
+        description = "certificate, key and authority must be in PEM, and the key that of the certificate"
+        raise InvalidRequestError.of(field, description) from error
 
 
 def _configuration(contents: list[bytes]) -> Any:

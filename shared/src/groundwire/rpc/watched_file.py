@@ -1,12 +1,11 @@
 """Files that are read again when they change, such as keys and certificates."""
 
+import logging
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Generic, TypeVar
-
-import structlog
 
 from groundwire.kernel.errors import InvalidRequestError
 
@@ -15,7 +14,8 @@ ValueT = TypeVar("ValueT")
 _LOOK_S: Final = 0.3
 _MAX_BYTES: Final = 16 << 20
 
-_log = structlog.get_logger(__name__)
+# The client watches files too, and has no library for logs.
+_LOG = logging.getLogger(__name__)
 
 
 class WatchedFiles(Generic[ValueT]):
@@ -59,9 +59,9 @@ class WatchedFiles(Generic[ValueT]):
             try:
                 self.value = self._read()
             except InvalidRequestError as error:
-                _log.error("a file was not taken over; what it said before is in force", error=error.message)
+                _LOG.error("a file was not taken over; what it said before is in force: %s", error.message)
             else:
-                _log.info("a file was read again", setting=self._setting)
+                _LOG.info("the files of %s were read again", self._setting)
 
     def _marks(self) -> list[tuple[int, int, int] | None]:
         marks: list[tuple[int, int, int] | None] = []
@@ -75,12 +75,20 @@ class WatchedFiles(Generic[ValueT]):
         return marks
 
     def _read(self) -> ValueT:
-        try:
-            contents = [_read_bytes(path) for path in self._paths]
-        except OSError as error:
-            description = f"{error.filename!r} cannot be read: {error.strerror}"
-            raise InvalidRequestError.of(self._setting, description) from error
-        return self._parse(contents)
+        return read_files(self._paths, self._parse, self._setting)
+
+
+def read_files(paths: list[Path], parse: Callable[[list[bytes]], ValueT], setting: str) -> ValueT:
+    """Return what files say together, as `WatchedFiles` does.
+
+    Raises:
+        InvalidRequestError: they cannot be read or understood.
+    """
+    try:
+        contents = [_read_bytes(path) for path in paths]
+    except OSError as error:
+        raise InvalidRequestError.of(setting, f"{error.filename!r} cannot be read: {error.strerror}") from error
+    return parse(contents)
 
 
 def _read_bytes(path: Path) -> bytes:

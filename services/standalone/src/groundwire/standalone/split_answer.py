@@ -19,6 +19,7 @@ from groundwire.rpc import request_context
 from groundwire.rpc.channels import Delegation, open_channel
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.request_context import RequestContext
+from groundwire.rpc.tls import ClientTls
 from groundwire.rpc.workers import Workers
 from groundwire.standalone.parts import Parts
 from groundwire.standalone.readiness import Dependency
@@ -125,9 +126,8 @@ class _Retrieve:
 def _open_channel(server: ServerSettings, address: str) -> grpc.aio.Channel:
     credentials = None
     if server.retrieve_tls_ca is not None:
-        own = (server.tls_key, server.tls_certificate)
-        pair = [None if path is None else path.read_bytes() for path in own]
-        credentials = grpc.ssl_channel_credentials(server.retrieve_tls_ca.read_bytes(), *pair)
+        own = (server.tls_certificate, server.tls_key) if server.tls_certificate and server.tls_key else None
+        credentials = ClientTls(server.retrieve_tls_ca, own)
     key = server.service_key
     # By its certificate it acts only for callers who showed theirs: the start has refused a key without any.
     delegation = Delegation(key.get_secret_value() if key else "")
