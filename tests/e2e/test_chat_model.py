@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.errors import InvalidRequestError
 from tests.e2e.server import ServerProcess, groundwire
-from tests.scripted_model import ScriptedModel, scripted_model
+from tests.scripted_model import Body, ScriptedModel, scripted_model
 from tests.stubs import Stubs
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -37,6 +38,7 @@ async def address(tmp_path_factory: pytest.TempPathFactory, model: ScriptedModel
     generator = f"openai+{model.url}#tiny"
     arguments = ("--embedder", "hashing:256", "--vectors", "memory:", "--generator", generator)
     settings = {"GROUNDWIRE_ANSWER_GENERATOR_API_KEY": "s3cret", "GROUNDWIRE_ANSWER_MIN_SUPPORT": "0.05"}
+    settings["RAG_SUMMARY_EVERY_N_TURNS"] = "2"
     server = await asyncio.to_thread(ServerProcess, folder / "data", arguments, **settings)
     ingested = await asyncio.to_thread(
         groundwire, "ingest", str(folder / "tides.md"), "-c", "sea", address=server.address
@@ -124,3 +126,28 @@ async def test_config_show_blanks_the_key(tmp_path: Path, monkeypatch: pytest.Mo
     shown = await asyncio.to_thread(groundwire, "config", "show")
     assert "GROUNDWIRE_ANSWER_GENERATOR_API_KEY=***" in shown.stdout
     assert "s3cret" not in shown.stdout
+
+
+async def test_a_summary_is_written_by_the_model_or_quoted_and_says_which(address: str, model: ScriptedModel) -> None:
+    said = ("I live in Bonn.", _QUESTION, "My boat needs two metres of water.", _QUESTION)
+    summaries = iter(["I live in Bonn.", "My boat needs three metres of water."])
+
+    def write(body: Body) -> str:
+        is_summary = "You write down" in body["messages"][0]["content"]
+        return next(summaries) if is_summary else f"{_TRUE} [1]"
+
+    model.write = write
+    async with AsyncGroundwireClient(address) as client:
+        session = (await client.create_session(collection="sea", user_id="ada", new_conversation=True)).session
+        for text in said:
+            asked = pb.AskRequest(question=text, session_id=session.session_id, message_id=str(uuid.uuid4()))
+            await client.ask.send(asked)
+        while (await client.get_session(session_id=session.session_id)).session.unrecorded_exchange_count:
+            await asyncio.sleep(0.05)
+        records = (await client.list_records(collection="sea", page_size=100)).records
+    written = {
+        each.summary.turn_range: (each.summary.writer, each.text) for each in records if each.HasField("summary")
+    }
+    assert written["1-2"] == ("tiny", "User: I live in Bonn.")
+    writer, text = written["3-4"]
+    assert (writer, "three" in text, text.splitlines()[0]) == ("extractive", False, f"User: {said[2]}")

@@ -28,7 +28,7 @@ def test_a_summary_quotes_facts_in_their_order_and_nothing_twice() -> None:
         user("How do I fly to the moon?", 3),
         assistant("I could not find anything about the moon in Kiel.", 3, is_refusal=True),
     ]
-    lines = summarise(turns).splitlines()
+    lines = summarise(turns).text.splitlines()
     assert lines.index("User: I moved to Bonn in May 2024.") < lines.index(
         "Assistant: The limit of the queue is 30 entries."
     )
@@ -37,8 +37,8 @@ def test_a_summary_quotes_facts_in_their_order_and_nothing_twice() -> None:
 
 def test_a_summary_has_at_most_so_many_characters_and_is_never_empty() -> None:
     turns = [user(f"Number {number} is the code of door {number}.", number) for number in range(1, 60)]
-    assert 0 < len(summarise(turns, 200)) <= 200
-    assert summarise([user("Why? " * 200)], 100) == ("User: " + "Why? " * 200)[:100]
+    assert 0 < len(summarise(turns, 200).text) <= 200
+    assert summarise([user("Why? " * 200)], 100).text == ("User: " + "Why? " * 200)[:100]
 
 
 @pytest.mark.parametrize(

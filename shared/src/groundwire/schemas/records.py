@@ -174,6 +174,7 @@ class SummaryMetadata(RecordMetadata):
         "conversation_id": "conv-123e4567-e89b-42d3-a456-426614174000",
         "turn_range": "1-8",
         "summary_index": 1,
+        "writer": "extractive",
     }
 
     type: Literal["summary"] = Field(description="Always `summary`.")
@@ -182,3 +183,4 @@ class SummaryMetadata(RecordMetadata):
         default=None, description="Exchanges it covers, `<first>-<last>` from 1."
     )
     summary_index: Ordinal | None = Field(default=None, description="Number of the summary, from 1.")
+    writer: Words | None = Field(default=None, description="Who wrote it: `extractive`, or the name of a chat model.")

@@ -13,6 +13,7 @@ from groundwire.answer.ask import Answerer
 from groundwire.answer.extractive.generator import ExtractiveGenerator
 from groundwire.answer.generators.chat_endpoint import ChatEndpoint
 from groundwire.answer.generators.chat_generator import ChatGenerator
+from groundwire.answer.generators.chat_summaries import ChatSummaries
 from groundwire.answer.ground_text import TextGrounder
 from groundwire.answer.grounding.grounder import Grounder
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
@@ -102,6 +103,7 @@ def build(
     reader, retriever = RetrieveLibrary(library), RetrieveClient(retrieve)
     vectors = SentenceVectors(retriever)
     store, outbox, sweepers = _session_store(settings, sessions, reader, workers, time, purged)
+    grounder = Grounder(vectors, workers)
     recording = None
     if records is not None and outbox is not None:
         recording = Recording(
@@ -110,8 +112,8 @@ def build(
             in_call_of,
             summary_every=settings.rag_summary_every_n_turns,
             consolidates=settings.consolidate,
+            writer=None if chat_model is None else _chat_summaries(chat_model, settings, grounder),
         )
-    grounder = Grounder(vectors, workers)
     own = generator or ExtractiveGenerator(
         vectors=vectors, workers=workers, min_support=settings.min_support, max_excerpts=settings.max_sentences
     )
@@ -147,18 +149,32 @@ def _nobody_waits() -> None:
     """Do nothing about an exchange that is to be recorded, which there never is."""
 
 
-def _chat_generator(model: ChatModel, settings: AnswerSettings, grounder: Grounder) -> ChatGenerator:
+def _endpoint(model: ChatModel, settings: AnswerSettings) -> ChatEndpoint:
     key = settings.generator_api_key
-    endpoint = ChatEndpoint(
+    return ChatEndpoint(
         model.url,
         model.model,
         key.get_secret_value() if key else "",
         connect_s=settings.generator_connect_s,
         idle_s=settings.generator_idle_s,
     )
+
+
+def _chat_summaries(model: ChatModel, settings: AnswerSettings, grounder: Grounder) -> ChatSummaries:
+    return ChatSummaries(
+        model.name,
+        _endpoint(model, settings),
+        grounder,
+        context_tokens=settings.generator_context_tokens,
+        max_tokens=settings.generator_reply_tokens,
+        timeout_s=settings.summary_timeout_s,
+    )
+
+
+def _chat_generator(model: ChatModel, settings: AnswerSettings, grounder: Grounder) -> ChatGenerator:
     return ChatGenerator(
         model.name,
-        endpoint,
+        _endpoint(model, settings),
         grounder,
         context_tokens=settings.generator_context_tokens,
         max_tokens=settings.generator_reply_tokens,

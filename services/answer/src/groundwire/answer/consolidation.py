@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from groundwire.answer.summaries import Turn
+from groundwire.answer.summaries import LEADING, WISHES, Turn, asks
 from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, read
 from groundwire.kernel.sentences import BlockKind, split_sentences
@@ -54,28 +54,13 @@ _OF_THE_MOMENT = re.compile(
     re.IGNORECASE,
 )
 _POINTS_BACK = re.compile(r"^\W*(?:it|this|that|these|those|they|he|she|which|there|then|so|but)\b", re.IGNORECASE)
-# Many leave the question mark out. "What I like is tea" is none.
-_ASKS = re.compile(
-    r"\W*(?:when|(?:what|who|whom|whose|where|why|how|which)(?:(?! (?:I|we|my|our)\b) \w+){0,3}?)"
-    r"(?:['\u2019]s| (?:is|are|was|were|do|does|did|can|could|should|must|will|would|has|have|may))\b"
-    r"|\W*(?:do|does|did|can|could|is|are|was|were|will|would|should|may|have|has)"
-    r" (?:I|you|we|they|he|she|it|my|our|the|there|any|this|that)\b",
-    re.IGNORECASE,
-)
-_LEADING = re.compile(
-    r"^\W*(?:(?:and|also|well|yes|no|ok|okay|hi|hello|hey|by the way|please|remember|note|please remember)[, ]+"
-    r"(?:that )?){1,4}",
-    re.IGNORECASE,
-)
 _IMPORTANT = re.compile(
     r"\b(?:allerg|must|never|always|important|critical|deadline|emergency|urgent)\w*", re.IGNORECASE
 )
 _ASKED_TO_REMEMBER = re.compile(r"\b(?:please )?(?:remember|note|keep in mind|don't forget)\b", re.IGNORECASE)
 _STATE_VERBS = "is are was were has have had will lives works starts ends runs costs moved needs"
 _STATES = frozenset(map(stem, _STATE_VERBS.split()))
-_WISH_VERBS = "show tell give explain summarise summarize list find compare describe help"
-_WISHES = frozenset(_WISH_VERBS.split())
-_ORDERS = _WISHES | {"write", "make", "let", "use"}
+_ORDERS = WISHES | {"write", "make", "let", "use"}
 _FIRST_PERSONS = frozenset({"i", "we"})
 _MEMORABLE = frozenset({FactKind.NAME, FactKind.DATE, FactKind.NUMBER})
 
@@ -115,23 +100,12 @@ def says_something(text: str) -> bool:
     return bool(derive_memories([Turn("", Role.USER, text, 0, datetime.min.replace(tzinfo=UTC))]))
 
 
-def only_asks(text: str) -> bool:
-    """Tell whether nothing is stated in a text."""
-    return all(asks(text[each.start : each.end]) for each in split_sentences(text))
-
-
-def asks(sentence: str) -> bool:
-    """Tell whether a sentence is a question or a wish: "where is my cat", "Show me my invoices."."""
-    bare = _LEADING.sub("", sentence)
-    return bare.rstrip().endswith("?") or _ASKS.match(bare) is not None or not _WISHES.isdisjoint(words(bare)[:1])
-
-
 def _of_sentence(said: str, turn: Turn) -> Derived | None:
     if len(said) > _MAX_CHARS or asks(said):
         return None
-    bare = _LEADING.sub("", said)
+    bare = LEADING.sub("", said)
     told = _ASKED_TO_REMEMBER.match(said) or _ASKED_TO_REMEMBER.match(bare)
-    text = _LEADING.sub("", _ASKED_TO_REMEMBER.sub("", said, count=1) if told else said)
+    text = LEADING.sub("", _ASKED_TO_REMEMBER.sub("", said, count=1) if told else said)
     text = text.strip(" ,:").removeprefix("that ")
     if len(words(text)) < _FEWEST_WORDS or not content_stems(text) or _POINTS_BACK.match(text):
         return None

@@ -10,14 +10,16 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import structlog
 
 from groundwire.answer.consolidation import Derived, derive_memories, says_the_same
+from groundwire.answer.ports import GenerationFailedError
 from groundwire.answer.sessions import Message, Session
-from groundwire.answer.summaries import Turn, shortened, summarise
+from groundwire.answer.summaries import Turn, WrittenSummary, shortened, summarise
 from groundwire.kernel.errors import (
     DocumentNotFoundError,
     GroundwireError,
@@ -128,13 +130,16 @@ class Records(Protocol):
     async def turns(self, conversation: Conversation, first: int, last: int | None = None) -> list[Turn]:
         """Return the turns of the exchanges `first` to `last`, None for all that follow, in order."""
 
+    async def turn_number(self, conversation: Conversation, record_id: str) -> int:
+        """Return the number of the exchange of a turn, 0 when the turn is not there."""
+
     async def summaries(self, conversation: Conversation) -> list[Summary]:
         """Return those that there are, in order."""
 
     async def write_summary(
-        self, conversation: Conversation, summary: Summary, turns: Sequence[Turn], text: str, record_id: str
+        self, conversation: Conversation, summary: Summary, written: WrittenSummary, time: datetime, record_id: str
     ) -> None:
-        """Write a summary of turns, which quotes what they quote.
+        """Write a summary up to a time, which quotes what the turns quote that it stands on.
 
         Raises:
             DocumentNotFoundError: a document that one of them quotes was deleted for good.
@@ -153,6 +158,17 @@ class Records(Protocol):
         """Link a record to the memory that it supports."""
 
 
+class SummaryWriter(Protocol):
+    """Writes summaries in its own words, which say nothing that was not said."""
+
+    async def summarise(self, turns: Sequence[Turn]) -> WrittenSummary:
+        """Return a summary of at least one turn, in the time that it allows itself.
+
+        Raises:
+            GenerationFailedError: it cannot, or it wrote what the turns do not say.
+        """
+
+
 class InCallOf(Protocol):
     """Does work as a call of an identity would, with a time limit, and returns what it returns."""
 
@@ -167,34 +183,52 @@ class InCallOf(Protocol):
 class Recording:
     """Records exchanges one after the other, each conversation in its order, until it is stopped.
 
+    Summaries follow by themselves, one at a time: what is said meanwhile can be found without waiting for a model.
+
     Args:
         outbox: has what is to be recorded.
         records: where it goes.
         in_call_of: does work in the name of whom it is done for.
         summary_every: exchanges of a conversation that one summary covers.
         consolidates: whether memories are derived with each summary.
+        writer: writes the summaries, None for what quotes; what it cannot write is quoted.
     """
 
     def __init__(
-        self, outbox: Outbox, records: Records, in_call_of: InCallOf, *, summary_every: int, consolidates: bool
+        self,
+        outbox: Outbox,
+        records: Records,
+        in_call_of: InCallOf,
+        *,
+        summary_every: int,
+        consolidates: bool,
+        writer: SummaryWriter | None = None,
     ) -> None:
         self._outbox = outbox
         self._records = records
         self._in_call_of = in_call_of
         self._summary_every = summary_every
         self._consolidates = consolidates
+        self._writer = writer
         self._arrived = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._has_failed = False
+        self._to_summarise: asyncio.Queue[tuple[Unrecorded, int]] = asyncio.Queue()
+        # Of those whose turns are written: they are recorded once their summaries are, too.
+        self._awaiting_summary: set[int] = set()
+        self._lacks_summary = False
 
     def start(self) -> None:
         """Begin on the running event loop, with what an earlier process left."""
-        self._task = asyncio.create_task(self._run(), name="recording")
+        self._tasks = [
+            asyncio.create_task(self._run(), name="recording"),
+            asyncio.create_task(self._summarise_all(), name="summaries"),
+        ]
 
     def close(self) -> None:
         """Stop; what is not recorded by now is when another process starts. Call it on the event loop."""
-        if self._task is not None:
-            self._task.cancel()
+        for task in self._tasks:
+            task.cancel()
 
     def wake(self) -> None:
         """Say that there is something to record."""
@@ -203,16 +237,15 @@ class Recording:
     async def consolidate_recorded(
         self, caller: Identity, conversation: Conversation, first: int, last: int | None
     ) -> list[Remembered]:
-        """Record what is still to be recorded of the conversation, and do as `consolidate` in the name of the caller.
+        """Write the turns that are still to be recorded, and do as `consolidate` in the name of the caller.
 
         Raises:
             GroundwireError: as `Records`.
         """
         async for exchange in self._unrecorded():
             if (exchange.tenant, exchange.conversation) == (caller.tenant, conversation):
-                # The task may write the same just now, under the same ids.
-                await self._in_call_of(exchange.identity, partial(self.record, exchange))
-                await self._outbox.recorded(exchange.number)
+                # The task may write the same just now, under the same ids. Summaries are left to it.
+                await self._in_call_of(exchange.identity, partial(self._write_exchange, exchange))
         # Within the same scope as the task, so that what both write is one request.
         recorder = recorder_of(caller.tenant, caller.subject, conversation.scope)
         return await self._in_call_of(recorder, lambda: self.consolidate(conversation, first, last))
@@ -251,8 +284,9 @@ class Recording:
         pause_s = 1.0
         while True:
             self._arrived.clear()
+            self._lacks_summary = False
             try:
-                has_left = await self._record_all()
+                has_left = await self._record_all() or self._lacks_summary
             except GroundwireError as error:
                 has_left = True
                 self._complain(error)
@@ -285,44 +319,88 @@ class Recording:
                 yield exchange
 
     async def _record_safely(self, exchange: Unrecorded) -> bool:
-        """Record an exchange and return whether it is done with; what can never be recorded is."""
+        """Write the turns of an exchange and return whether that is done with; what can never be recorded is.
+
+        With a summary due it is recorded when that is written, so that a crash does not lose it.
+        """
+        if exchange.number in self._awaiting_summary:
+            return True
+        index = 0
+
+        async def write() -> bool:
+            nonlocal index
+            index = await self._write_exchange(exchange)
+            return index >= self._summary_every and bool(await self._due(exchange.conversation, index))
+
         try:
-            await self._in_call_of(exchange.identity, lambda: self.record(exchange))
+            is_due = await self._in_call_of(exchange.identity, write)
         except _HOPELESS as error:
             _log.warning(
                 "an exchange cannot be recorded", conversation_id=exchange.session.conversation_id, error=str(error)
             )
+            is_due = False
         except GroundwireError as error:
             self._complain(error)
             return False
-        await self._outbox.recorded(exchange.number)
+        if is_due:
+            self._awaiting_summary.add(exchange.number)
+            self._to_summarise.put_nowait((exchange, index))
+        else:
+            await self._outbox.recorded(exchange.number)
         return True
 
-    async def record(self, exchange: Unrecorded) -> None:
-        """Write the turns of an exchange, and the summaries that are due with it.
+    async def _summarise_all(self) -> None:
+        while True:
+            exchange, index = await self._to_summarise.get()
+            try:
+                await self._in_call_of(exchange.identity, partial(self._summarise, exchange.conversation, index))
+                await self._outbox.recorded(exchange.number)
+            except _HOPELESS as error:
+                conversation_id = exchange.session.conversation_id
+                _log.warning("a conversation cannot be summarised", conversation_id=conversation_id, error=str(error))
+                await self._outbox.recorded(exchange.number)
+            except GroundwireError as error:
+                self._complain(error)
+                # The other task finds the exchange again, after its pause.
+                self._lacks_summary = True
+                self._arrived.set()
+            finally:
+                self._awaiting_summary.discard(exchange.number)
 
-        Raises:
-            GroundwireError: as `Records`.
-        """
-        conversation = exchange.conversation
-        turns = [_turn(exchange, exchange.question, "user"), _turn(exchange, exchange.answer, "assistant")]
-        try:
-            written = turns[:1] if exchange.answer.redacted else turns
-            index = await self._write_turns(conversation, written, made_id(turns[0].record_id))
-        except RequestIdReusedError:
-            return  # written before with other content: it was redacted in between
-        if index < self._summary_every:
-            return
-        for due in due_summaries(await self._records.summaries(conversation), index, self._summary_every):
+    async def _due(self, conversation: Conversation, last: int) -> list[Summary]:
+        return list(due_summaries(await self._records.summaries(conversation), last, self._summary_every))
+
+    async def _summarise(self, conversation: Conversation, last: int) -> None:
+        """Write the summaries that are missing up to the exchange `last`, and the memories that follow from it."""
+        for due in await self._due(conversation, last):
             turns = await self._records.turns(conversation, due.first, due.last)
             if not turns:
                 continue
             record_id = made_id(conversation.collection, conversation.conversation_id, str(due.index))
+            written, time = await self._written(turns), turns[-1].time
             # What a summary quotes may be deleted for good just now: the next exchange finds it missing, without that.
             with suppress(DocumentNotFoundError):
-                await self._records.write_summary(conversation, due, turns, summarise(turns), f"summary-{record_id}")
+                await self._records.write_summary(conversation, due, written, time, f"summary-{record_id}")
             if self._consolidates:
                 await self.consolidate(conversation, due.first, due.last)
+
+    async def _written(self, turns: Sequence[Turn]) -> WrittenSummary:
+        if self._writer is not None:
+            try:
+                return await self._writer.summarise(turns)
+            except GenerationFailedError as error:
+                _log.warning("a summary is quoted, as the model failed", failure=str(error))
+        return summarise(turns)
+
+    async def _write_exchange(self, exchange: Unrecorded) -> int:
+        """Write the turns of an exchange and return its number."""
+        turns = [_turn(exchange, exchange.question, "user"), _turn(exchange, exchange.answer, "assistant")]
+        written = turns[:1] if exchange.answer.redacted else turns
+        try:
+            return await self._write_turns(exchange.conversation, written, made_id(turns[0].record_id))
+        except RequestIdReusedError:
+            # Written before with other content, because it was redacted in between.
+            return await self._records.turn_number(exchange.conversation, turns[0].record_id)
 
     async def _write_turns(self, conversation: Conversation, turns: Sequence[Turn], write_id: str) -> int:
         """Write what there can be of an exchange, and return its number."""
@@ -337,6 +415,8 @@ class Recording:
             writable = [replace(each, text=shortened(each)) for each in turns]
             if writable == turns:
                 raise
+            # Another request than the one that was refused: repeated after a crash, each finds its own answer.
+            write_id = made_id(write_id, "shortened")
         return await self._write_turns(conversation, writable, write_id)
 
     def _complain(self, error: GroundwireError) -> None:

@@ -32,8 +32,9 @@ class AnswerSettings(BaseSettings):
     the `memory` store forgets them with the process. `auto` keeps those about collections of the book profile in
     memory, and the others in the catalog. Where sessions are not in the catalog of the documents, they are looked
     through every `purged_sources_every_s` seconds for texts of documents that were deleted for good. In a conversation,
-    `rag_summary_every_n_turns` exchanges make a summary, and `consolidate` derives memories with each. `rag_*` are also
-    read under the names of the source design, such as RAG_ENABLED.
+    `rag_summary_every_n_turns` exchanges make a summary, for which a chat model has `summary_timeout_s` seconds, and
+    `consolidate` derives memories with each. `rag_*` are also read under the names of the source design, such as
+    RAG_ENABLED.
 
     `generator_*` are about a chat model; times are in seconds. It has `generator_timeout_s` for an answer, and may be
     silent for `generator_idle_s`. `generator_context_tokens` is what prompt and reply may have together,
@@ -47,6 +48,7 @@ class AnswerSettings(BaseSettings):
     session_idle_s: float = Field(default=1800.0, gt=0, le=30 * 86_400)
     rag_summary_every_n_turns: int = Field(default=8, ge=1, le=100)
     consolidate: bool = False
+    summary_timeout_s: float = Field(default=20.0, gt=0, le=30)
     max_question_chars: int = Field(default=8192, ge=1, le=100_000)
     min_support: float | None = Field(default=None, ge=0, le=1)
     max_sentences: int = Field(default=3, ge=1, le=10)

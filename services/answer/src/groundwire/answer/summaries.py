@@ -1,4 +1,8 @@
-"""Several exchanges in short: the sentences that carry most of what was said, quoted in their order."""
+"""Several exchanges in short: the sentences that carry most of what was said, quoted in their order.
+
+Each line of a summary says whose it is. What was asked, and what the assistant said, tells what the conversation was
+about, but an answer may only rest on what the user stated.
+"""
 
 import math
 import re
@@ -10,10 +14,11 @@ from datetime import datetime
 from groundwire.kernel.facts import read
 from groundwire.kernel.sentences import BlockKind, split_sentences
 from groundwire.kernel.session import Role
+from groundwire.kernel.stems import words
 
 MAX_SUMMARY_CHARS = 1600
 """Less than a record may have, in any script."""
-_MAX_SENTENCES = 8
+MAX_SENTENCES = 8
 _MAX_SENTENCE_CHARS = 400
 _FACT_WEIGHT = 2
 """What a number, date or name is worth, counted in words."""
@@ -24,8 +29,30 @@ _USER_WEIGHT = 1.3
 _LEAST_GAIN = 0.2
 """Of the gain of the first sentence; what adds less is not worth its place."""
 _MARKER = re.compile(r" ?\[\d{1,3}\]")
+# Many leave the question mark out. "What I like is tea" is none.
+_ASKS = re.compile(
+    r"\W*(?:when|(?:what|who|whom|whose|where|why|how|which)(?:(?! (?:I|we|my|our)\b) \w+){0,3}?)"
+    r"(?:['\u2019]s| (?:is|are|was|were|do|does|did|can|could|should|must|will|would|has|have|may))\b"
+    r"|\W*(?:do|does|did|can|could|is|are|was|were|will|would|should|may|have|has)"
+    r" (?:I|you|we|they|he|she|it|my|our|the|there|any|this|that)\b",
+    re.IGNORECASE,
+)
+LEADING = re.compile(
+    r"^\W*(?:(?:and|also|well|yes|no|ok|okay|hi|hello|hey|by the way|please|remember|note|please remember)[, ]+"
+    r"(?:that )?){1,4}",
+    re.IGNORECASE,
+)
+"""What somebody says before what they want to say."""
+_WISH_VERBS = "show tell give explain summarise summarize list find compare describe help"
+WISHES = frozenset(_WISH_VERBS.split())
 SAID_BY = {Role.USER: "User: ", Role.ASSISTANT: "Assistant: "}
 """How the lines of a summary begin."""
+ASKED_BY_USER = "User asked: "
+"""How those begin that ask for something."""
+QUOTED_SUMMARY = "extractive"
+"""Who has written a summary of quoted sentences."""
+_ASKED_LINE = re.compile(rf"^{ASKED_BY_USER}.*|^.*\?$", re.MULTILINE)
+_NO_SOURCE = re.compile(rf"^(?:{SAID_BY[Role.ASSISTANT]}|{ASKED_BY_USER}).*", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +74,68 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenSummary:
+    """Several turns in short, one line for each statement.
+
+    `turns` are those that it stands on, `writer` who wrote it.
+    """
+
+    text: str
+    turns: tuple[Turn, ...]
+    writer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence of a turn as a summary has it, such as `User: I live in Bonn.`."""
+
+    turn: Turn
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Candidate:
     place: int
-    line: str
+    line: Line
     worth: float
     units: Counter[str]
 
 
-def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> str:
+def asks(sentence: str) -> bool:
+    """Tell whether a sentence is a question or a wish: "where is my cat", "Show me my invoices."."""
+    bare = LEADING.sub("", sentence)
+    return bare.rstrip().endswith("?") or _ASKS.match(bare) is not None or not WISHES.isdisjoint(words(bare)[:1])
+
+
+def only_asks(text: str) -> bool:
+    """Tell whether nothing is stated in a text."""
+    return all(asks(text[each.start : each.end]) for each in split_sentences(text))
+
+
+def without_hearsay(text: str) -> str:
+    """Return a summary with spaces in place of the lines that no answer may rest on; all else keeps its place."""
+    return _NO_SOURCE.sub(lambda line: " " * len(line[0]), text)
+
+
+def without_questions(lines: str) -> str:
+    """Return lines of turns with spaces in place of those that ask for something."""
+    return _ASKED_LINE.sub(lambda line: " " * len(line[0]), lines)
+
+
+def lines_of(turns: Sequence[Turn]) -> list[Line]:
+    """Return what is said in the turns, sentence by sentence; answers that are refusals say nothing."""
+    lines = []
+    for turn in turns:
+        text = _MARKER.sub("", turn.text)
+        for sentence in () if turn.is_refusal else split_sentences(text):
+            said = " ".join(text[sentence.start : sentence.end].split())
+            if sentence.kind in {BlockKind.PROSE, BlockKind.LIST_ITEM} and 0 < len(said) <= _MAX_SENTENCE_CHARS:
+                is_asked = turn.role is Role.USER and asks(said)
+                lines.append(Line(turn, f"{ASKED_BY_USER if is_asked else SAID_BY[turn.role]}{said}"))
+    return lines
+
+
+def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> WrittenSummary:
     """Return one line for each sentence chosen, in their order, such as `User: I live in Bonn.`; never empty.
 
     Sentences are chosen one after the other for what they add: words, the more often they are used in the turns the
@@ -65,7 +146,7 @@ def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> str:
         turns: at least one, in order; answers that are refusals are passed over.
         max_chars: longest summary in code points.
     """
-    candidates = _candidates(turns)
+    candidates = [_candidate(place, line) for place, line in enumerate(lines_of(turns))]
     often = Counter(unit for each in candidates for unit in each.units)
     chosen: list[_Candidate] = []
     covered: set[str] = set()
@@ -74,40 +155,39 @@ def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> str:
     def gain(each: _Candidate) -> float:
         new = sum(weight * (1 + math.log(often[unit])) for unit, weight in each.units.items() if unit not in covered)
         # Long sentences have more of everything: the root keeps short ones in the race.
-        return each.worth * new / math.sqrt(len(each.line))
+        return each.worth * new / math.sqrt(len(each.line.text))
 
-    while len(chosen) < _MAX_SENTENCES:
-        fitting = [each for each in candidates if each not in chosen and len(each.line) < room]
+    while len(chosen) < MAX_SENTENCES:
+        fitting = [each for each in candidates if each not in chosen and len(each.line.text) < room]
         best = max(fitting, key=lambda each: (gain(each), -each.place), default=None)
         if best is None or gain(best) <= _LEAST_GAIN * first:
             break
         first = max(first, gain(best))
         chosen.append(best)
         covered.update(best.units)
-        room -= len(best.line) + 1
+        room -= len(best.line.text) + 1
     lines = [each.line for each in sorted(chosen, key=lambda each: each.place)]
-    return "\n".join(lines) or f"{SAID_BY[turns[0].role]}{turns[0].text.strip()}"[:max_chars]
+    if not lines:
+        lines = [Line(turns[0], f"{SAID_BY[turns[0].role]}{turns[0].text.strip()}"[:max_chars])]
+    used = {each.turn.record_id: each.turn for each in lines}
+    return WrittenSummary("\n".join(each.text for each in lines), tuple(used.values()), QUOTED_SUMMARY)
 
 
 def shortened(turn: Turn) -> str:
     """Return the text of a turn, or of one that is longer than a summary the sentences that say most of it."""
     if len(turn.text) <= MAX_SUMMARY_CHARS:
         return turn.text
-    return " … ".join(line.removeprefix(SAID_BY[turn.role]) for line in summarise([turn]).splitlines())
+    said = summarise([turn]).text.splitlines()
+    return " … ".join(line.removeprefix(ASKED_BY_USER).removeprefix(SAID_BY[turn.role]) for line in said)
 
 
-def _candidates(turns: Sequence[Turn]) -> list[_Candidate]:
-    candidates: list[_Candidate] = []
-    for turn in turns:
-        text = _MARKER.sub("", turn.text)
-        for sentence in () if turn.is_refusal else split_sentences(text):
-            said = " ".join(text[sentence.start : sentence.end].split())
-            if sentence.kind not in {BlockKind.PROSE, BlockKind.LIST_ITEM} or not 0 < len(said) <= _MAX_SENTENCE_CHARS:
-                continue
-            reading = read(said)
-            units = Counter[str](dict.fromkeys(reading.stems, 1))
-            # A name is both: its words, and that it is one.
-            units.update({f"{fact.kind} {fact.values}": _FACT_WEIGHT for fact in reading.facts if not fact.weak})
-            worth = (_USER_WEIGHT if turn.role is Role.USER else 1.0) * (_QUESTION_WEIGHT if said[-1] == "?" else 1.0)
-            candidates.append(_Candidate(len(candidates), f"{SAID_BY[turn.role]}{said}", worth, units))
-    return candidates
+def _candidate(place: int, line: Line) -> _Candidate:
+    _, said = line.text.split(": ", 1)
+    reading = read(said)
+    units = Counter[str](dict.fromkeys(reading.stems, 1))
+    # A name is both: its words, and that it is one.
+    units.update({f"{fact.kind} {fact.values}": _FACT_WEIGHT for fact in reading.facts if not fact.weak})
+    worth = _USER_WEIGHT if line.turn.role is Role.USER else 1.0
+    if said[-1] == "?" or line.text.startswith(ASKED_BY_USER):
+        worth *= _QUESTION_WEIGHT
+    return _Candidate(place, line, worth, units)

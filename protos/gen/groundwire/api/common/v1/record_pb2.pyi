@@ -460,22 +460,26 @@ class SummaryDetails(_message.Message):
     CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     TURN_RANGE_FIELD_NUMBER: _builtins.int
     SUMMARY_INDEX_FIELD_NUMBER: _builtins.int
+    WRITER_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """Required. Conversation: `conv-` and 1 to 64 of letters, digits and `._-`. A filter field."""
     turn_range: _builtins.str
     """Optional. Exchanges it covers, `<first>-<last>` from 1. A filter field."""
     summary_index: _builtins.int
     """Optional. Number of the summary in its conversation, from 1. A filter field."""
+    writer: _builtins.str
+    """Optional. Who wrote it: `extractive` for quoted sentences, or the name of a chat model; unset where nobody said."""
     def __init__(
         self,
         *,
         conversation_id: _builtins.str = ...,
         turn_range: _builtins.str = ...,
         summary_index: _builtins.int | None = ...,
+        writer: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_summary_index", b"_summary_index", "summary_index", b"summary_index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_summary_index", b"_summary_index", "conversation_id", b"conversation_id", "summary_index", b"summary_index", "turn_range", b"turn_range"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_summary_index", b"_summary_index", "conversation_id", b"conversation_id", "summary_index", b"summary_index", "turn_range", b"turn_range", "writer", b"writer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__summary_index: _TypeAlias = _typing.Literal["summary_index"]  # noqa: Y015
     _WhichOneofArgType__summary_index: _TypeAlias = _typing.Literal["_summary_index", b"_summary_index"]  # noqa: Y015

@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import suppress
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 import grpc
@@ -12,12 +12,12 @@ from google.protobuf import field_mask_pb2
 
 from groundwire.answer.consolidation import Derived, confirmed
 from groundwire.answer.recording import Conversation, StoredMemory, Summary, T, made_id
-from groundwire.answer.summaries import Turn
+from groundwire.answer.summaries import Turn, WrittenSummary
 from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2, role_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import RequestIdReusedError
+from groundwire.kernel.errors import RecordNotFoundError, RequestIdReusedError
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.records import record_id_of
@@ -63,6 +63,14 @@ class RecordClient:
             where.append(Comparison("turn_index", Comparator.LTE, last))
         return [_to_turn(each) async for each in self._listed(conversation, where, pb.RECORD_ORDER_TURN_ASC)]
 
+    async def turn_number(self, conversation: Conversation, record_id: str) -> int:
+        request = pb.GetRecordRequest(collection=conversation.collection, record_id=record_id)
+        try:
+            response: pb.GetRecordResponse = await _answered(self._records.GetRecord(request))
+        except RecordNotFoundError:
+            return 0
+        return response.record.turn.turn_index
+
     async def summaries(self, conversation: Conversation) -> list[Summary]:
         where = [Comparison("record_type", Comparator.EQ, "summary")]
         written = []
@@ -73,25 +81,26 @@ class RecordClient:
         return sorted(written, key=lambda each: each.index)
 
     async def write_summary(
-        self, conversation: Conversation, summary: Summary, turns: Sequence[Turn], text: str, record_id: str
+        self, conversation: Conversation, summary: Summary, written: WrittenSummary, time: datetime, record_id: str
     ) -> None:
         details = record_pb2.SummaryDetails(
             conversation_id=conversation.conversation_id,
             turn_range=f"{summary.first}-{summary.last}",
             summary_index=summary.index,
+            writer=written.writer,
         )
         record = record_pb2.Record(
             record_id=record_id,
             record_type=record_pb2.RECORD_TYPE_SUMMARY,
-            text=text,
-            timestamp=to_timestamp(turns[-1].time),
+            text=written.text,
+            timestamp=to_timestamp(time),
             origin=record_pb2.RECORD_ORIGIN_SYSTEM,
             scope=conversation.scope,
             summary=details,
-            quoted_document_ids=sorted(set[str]().union(*(each.quoted for each in turns))),
+            quoted_document_ids=sorted(set[str]().union(*(each.quoted for each in written.turns))),
         )
         # By its text, too: one that quoted what was deleted for good is written once more without it.
-        await self._upsert(conversation, [record], made_id(record_id, text))
+        await self._upsert(conversation, [record], made_id(record_id, written.text, written.writer))
 
     async def similar_memories(self, conversation: Conversation, text: str) -> list[StoredMemory]:
         where = And(

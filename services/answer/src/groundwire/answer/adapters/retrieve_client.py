@@ -16,10 +16,10 @@ from typing import Any
 import grpc
 
 from groundwire.answer.answers import SearchReport
-from groundwire.answer.consolidation import only_asks
 from groundwire.answer.evidence import Markup, Passage, Source, StoredSpan
 from groundwire.answer.messages import parse_span
 from groundwire.answer.ports import ChunkPlace, DocumentGeneration, Retrieval, Search, StoredDocument, Vector
+from groundwire.answer.summaries import only_asks
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.common.v1 import (
     chunk_pb2,

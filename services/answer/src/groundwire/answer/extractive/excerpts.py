@@ -9,10 +9,9 @@ from textwrap import dedent
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import plain_text
-from groundwire.answer.summaries import SAID_BY
+from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind, Sentence, heading_text, split_sentences
-from groundwire.kernel.session import Role
 from groundwire.kernel.stems import content_stems, words
 
 MIN_WORDS = 3
@@ -153,7 +152,7 @@ class _Reader:
             self._items = split_sentences(passage.content)
         if passage.source_uri.startswith(SOURCE_PREFIX):
             # What the assistant said, as a summary has it, is no source for what it says.
-            self._items = [item for item in self._items if not self._source(item).startswith(SAID_BY[Role.ASSISTANT])]
+            self._items = split_sentences(without_hearsay(passage.content))
         self._heading = passage.section_heading if passage.markup is not Markup.NONE else ""
         self._antecedent: Sentence | None = None
         self._lead_in: Sentence | None = None

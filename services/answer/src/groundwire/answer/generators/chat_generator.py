@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 
 from groundwire.answer.answers import GenerationFailure
 from groundwire.answer.evidence import Passage, Source, Statement
@@ -13,13 +14,15 @@ from groundwire.answer.generators.sentences import StatementReader, WrittenState
 from groundwire.answer.grounding.claims import WrittenClaim, split_claims
 from groundwire.answer.grounding.grounder import GroundedClaim, Grounder, Verdict
 from groundwire.answer.ports import GenerationFailedError
+from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import OverloadedError
+from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.rpc import request_context
 
 _SHARE = 0.8
 """Of the time that a call has left, so that there is some for the answer that is given instead."""
-_TEMPLATE_TOKENS = 64
+TEMPLATE_TOKENS = 64
 """What the template of a model may add to the messages."""
 _MAX_REPLY_CHARS = 20_000
 _SOURCES_PER_CLAIM = 3
@@ -29,7 +32,7 @@ _LEAST_SIMILARITY = 0.62
 _MAX_REPEATS = 3
 """Sentences that a model may say again, each of which is dropped; small ones end in a loop."""
 # Says what the model does or is about to do. A source that asked for it would seem to support it.
-_ANNOUNCEMENT = re.compile(
+ANNOUNCEMENT = re.compile(
     r"(?:\w{1,20}[,!.]? )?(?:here|below)(?:'s| is| are)\b"
     r"|(?:sure|certainly|of course|absolutely|ok|okay|understood|as (?:requested|instructed|asked))[,.!:]",
     re.IGNORECASE,
@@ -61,7 +64,7 @@ class ChatGenerator:
         self.name = name
         self._endpoint = endpoint
         self._grounder = grounder
-        self._prompt_tokens = context_tokens - max_tokens - _TEMPLATE_TOKENS
+        self._prompt_tokens = context_tokens - max_tokens - TEMPLATE_TOKENS
         self._max_tokens = max_tokens
         self._timeout_s = timeout_s
         self._max_drafts = max_drafts
@@ -76,7 +79,7 @@ class ChatGenerator:
         """Yield the statements of the model as they come; see `groundwire.answer.ports.Generator`."""
         remaining_s = request_context.current().budget.remaining_s()
         limit = Budget(self._timeout_s if remaining_s is None else min(self._timeout_s, _SHARE * remaining_s))
-        readable = [without_orders(each) for each in passages]
+        readable = [_readable(each) for each in passages]
         with self._counted():
             prompt = await fitting_prompt(
                 question,
@@ -120,7 +123,7 @@ class ChatGenerator:
         claims = [split_claims(each.text) for each in written]
         named = [[readable[number - 1] for number in each.cited if 0 < number <= len(readable)] for each in written]
         grounded = await self._grounded(claims, [own or readable for own in named])
-        open_ = [index for index, found in enumerate(grounded) if named[index] and not all(map(_holds, found))]
+        open_ = [index for index, found in enumerate(grounded) if named[index] and not all(map(holds, found))]
         again = await self._grounded([claims[index] for index in open_], [readable] * len(open_))
         for index, found in zip(open_, again, strict=True):
             grounded[index] = found
@@ -155,7 +158,15 @@ def _without_boundary(written: Sequence[WrittenStatement], boundary: str) -> lis
     return [each for each in written if secret not in each.text]
 
 
-def _holds(claim: GroundedClaim) -> bool:
+def _readable(passage: Passage) -> Passage:
+    """Return a passage without orders, and one of a summary without what is no source."""
+    if passage.source_uri.startswith(SOURCE_PREFIX):
+        passage = replace(passage, content=without_hearsay(passage.content))
+    return without_orders(passage)
+
+
+def holds(claim: GroundedClaim) -> bool:
+    """Tell whether a claim of a model may stand."""
     if claim.verdict is Verdict.NOT_NEEDED:
         return True
     is_supported = claim.verdict in {Verdict.SUPPORTED, Verdict.DISPUTED}
@@ -166,11 +177,11 @@ def _statement(
     written: WrittenStatement, claims: Sequence[GroundedClaim], originals: Mapping[int, Passage]
 ) -> Statement:
     """Return a statement with the sources of all of its claims, none unless each of them holds."""
-    if _ANNOUNCEMENT.match(written.text):
+    if ANNOUNCEMENT.match(written.text):
         return Statement(written.text, (), written.separator, needs_source=False)
     needs_source = any(each.verdict is not Verdict.NOT_NEEDED for each in claims)
     sources: dict[Source, None] = {}
-    if all(map(_holds, claims)):
+    if all(map(holds, claims)):
         for claim in claims:
             for place, bound in enumerate(claim.sources[:_SOURCES_PER_CLAIM]):
                 # The closest carries the claim; further ones add to it as far as they resemble it.
