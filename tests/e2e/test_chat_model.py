@@ -142,8 +142,10 @@ async def test_a_summary_is_written_by_the_model_or_quoted_and_says_which(addres
         for text in said:
             asked = pb.AskRequest(question=text, session_id=session.session_id, message_id=str(uuid.uuid4()))
             await client.ask.send(asked)
-        while (await client.get_session(session_id=session.session_id)).session.unrecorded_exchange_count:
-            await asyncio.sleep(0.05)
+        for _ in range(600):
+            if not (await client.get_session(session_id=session.session_id)).session.unrecorded_exchange_count:
+                break
+            await asyncio.sleep(0.1)
         records = (await client.list_records(collection="sea", page_size=100)).records
     written = {
         each.summary.turn_range: (each.summary.writer, each.text) for each in records if each.HasField("summary")

@@ -130,7 +130,8 @@ async def test_the_latest_turns_are_read_where_not_all_fit(
 ) -> None:
     model.says("I prefer tea.")
     long = [turn(Role.USER, number, f"The harbour has {number} boats.") for number in range(1, 200)]
-    summary = await writes(context_tokens=1200, max_tokens=100).summarise([*long, turn(Role.USER, 200, "I prefer tea.")])
+    turns = [*long, turn(Role.USER, 200, "I prefer tea.")]
+    summary = await writes(context_tokens=1200, max_tokens=100).summarise(turns)
     assert summary.text == "User: I prefer tea."
     asked = str(model.requests[0]["messages"])
     assert "199 boats" in asked
