@@ -1,6 +1,8 @@
 """Documents and their generations: written, published, replaced, taken back, deleted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 
 import pytest
@@ -19,8 +21,10 @@ from groundwire.kernel.errors import (
     DocumentChangedError,
     DocumentNotFoundError,
     ExhaustedError,
+    QuotaExceededError,
 )
 from groundwire.kernel.filters import Exists
+from groundwire.kernel.identity import Identity, Quota, bind_current_identity
 from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, matching, sha256
 
 FIELDS = DocumentFields(
@@ -237,6 +241,68 @@ def test_deleting_removes_every_part_of_a_document(catalog: Catalog, docs: Colle
             assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, table  # noqa: S608 - our names
     assert catalog.vectors.get(docs.identity.digest, [sha256("tide two"), sha256("moon")]) == {}
     assert catalog.integrity.problems() == []
+
+
+@pytest.fixture
+def limited() -> Iterator[Callable[..., None]]:
+    """Return what says how much the tenant of the caller may have stored."""
+    yield lambda **limits: bind_current_identity(Identity(TENANT, quota=Quota(**limits)))
+    bind_current_identity(Identity())
+
+
+def test_a_tenant_stores_no_more_documents_than_the_caller_may_make_it(
+    catalog: Catalog, docs: Collection, limited: Callable[..., None]
+) -> None:
+    other = catalog.collections.create(make_collection("docs", tenant="other"))
+    limited(documents=2)
+    first, _ = catalog.put(docs, make_draft("one", source="a.md"))
+    second, _ = catalog.put(docs, make_draft("two", source="b.md"))
+    with pytest.raises(QuotaExceededError) as caught:
+        catalog.put(docs, make_draft("three", source="c.md"))
+    assert (caught.value.metadata, caught.value.retry_after_s) == ({"quota": "documents", "limit": "2"}, None)
+    assert not catalog.recovery.leftovers()
+    catalog.put(other, make_draft("three", source="c.md"))  # of another tenant
+    changed = replace(make_draft("1", source="a.md", expected=1), document_id=first.document_id)
+    assert catalog.put(docs, changed)[0].generation == 2  # no further document
+    SoftDeletes(catalog.database, catalog.clock).hide(TENANT, "docs", first.document_id)
+    with pytest.raises(QuotaExceededError):
+        catalog.put(docs, make_draft("three", source="c.md"))
+    catalog.documents.delete(TENANT, "docs", second.document_id)
+    catalog.put(docs, make_draft("three", source="c.md"))
+
+
+def test_a_tenant_stores_no_more_text_than_the_caller_may_make_it(
+    catalog: Catalog, docs: Collection, limited: Callable[..., None]
+) -> None:
+    limited(stored_bytes=10)
+    document, _ = catalog.put(docs, make_draft("éééé"))  # 8 bytes
+    changed = replace(make_draft("123", expected=1), document_id=document.document_id)
+    with pytest.raises(QuotaExceededError) as caught:
+        catalog.put(docs, changed)
+    assert caught.value.metadata == {"quota": "stored_bytes", "limit": "10"}
+    limited(stored_bytes=11)
+    catalog.put(docs, changed)
+    catalog.documents.delete(TENANT, "docs", document.document_id)
+    catalog.put(docs, make_draft("12345678901", source="b.md"))
+    limited()
+    catalog.put(docs, make_draft("and as much as one likes", source="c.md"))
+
+
+def test_writers_side_by_side_do_not_exceed_a_limit_together(
+    catalog: Catalog, docs: Collection, limited: Callable[..., None]
+) -> None:
+    limited(documents=5)
+
+    def put(number: int) -> bool:
+        try:
+            catalog.put(docs, make_draft(f"text {number}", source=f"{number}.md"))
+        except QuotaExceededError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        stored = [threads.submit(copy_context().run, put, number) for number in range(16)]
+        assert sum(each.result() for each in stored) == 5
 
 
 def test_a_vector_that_another_document_uses_survives_a_deletion(catalog: Catalog, docs: Collection) -> None:

@@ -73,10 +73,12 @@ from groundwire.kernel.errors import (
     ConflictError,
     DocumentChangedError,
     InvalidRequestError,
+    QuotaExceededError,
     SnapshotExpiredError,
     StaleSourceVersionError,
 )
 from groundwire.kernel.filters import Payload
+from groundwire.kernel.identity import current_identity
 from groundwire.kernel.spans import PageSpan
 from groundwire.kernel.stored_chunk import chunk_payload
 
@@ -193,6 +195,10 @@ _LAST_WRITTEN = (
 _LAST_BURIED = select(tombstones.c.document_id, tombstones.c.last_generation).where(
     tombstones.c.tenant == bindparam("tenant"), among(tombstones.c.document_id, bindparam("ids"))
 )
+_COUNT_DOCUMENTS = select(func.count()).where(documents.c.tenant == bindparam("tenant"))
+_SUM_BYTES = select(func.coalesce(func.sum(generations.c.total_bytes), 0)).where(
+    generations.c.tenant == bindparam("tenant")
+)
 _INSERT_GENERATIONS = insert(generations).returning(generations.c.document_key, generations.c.generation_key)
 
 
@@ -203,6 +209,7 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
 
     Raises:
         CollectionNotFoundError: the collection was deleted meanwhile.
+        QuotaExceededError: the tenant would have more stored than the caller may make it.
         GroundwireError: whatever `refuse_conflicts` raises.
     """
     collection = prepared[0].pending.collection
@@ -268,6 +275,7 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
         for each, of_document in zip(prepared, of_documents, strict=True)
     ]
     of_document_key: dict[int, int] = dict(connection.execute(_INSERT_GENERATIONS, rows).all())
+    refuse_full_tenant(connection, collection.tenant, has_new_documents=bool(new))
     pending = [
         replace(each.pending, key=of_document_key[row["document_key"]], generation=row["generation"])
         for each, row in zip(prepared, rows, strict=True)
@@ -283,6 +291,24 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
     insert_rows(connection, text_pages, pages)
     insert_chunks(connection, written_now, 0)
     return pending
+
+
+def refuse_full_tenant(connection: Connection, tenant: str, *, has_new_documents: bool) -> None:
+    """Return if what the tenant has stored, with what this transaction has written, is within the caller's quota.
+
+    One transaction after the other writes, so that calls side by side cannot exceed it together.
+
+    Raises:
+        QuotaExceededError: it is not; deleting for good makes room, and waiting does not.
+    """
+    quota = current_identity().quota
+    limits = [("documents", quota.documents, _COUNT_DOCUMENTS)] if has_new_documents else []
+    for name, limit, counting in (*limits, ("stored_bytes", quota.stored_bytes, _SUM_BYTES)):
+        if limit is not None and connection.execute(counting, {"tenant": tenant}).scalar_one() > limit:
+            what = {"documents": "documents", "stored_bytes": "bytes of text, earlier versions included"}[name]
+            error = QuotaExceededError(f"the tenant may store {limit} {what}", quota=name, limit=limit)
+            error.retry_after_s = None
+            raise error
 
 
 def refuse_conflicts(

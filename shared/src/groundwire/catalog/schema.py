@@ -235,6 +235,8 @@ generations = Table(
     partial_index("generations_live", "document_key", where="state = 'LIVE'", unique=True),
     partial_index("generations_pending", "state", where="state = 'PENDING'"),
     Index("generations_collection", "collection_key", "state", "live_from"),
+    # Sums what a tenant has stored without reading a row.
+    Index("generations_stored", "tenant", "total_bytes"),
     partial_index("generations_superseded", "collection_key", "live_to", where="state = 'SUPERSEDED'"),
     sqlite_autoincrement=True,
 )

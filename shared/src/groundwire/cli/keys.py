@@ -43,6 +43,8 @@ keys_option = click.option(
 @click.option("--per-second", type=click.FloatRange(min=0, min_open=True), help="Units of work a second.")
 @click.option("--burst", type=click.FloatRange(min=0, min_open=True), help="Units at once after a pause.")
 @click.option("--at-a-time", type=click.IntRange(1, MOST), help="Calls at a time.")
+@click.option("--documents", type=click.IntRange(1, MOST), help="Documents that the tenant may have stored.")
+@click.option("--stored-bytes", type=click.IntRange(1), help="Bytes of text that the tenant may have stored.")
 @keys_option
 @json_option
 def create(
@@ -54,6 +56,8 @@ def create(
     per_second: float | None,
     burst: float | None,
     at_a_time: int | None,
+    documents: int | None,
+    stored_bytes: int | None,
     path: Path,
 ) -> None:
     """Make a key and print it; it is shown this once, and the file has its hash only.
@@ -65,7 +69,7 @@ def create(
         subject,
         parse_rights(list(rights), "--right", Right),
         parse_scopes(list(scopes) or None, "--scope"),
-        Quota(per_second, burst, at_a_time),
+        Quota(per_second, burst, at_a_time, documents, stored_bytes),
     )
     now = datetime.now(UTC).replace(microsecond=0)
     key, secret = create_key(path, identity, None if days is None else now + timedelta(days=days))

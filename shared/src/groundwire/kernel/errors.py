@@ -273,7 +273,7 @@ class ExhaustedError(GroundwireError):
     """A quota or capacity is used up."""
 
     reason = "EXHAUSTED"
-    retry_after_s = 1.0
+    retry_after_s: float | None = 1.0
 
 
 class OverloadedError(ExhaustedError):

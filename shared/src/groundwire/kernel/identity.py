@@ -3,7 +3,7 @@
 import hashlib
 import json
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Final
 
@@ -43,11 +43,20 @@ class Quota:
 
     `per_second` is in units: what a call of each kind costs stands in `groundwire.rpc.methods`. After a pause a caller
     may use up to `burst` units at once. `at_a_time` counts calls that are not answered yet.
+
+    `documents` and `stored_bytes` bound what the tenant has stored when the caller adds to it: documents, also those
+    that can be restored, and the text of all their versions in UTF-8.
     """
 
     per_second: float | None = None
     burst: float | None = None
     at_a_time: int | None = None
+    documents: int | None = None
+    stored_bytes: int | None = None
+
+    def or_else(self, defaults: "Quota") -> "Quota":
+        """Return it with the defaults in place of what it leaves open."""
+        return Quota(*(getattr(self, each.name) or getattr(defaults, each.name) for each in fields(Quota)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +14,7 @@ from groundwire.kernel.errors import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from groundwire.kernel.identity import ALL_RIGHTS, DELEGATED_RIGHTS, Identity, Right
+from groundwire.kernel.identity import ALL_RIGHTS, DELEGATED_RIGHTS, Identity, Quota, Right
 from groundwire.rpc.key_file import PREFIX, KeyRing, is_name, parse_keys, parse_rights, parse_scopes
 from groundwire.rpc.methods import Work, is_within_scopes, right_of
 from groundwire.rpc.request_context import ACTS_FOR_KEY
@@ -65,13 +65,16 @@ class AccessOptions:
 class Access:
     """Identifies callers by their credentials and checks their rights; safe to use from many threads.
 
+    `quota` is that of callers whose credential leaves it open.
+
     Raises:
         InvalidRequestError: a file of keys cannot be read.
         MissingExtraError: a JWKS is given and PyJWT is not installed.
     """
 
-    def __init__(self, options: AccessOptions | None = None) -> None:
+    def __init__(self, options: AccessOptions | None = None, quota: Quota | None = None) -> None:
         self._options = options or AccessOptions()
+        self._quota = None if quota == Quota() else quota
         self._stack = ExitStack()
         self._keys: WatchedFiles[KeyRing] | None = None
         self._signing: WatchedFiles[SigningKeys] | None = None
@@ -114,7 +117,7 @@ class Access:
         """
         identity = self._proven(authorization, peer)
         if not acts_for:
-            return identity
+            return replace(identity, quota=identity.quota.or_else(self._quota)) if self._quota else identity
         # Never ignored: the call would see what belongs to the service instead.
         if Right.SERVICE not in identity.rights:
             raise PermissionDeniedError("the credential may not act for others", right=Right.SERVICE.value)
@@ -128,7 +131,7 @@ class Access:
             is_good = False
         if not is_good:
             raise InvalidRequestError.of(ACTS_FOR_KEY, "must be a JSON object of tenant, subject, rights and scopes")
-        return Identity(tenant, subject, rights & DELEGATED_RIGHTS, scopes)
+        return Identity(tenant, subject, rights & DELEGATED_RIGHTS, scopes, self._quota or Quota())
 
     def _proven(self, authorization: str, peer: Callable[[], Any]) -> Identity:
         if self._options.is_open:

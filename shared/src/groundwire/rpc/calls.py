@@ -27,6 +27,7 @@ from groundwire.kernel.errors import (
     CallCancelledError,
     DeadlineError,
     DrainingError,
+    ExhaustedError,
     FieldViolation,
     GroundwireError,
     InternalError,
@@ -203,7 +204,7 @@ class CallPath(grpc.GenericRpcHandler):
         """
         if self._access.is_free(call.work, acts_for):
             if self._access.is_open:
-                bind(replace(current(), identity=Identity()))
+                bind(replace(current(), identity=self._access.identify("", dict)))
             return
 
         def check() -> Identity:
@@ -282,6 +283,8 @@ async def _abort(context: Any, error: GroundwireError) -> None:
     trailers = [*(context.trailing_metadata() or ()), to_trailer(status)]
     if error.retry_after_s is not None:
         trailers.append((_PUSHBACK_KEY, str(int(error.retry_after_s * 1000))))
+    elif isinstance(error, ExhaustedError):
+        trailers.append((_PUSHBACK_KEY, "-1"))  # clients repeat the code unless they are told not to
     with suppress(TimeoutError, grpc.aio.InternalError):
         async with asyncio.timeout(_STATUS_S):
             await context.abort(code_of(type(error)), status.message, tuple(trailers))

@@ -10,7 +10,7 @@
       created: 2026-11-22T10:00:00Z
       expires: 2027-11-22T10:00:00Z     # absent: never
       revoked: 2027-01-03T08:00:00Z     # absent: not revoked
-      limits: {per_second: 50, burst: 100, at_a_time: 8}
+      limits: {per_second: 50, burst: 100, at_a_time: 8, documents: 10000, stored_bytes: 1000000000}
 
 A secret has 256 random bits, so that a plain hash cannot be turned back; a slow one would only cost each call time.
 """
@@ -25,7 +25,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -51,7 +51,8 @@ _MAX_SCOPES: Final = 1000
 _FIELDS: Final = frozenset(
     {"id", "hash", "tenant", "subject", "rights", "scopes", "created", "expires", "revoked", "limits"}
 )
-_LIMITS: Final = frozenset({"per_second", "burst", "at_a_time"})
+_LIMITS: Final = frozenset(each.name for each in fields(Quota))
+_RATES: Final = frozenset({"per_second", "burst"})
 
 
 class KeyNotFoundError(NotFoundError):
@@ -321,5 +322,4 @@ def _parse_limits(value: Any, where: str) -> Quota:
         return Quota()
     if not isinstance(value, dict) or not value.keys() <= _LIMITS or not all(map(is_limit, value.values())):
         raise InvalidRequestError.of(where, f"must be a mapping of {', '.join(sorted(_LIMITS))} to positive numbers")
-    at_a_time = value.get("at_a_time")
-    return Quota(value.get("per_second"), value.get("burst"), None if at_a_time is None else max(1, int(at_a_time)))
+    return Quota(**{name: each if name in _RATES else max(1, int(each)) for name, each in value.items()})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from groundwire.kernel.errors import QuotaExceededError
-from groundwire.kernel.identity import Identity, Quota
+from groundwire.kernel.identity import Identity
 
 # Of callers that ask now and then; one that is forgotten begins with a full bucket.
 _MAX_CALLERS: Final = 10_000
@@ -27,11 +27,10 @@ class _Account:
 class Quotas:
     """Counts what callers with a credential ask for, in units of `methods.WORK_COSTS`; use it on one event loop.
 
-    `defaults` are for callers whose credential says nothing; `clock` is monotonic, in seconds.
+    `clock` is monotonic, in seconds.
     """
 
-    def __init__(self, defaults: Quota | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._defaults = defaults or Quota()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._accounts: OrderedDict[tuple[str, str], _Account] = OrderedDict()
 
@@ -44,10 +43,10 @@ class Quotas:
         Raises:
             QuotaExceededError: not enough is left; it says when there will be.
         """
-        per_second = identity.quota.per_second or self._defaults.per_second
+        per_second = identity.quota.per_second
         if per_second is None or not identity.subject:
             return
-        burst = identity.quota.burst or self._defaults.burst or per_second
+        burst = identity.quota.burst or per_second
         account = self._account(identity, burst)
         now = self._clock()
         account.units = min(burst, account.units + (now - account.at) * per_second)
@@ -67,7 +66,7 @@ class Quotas:
         Raises:
             QuotaExceededError: as many run as may at a time.
         """
-        limit = identity.quota.at_a_time or self._defaults.at_a_time
+        limit = identity.quota.at_a_time
         if limit is None or not identity.subject:
             return None
         account = self._account(identity, 0.0)

@@ -59,7 +59,7 @@ class ServerOptions:
     calls of each kind of work run at a time. A call may wait `first_message_s` for its first message; after that a
     stream may stand still for `stream_idle_s` because its client neither sends nor takes a message. Connections
     older than `connection_age_s` are closed after their calls (at most `connection_age_grace_s` later), so that
-    clients find new replicas. `quota` is that of credentials that have none of their own.
+    clients find new replicas. `quota` is that of callers whose credential leaves it open.
     """
 
     listen: str = "127.0.0.1:50051"
@@ -112,10 +112,9 @@ class GrpcServer:
         self._options = options
         self.health = HealthBoard(service.name for service in services)
         self._files = ExitStack()
-        self._access = Access(options.access)
+        self._access = Access(options.access, options.quota)
         self._files.callback(self._access.close)
-        quotas = Quotas(options.quota)
-        self.admission = Admission(options.call_limits, first_message_s=options.first_message_s, quotas=quotas)
+        self.admission = Admission(options.call_limits, first_message_s=options.first_message_s, quotas=Quotas())
         self.lag = LagGauge()
         # No cap of the library's: it would refuse health checks as well, and without details.
         self._server = grpc.aio.server(options=options.channel_arguments())

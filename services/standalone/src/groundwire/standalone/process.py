@@ -136,7 +136,13 @@ async def _serve(
                     services=frozenset(filter(None, (name.strip() for name in options.tls_services.split(",")))),
                     is_reflection_public=options.public_reflection,
                 ),
-                quota=Quota(options.caller_units_per_second, options.caller_burst, options.caller_calls),
+                quota=Quota(
+                    options.caller_units_per_second,
+                    options.caller_burst,
+                    options.caller_calls,
+                    options.tenant_documents,
+                    options.tenant_stored_bytes,
+                ),
                 tls=TlsFiles(options.tls_certificate, options.tls_key, options.tls_client_ca)
                 if options.tls_certificate and options.tls_key
                 else None,

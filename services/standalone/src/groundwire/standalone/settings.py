@@ -68,6 +68,8 @@ class ServerSettings(BaseSettings):
     caller_units_per_second: float | None = Field(default=None, gt=0)
     caller_burst: float | None = Field(default=None, gt=0)
     caller_calls: int | None = Field(default=None, ge=1)
+    tenant_documents: int | None = Field(default=None, ge=1)
+    tenant_stored_bytes: int | None = Field(default=None, ge=1)
     data: Path = Path("groundwire-data")
     cache: Path = Field(
         default_factory=lambda: Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "groundwire"

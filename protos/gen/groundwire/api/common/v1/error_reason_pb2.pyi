@@ -223,7 +223,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 47
     """RESOURCE_EXHAUSTED. A quota of the caller is used up; the `QuotaFailure` detail says which.
 
-    Metadata: `quota`, `limit`, as in `{"quota": "calls_per_second", "limit": "50.0"}`.
+    Metadata: `quota`, `limit`, as in `{"quota": "units_per_second", "limit": "50"}`. Of units_per_second and
+    calls_at_a_time there is more after the delay in RetryInfo. What the tenant has stored, documents and stored_bytes,
+    does not go by waiting; there is no RetryInfo then.
     """
     ERROR_REASON_CORRUPT: _ErrorReason.ValueType  # 48
     """NOT_FOUND. What the request names is stored and cannot be read, so that it counts as missing.
@@ -459,7 +461,9 @@ Metadata: `right` that the call needs, as in `{"right": "write"}`, or `scope` of
 ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 47
 """RESOURCE_EXHAUSTED. A quota of the caller is used up; the `QuotaFailure` detail says which.
 
-Metadata: `quota`, `limit`, as in `{"quota": "calls_per_second", "limit": "50.0"}`.
+Metadata: `quota`, `limit`, as in `{"quota": "units_per_second", "limit": "50"}`. Of units_per_second and
+calls_at_a_time there is more after the delay in RetryInfo. What the tenant has stored, documents and stored_bytes,
+does not go by waiting; there is no RetryInfo then.
 """
 ERROR_REASON_CORRUPT: ErrorReason.ValueType  # 48
 """NOT_FOUND. What the request names is stored and cannot be read, so that it counts as missing.
