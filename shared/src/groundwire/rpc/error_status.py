@@ -203,8 +203,8 @@ def _rebuilt(
     retry = _unpacked(details, error_details_pb2.RetryInfo)
     if retry is not None:
         error.retry_after_s = retry.retry_delay.ToNanoseconds() / 1e9
-    elif details:
-        error.retry_after_s = None  # what the server said of it; without details the status may be the library's
+    elif details and kind.retry_after_s is not None:
+        error.retry_after_s = None  # the server says that waiting is of no use; of the library there are no details
     if isinstance(error, NotFoundError):
         resource = _unpacked(details, error_details_pb2.ResourceInfo)
         error.name = metadata.get("resource") or (resource.resource_name if resource else "")
