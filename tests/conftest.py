@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,7 +40,7 @@ _lost_workers: list[str] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let Ctrl-C reach what the tests start, put their folders into memory, and end a run that loses a worker.
+    """Let Ctrl-C reach what the tests start, keep what is compiled, put folders into memory, and notice lost workers.
 
     A job in the background of a shell ignores Ctrl-C, and hands that down. Each catalog is synced when it is opened,
     written and closed, and a test waits for the disk as long as it computes. pytest-xdist replaces a worker that died,
@@ -48,6 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "maxworkerrestart", "0") is None:
         config.option.maxworkerrestart = "0"
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Where it is set, each run rewrites the assertions of all tests, and each process that a test starts compiles all
+    # sources again: a fifth of the work of a run.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free > _SPACE:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
 
