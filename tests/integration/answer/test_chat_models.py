@@ -232,7 +232,8 @@ async def test_sentences_leave_one_by_one_while_the_model_writes_on(
         async for message in messages:
             seen.append(message.event.WhichOneof("event"))
             assert not model.left.is_set(), "the model was left before the caller left"
-            if seen.count("heartbeat") > 2 and "citation" in seen:
+            # On a busy machine some come before the citation, too.
+            if seen[-1] == "heartbeat" and seen.count("heartbeat") > 2 and "citation" in seen:
                 assert message.event.heartbeat.generation_time.ToTimedelta().total_seconds() > 0.1
                 break
     assert [each for each in seen if each != "heartbeat"] == ["retrieved", "text_delta", "citation"]

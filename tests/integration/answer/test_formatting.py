@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from groundwire.answer import citation_messages
+from groundwire.answer import citation_styles
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import citation_pb2
 from groundwire.api.answer.v1 import citation_style_pb2 as style_pb
@@ -188,8 +188,8 @@ async def test_long_requests_are_written_in_workers(rig: Rig, monkeypatch: pytes
         threads.add(threading.get_ident())
         return "line"
 
-    monkeypatch.setattr(citation_messages, "line_of", spied)
-    response = await _format(rig, style_pb.CITATION_STYLE_NUMBERED, citation_pb2.Citation(quote="foxes"))
+    monkeypatch.setattr(citation_styles, "apa", spied)
+    response = await _format(rig, style_pb.CITATION_STYLE_APA, citation_pb2.Citation(quote="foxes"))
     assert response.text == "line"
     assert threading.get_ident() not in threads
 
@@ -202,6 +202,6 @@ def test_the_control_characters_of_references_are_those_of_unicode() -> None:
         )
         if unicodedata.category(chr(code)) == "Cc":
             with pytest.raises(InvalidRequestError):
-                citation_messages.to_format_response(request)
+                citation_styles.format_citations(request)
         else:
-            citation_messages.to_format_response(request)
+            citation_styles.format_citations(request)

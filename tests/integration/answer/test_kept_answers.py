@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from groundwire.answer import kept_answers
+from groundwire.answer import verification
 from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
@@ -146,8 +146,8 @@ async def test_answers_are_listed_in_pages(make_rig: MakeRig, *, stale: bool) ->
 
 
 async def test_a_page_of_few_stale_answers_among_many_ends_early(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_answers, "_READ_AT_A_TIME", 1)
-    monkeypatch.setattr(kept_answers, "_MOST_READ", 2)
+    monkeypatch.setattr(verification, "_READ_AT_A_TIME", 1)
+    monkeypatch.setattr(verification, "_MOST_READ", 2)
     wolves = rig.library.documents.find_by_source(DEFAULT_TENANT, "docs", "wolves.txt")
     session = await rig.session()
     stale = await rig.ask(_WOLVES, session_id=session)

@@ -18,6 +18,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.spans import Span
 from groundwire.kernel.stems import words
 from tests.integration.answer.rig import Rig
 
@@ -274,7 +275,7 @@ async def test_quotes_are_looked_for_in_workers(rig: Rig, monkeypatch: pytest.Mo
 
 
 def test_a_call_that_has_ended_compares_no_more_citations() -> None:
-    claimed = ClaimedCitation("docs", "doc_a", 1, (0, 5), (0, 0), "foxes")
+    claimed = ClaimedCitation("docs", "doc_a", 1, Span(0, 5, 0, 0), "foxes")
     budget = Budget()
     budget.cancel()
     with pytest.raises(CallCancelledError):

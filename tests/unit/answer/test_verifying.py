@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from groundwire.answer.verification import CanonicalText, ClaimedCitation, Failure, compare
+from groundwire.kernel.spans import Span
 
 _TEXT = CanonicalText("Grüße 👩‍🚀 an alle. Ende. Ende.")
 _QUOTE = "an alle."
@@ -14,15 +15,14 @@ _TRUE = ClaimedCitation(
     collection="docs",
     document_id="doc_1",
     generation=1,
-    chars=(_START, _START + 8),
-    bytes_=(_START_BYTE, _START_BYTE + 8),
+    span=Span(_START, _START + 8, _START_BYTE, _START_BYTE + 8),
     quote=_QUOTE,
 )
 
 
-@pytest.mark.parametrize("given", [{}, {"chars": (0, 0)}, {"bytes_": (0, 0)}])
-def test_one_unit_is_enough_and_both_may_be_given(given: dict[str, tuple[int, int]]) -> None:
-    failure, stored, span = compare(replace(_TRUE, **given), _TEXT)  # type: ignore[arg-type]  # of one type
+@pytest.mark.parametrize("given", [{}, {"start": 0, "end": 0}, {"start_byte": 0, "end_byte": 0}])
+def test_one_unit_is_enough_and_both_may_be_given(given: dict[str, int]) -> None:
+    failure, stored, span = compare(replace(_TRUE, span=replace(_TRUE.span, **given)), _TEXT)
     assert failure is None
     assert stored == _QUOTE
     assert span is not None
@@ -32,17 +32,17 @@ def test_one_unit_is_enough_and_both_may_be_given(given: dict[str, tuple[int, in
 @pytest.mark.parametrize(
     "span",
     [
-        {"chars": (0, 0), "bytes_": (0, 0)},
-        {"chars": (5, 5), "bytes_": (0, 0)},
-        {"chars": (9, 5), "bytes_": (0, 0)},
-        {"chars": (5, 5_000), "bytes_": (0, 0)},
-        {"chars": (0, 0), "bytes_": (3, 4)},
-        {"bytes_": (_START_BYTE + 1, _START_BYTE + 9)},
-        {"chars": (2**32 - 2, 2**32 - 1)},
+        Span(0, 0, 0, 0),
+        Span(5, 5, 0, 0),
+        Span(9, 5, 0, 0),
+        Span(5, 5_000, 0, 0),
+        Span(0, 0, 3, 4),
+        replace(_TRUE.span, start_byte=_START_BYTE + 1, end_byte=_START_BYTE + 9),
+        replace(_TRUE.span, start=2**32 - 2, end=2**32 - 1),
     ],
 )
-def test_spans_that_are_none_fail(span: dict[str, tuple[int, int]]) -> None:
-    assert compare(replace(_TRUE, **span), _TEXT)[0] is Failure.SPAN_INVALID  # type: ignore[arg-type]  # of one type
+def test_spans_that_are_none_fail(span: Span) -> None:
+    assert compare(replace(_TRUE, span=span), _TEXT)[0] is Failure.SPAN_INVALID
 
 
 def test_another_text_shows_what_is_stored() -> None:

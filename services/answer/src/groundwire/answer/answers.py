@@ -359,6 +359,30 @@ class Addition:
     citations: tuple[Citation, ...]
 
 
+class Citations:
+    """The citations of a text in the making, and their markers: from 1, in order of first use, without gaps."""
+
+    def __init__(self, collection: str) -> None:
+        self._collection = collection
+        self._markers: dict[tuple[str, int, int, int], int] = {}
+        self.made: list[Citation] = []
+
+    def mark(self, source: Source, text_span: Span) -> int:
+        """Return the marker of a source that backs a range of the text: the one it has, or the next."""
+        marker = self._markers.setdefault(_key(source), len(self.made) + 1)
+        if marker > len(self.made):
+            self.made.append(cite(marker, self._collection, source, text_span))
+        elif text_span not in (known := self.made[marker - 1]).answer_spans:
+            support = max(known.support, source.support)
+            self.made[marker - 1] = replace(known, answer_spans=(*known.answer_spans, text_span), support=support)
+        return marker
+
+    def markers_of(self, sources: Sequence[Source]) -> tuple[int, ...]:
+        """Return the markers that sources have or would get, each once, without giving them any."""
+        markers = dict(self._markers)
+        return tuple(dict.fromkeys(markers.setdefault(_key(source), len(markers) + 1) for source in sources))
+
+
 class Composer:
     """An answer in the making, at most `limit` code points long.
 
@@ -367,73 +391,49 @@ class Composer:
     """
 
     def __init__(self, collection: str, limit: int) -> None:
-        self._collection = collection
         self._limit = limit
-        self._numbers: dict[tuple[str, int, int, int], int] = {}
+        self._cited = Citations(collection)
         self.content = ""
-        self.citations: list[Citation] = []
         self.claims: list[Claim] = []
         self.is_cut = False
+
+    @property
+    def citations(self) -> list[Citation]:
+        return self._cited.made
 
     def add(self, statement: Statement) -> Addition | None:
         """Append a statement whose sources, if it has any, were all checked; None when it does not fit.
 
         The very first statement is shortened at a word instead, because an answer has to say something.
         """
-        lead = len(self.content) + (len(statement.separator) if self.content else 0)
-        length = lead + len(statement.text) + self._marks_length(statement)
-        fitting = statement if length <= self._limit else self._shortened(statement)
-        self.is_cut = self.is_cut or fitting is not statement
-        return None if fitting is None else self._append(fitting)
-
-    def _append(self, statement: Statement) -> Addition:
-        before = len(self.content)
+        before, known = len(self.content), len(self.citations)
         lead = self.content + (statement.separator if self.content else "")
-        start_byte = len(lead.encode())
-        span = Span(len(lead), len(lead) + len(statement.text), start_byte, start_byte + len(statement.text.encode()))
-        known = len(self.citations)
-        markers = tuple(dict.fromkeys(self._number(source, span) for source in statement.sources))
+        marks = _marks(self._cited.markers_of(statement.sources))
+        if len(lead) + len(statement.text) + len(marks) > self._limit:
+            self.is_cut = True
+            if self.content:
+                return None
+            statement = self._shortened(statement)
+        start, start_byte = len(lead), len(lead.encode())
+        span = Span(start, start + len(statement.text), start_byte, start_byte + len(statement.text.encode()))
+        markers = tuple(dict.fromkeys(self._cited.mark(source, span) for source in statement.sources))
         self.content = lead + statement.text + _marks(markers)
         supports = [source.support for source in statement.sources]
         confidence = claim_confidence(supports) if markers or statement.needs_source else None
         self.claims.append(Claim(span, statement.text, tuple(sorted(markers)), confidence))
         return Addition(self.content[before:], before, tuple(self.citations[known:]))
 
-    def _number(self, source: Source, answer_span: Span) -> int:
-        """Return the marker of a source: the one it has, with one more answer span, or the next."""
-        key = _key(source)
-        marker = self._numbers.setdefault(key, len(self._numbers) + 1)
-        if marker > len(self.citations):
-            self.citations.append(cite(marker, self._collection, source, answer_span))
-        elif answer_span not in self.citations[marker - 1].answer_spans:
-            known = self.citations[marker - 1]
-            spans, support = (*known.answer_spans, answer_span), max(known.support, source.support)
-            self.citations[marker - 1] = replace(known, answer_spans=spans, support=support)
-        return marker
-
-    def _marks_length(self, statement: Statement) -> int:
-        fresh = len(self._numbers)
-        markers: dict[tuple[str, int, int, int], int] = {}
-        for source in statement.sources:
-            key = _key(source)
-            if key not in markers:
-                fresh += key not in self._numbers
-                markers[key] = self._numbers.get(key, fresh)
-        return len(_marks(tuple(markers.values())))
-
-    def _shortened(self, statement: Statement) -> Statement | None:
-        """Return the statement cut at the last word that fits; only possible for the first one.
+    def _shortened(self, statement: Statement) -> Statement:
+        """Return a statement cut at the last word that fits.
 
         It rests on the passage it was taken from alone: others may continue differently. A citation is cut with the
         text where they are the same; where the source has marks that the text has not, it stays whole.
         """
-        if self.content:
-            return None
         if not statement.sources:
             return replace(statement, text=_whole_words(statement.text, self._limit))
         first = statement.sources[0]
         own = tuple(source for source in statement.sources if source.passage == first.passage)
-        kept = _whole_words(statement.text, self._limit - self._marks_length(replace(statement, sources=own)))
+        kept = _whole_words(statement.text, self._limit - len(_marks(self._cited.markers_of(own))))
         if first.quote != statement.text:
             return replace(statement, text=kept, sources=own)
         start, start_byte = first.span.start, first.span.start_byte

@@ -4,7 +4,7 @@ import asyncio
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -35,8 +35,7 @@ from groundwire.answer.answers import (
 )
 from groundwire.answer.consolidation import says_something
 from groundwire.answer.conversation import is_topic_shift, search_context, search_text
-from groundwire.answer.evidence import with_agreeing_sources
-from groundwire.answer.heartbeats import Silence, with_silences
+from groundwire.answer.evidence import Statement, with_agreeing_sources
 from groundwire.answer.ports import GenerationFailedError, Generator, Library, Retrieval, Retriever, Search
 from groundwire.answer.sessions import (
     Exchange,
@@ -198,8 +197,8 @@ class Answerer:
             yield TextDelta(progress.refusal_text, 0)
         yield Final(self._finished(ask, progress))
 
-    async def answer_and_keep(self, tenant: str, ask: AskedQuestion) -> AsyncGenerator[AnswerEvent, None]:
-        """Yield the events of the answer to a single question in a session of its own, which keeps it.
+    def answer_and_keep(self, tenant: str, ask: AskedQuestion) -> AsyncGenerator[AnswerEvent, None]:
+        """Return the events of the answer to a single question in a session of its own, which keeps it.
 
         The same message id has the same session, so a repetition gets the same answer.
 
@@ -212,9 +211,7 @@ class Answerer:
         named = " ".join(filter(None, (ask.message_id, owner.subject, owner.scopes_digest)))
         own = str(uuid.uuid5(_OWN_SESSIONS, named))
         new = NewSession(ask.collection, ask.keep_for, ask.user_id)
-        async with aclosing(self._answer_in_own(tenant, ask, own, new)) as events:
-            async for event in events:
-                yield event
+        return self._answer_in_own(tenant, ask, own, new)
 
     async def answer_on_topic(
         self, tenant: str, ask: AskedQuestion, expected_head: str | None = None, *, is_resumed: bool = False
@@ -226,7 +223,17 @@ class Answerer:
         """
         session = await self._sessions.get(tenant, ask.session_id)
         own = str(uuid.uuid5(uuid.UUID(ask.session_id), ask.message_id))
-        if await self._moves_on(tenant, ask, session, own, expected_head):
+        # A repetition goes where the first call went, whatever became of the first session: there is its answer.
+        moves_on = False
+        if await self._sessions.exchange(tenant, ask.session_id, ask.message_id) is None:
+            try:
+                await self._sessions.get(tenant, own)
+                moves_on = True
+            except SessionNotFoundError:
+                moves_on = not session.is_closed and is_topic_shift(ask.question, session.messages)
+                if moves_on:
+                    _refuse_unfit(session, ask, expected_head)
+        if moves_on:
             new = NewSession(
                 session.collection,
                 session.idle_timeout,
@@ -241,23 +248,6 @@ class Answerer:
         async with aclosing(events):
             async for event in events:
                 yield event
-
-    async def _moves_on(
-        self, tenant: str, ask: AskedQuestion, session: Session, own: str, expected_head: str | None
-    ) -> bool:
-        """Tell whether a question goes to the session `own`; a repetition goes where the first call went.
-
-        It does so whatever became of the first session meanwhile, so that the caller gets the answer that there is.
-        """
-        if await self._sessions.exchange(tenant, ask.session_id, ask.message_id) is not None:
-            return False
-        try:
-            await self._sessions.get(tenant, own)
-        except SessionNotFoundError:
-            if session.is_closed or not is_topic_shift(ask.question, session.messages):
-                return False
-            _refuse_unfit(session, ask, expected_head)
-        return True
 
     async def _answer_in_own(
         self, tenant: str, ask: AskedQuestion, session_id: str, new: NewSession, *, is_resumed: bool = False
@@ -439,10 +429,10 @@ class Answerer:
         """Draft; of each batch, yield those statements that the policy lets pass, with sources that are as stored."""
         self.drafts[generator.name, "begun"] += 1
         drafts = generator.draft(progress.search.search_text, retrieval.passages, ask.strictness)
-        async with aclosing(drafts), aclosing(with_silences(drafts, self._heartbeat_s)) as batches:
+        async with aclosing(drafts), aclosing(_with_heartbeats(drafts, self._heartbeat_s)) as batches:
             async for batch in batches:
-                if isinstance(batch, Silence):
-                    yield Heartbeat(batch.elapsed_s)
+                if isinstance(batch, Heartbeat):
+                    yield batch
                     continue
                 progress.has_draft = progress.has_draft or bool(batch)
                 began = time.perf_counter()
@@ -497,22 +487,20 @@ class Answerer:
         """Store a question; behind whatever another replica stored meanwhile unless the caller named a head."""
         question = Message(ask.message_id, Role.USER, ask.question, self._clock.now())
         for attempt in range(1, _BEGIN_ATTEMPTS + 1):
-            if session.messages and session.messages[-1].role is Role.USER:
-                session = await self._without_answer(tenant, session, session.messages[-1])
+            session_id, newest = session.session_id, session.messages[-1] if session.messages else None
+            if newest is not None and newest.role is Role.USER:
+                # A crash has left it without an answer; it gets an empty one, because questions and answers take turns.
+                left = AskedQuestion(newest.content, session.collection, newest.message_id, session_id=session_id)
+                await self._abandon(tenant, left, self._nothing_yet(left), "")
+                session = await self._sessions.get(tenant, session_id)
             try:
-                await self._sessions.begin(tenant, session.session_id, session.head, question)
+                await self._sessions.begin(tenant, session_id, session.head, question)
             except SessionHeadMovedError:
                 if is_strict or attempt == _BEGIN_ATTEMPTS:
                     raise
-                session = await self._sessions.get(tenant, session.session_id)
+                session = await self._sessions.get(tenant, session_id)
             else:
                 return
-
-    async def _without_answer(self, tenant: str, session: Session, question: Message) -> Session:
-        """Return the session after a question that a crash left without an answer was given an empty one."""
-        ask = AskedQuestion(question.content, session.collection, question.message_id, session_id=session.session_id)
-        await self._abandon(tenant, ask, self._nothing_yet(ask), "")
-        return await self._sessions.get(tenant, session.session_id)
 
     async def _abandon(self, tenant: str, ask: AskedQuestion, progress: _Progress, replacing: str) -> None:
         """Store what there is of an answer, although its call may have no time left."""
@@ -582,3 +570,30 @@ def _reply(question_id: str, answer: Answer) -> Message:
         related_message_id=question_id,
         answer=answer,
     )
+
+
+async def _with_heartbeats(
+    batches: AsyncGenerator[Sequence[Statement], None], every_s: float
+) -> AsyncGenerator[Sequence[Statement] | Heartbeat, None]:
+    """Yield the batches of a draft, and a Heartbeat whenever none has come for `every_s` seconds.
+
+    Closing it cancels what is waited for, which ends the work inside `batches` at once; closing `batches` is left to
+    whoever made it.
+    """
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    while True:
+        coming = asyncio.ensure_future(anext(batches))
+        try:
+            while not (await asyncio.wait({coming}, timeout=every_s))[0]:
+                yield Heartbeat(clock() - began)
+        finally:
+            # Awaited, because a generator that still runs cannot be closed.
+            if not coming.done():
+                coming.cancel()
+                await asyncio.gather(coming, return_exceptions=True)
+        try:
+            batch = coming.result()
+        except StopAsyncIteration:
+            return
+        yield batch

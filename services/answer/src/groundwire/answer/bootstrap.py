@@ -123,7 +123,7 @@ def build(
         fallback=None if chat_model is None else own,
         library=reader,
         sessions=store,
-        on_unrecorded=recording.wake if recording else _nobody_waits,
+        on_unrecorded=recording.wake if recording else lambda: None,
         clock=time,
         max_search_chars=settings.max_question_chars,
         heartbeat_s=settings.heartbeat_s,
@@ -143,10 +143,6 @@ def build(
         heartbeat_s=settings.heartbeat_s,
     )
     return AnswerService(servicer, answerer, sweepers, recording)
-
-
-def _nobody_waits() -> None:
-    """Do nothing about an exchange that is to be recorded, which there never is."""
 
 
 def _endpoint(model: ChatModel, settings: AnswerSettings) -> ChatEndpoint:

@@ -1,84 +1,135 @@
-"""Write citations as text: numbered sources, source nodes, and references in the manner of APA."""
+"""FormatCitations: citations as text, as numbered sources, source nodes, and references in the manner of APA."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
-from groundwire.answer.answers import Citation
+from groundwire.answer.messages import MAX_CITATIONS, MAX_TEXT_CHARS, refuse_text, text_violations
+from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.api.answer.v1 import citation_pb2, citation_style_pb2
+from groundwire.api.answer.v1.citation_style_pb2 import (
+    CITATION_STYLE_APA,
+    CITATION_STYLE_APA_PLAIN,
+    CITATION_STYLE_INLINE,
+    CITATION_STYLE_SOURCE_NODES,
+    Reference,
+)
+from groundwire.kernel.errors import InvalidRequestError
+from groundwire.rpc.value_messages import parse_timestamp, to_metadata
 
+_MAX_FORMATTED_BYTES = 4_000_000
+_MAX_AUTHORS = 100
+_MAX_AUTHOR_CHARS = 500
+_MAX_REFERENCE_CHARS = 2000
+_LAST_YEAR = 9999
 _UNKNOWN = "unknown"
 
 
-class CitationStyle(StrEnum):
-    """How citations are written."""
+def format_citations(request: pb.FormatCitationsRequest) -> pb.FormatCitationsResponse:
+    """Return the citations of a request as text.
 
-    INLINE = "INLINE"
-    NUMBERED = "NUMBERED"
-    SOURCE_NODES = "SOURCE_NODES"
-    APA = "APA"
-    APA_PLAIN = "APA_PLAIN"
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """What a reference says of a work. `year` 0 and empty texts are unknown.
-
-    `authors` are in order, as they are written: `Doe, Jane`, `Doe, J.` or `World Health Organization`. `pages` is as it
-    is written too: `5` or `45-47`. `source` is the journal, the publisher or the file.
+    Raises:
+        InvalidRequestError: naming the field that breaks a rule.
     """
+    style = request.style
+    if style not in citation_style_pb2.CitationStyle.values() or not style:
+        raise InvalidRequestError.of("style", "must be one of the styles")
+    if len(request.citations) > MAX_CITATIONS:
+        raise InvalidRequestError.of("citations", f"must be at most {MAX_CITATIONS} citations")
+    if len(request.references) not in {0, len(request.citations)}:
+        raise InvalidRequestError.of("references", "must be none, or one for each citation")
+    if violations := list(text_violations("content", request.content, MAX_TEXT_CHARS)):
+        raise InvalidRequestError(violations)
+    for index, given in enumerate(request.references):
+        _check_reference(given, f"references[{index}]")
+    formatted = []
+    for index, citation in enumerate(request.citations):
+        marker = citation.marker or index + 1
+        own = _reference_of(citation, f"citations[{index}]")
+        reference = request.references[index] if request.references else own
+        page = citation.page_numbers[0] if citation.page_numbers else None
+        node = None
+        if style == CITATION_STYLE_SOURCE_NODES:
+            known = {
+                "document_id": citation.document_id,
+                "source": citation.source_uri,
+                "title": citation.title,
+                "chapter": citation.chapter,
+                "section": citation.section,
+                "page": page,
+                "start": citation.span.start,
+                "end": citation.span.end,
+            }
+            node = citation_style_pb2.SourceNode(
+                node_id=citation.chunk_id,
+                text=citation.quote,
+                metadata=to_metadata({key: value for key, value in known.items() if value not in {None, ""}}),
+                score=citation.relevance_score,
+            )
+        formatted.append(
+            citation_style_pb2.FormattedCitation(
+                marker=marker,
+                text=" ".join(_line(citation, marker, reference, style).split()),
+                reference=reference,
+                quote=citation.quote if style == CITATION_STYLE_INLINE else "",
+                page=page,
+                source_node=node,
+            )
+        )
+    # Equal lines once; references in the order of the alphabet, others as they come.
+    lines = list(dict.fromkeys(each.text for each in formatted))
+    if style == CITATION_STYLE_APA:
+        lines.sort(key=str.casefold)
+    is_marked = style == CITATION_STYLE_INLINE and request.content
+    text = request.content if is_marked else "\n".join(lines)
+    response = pb.FormatCitationsResponse(text=text, citations=formatted)
+    if response.ByteSize() > _MAX_FORMATTED_BYTES:
+        raise InvalidRequestError.of("citations", "make a response of more than 4 MiB; send them in parts")
+    return response
 
-    authors: tuple[str, ...] = ()
-    year: int = 0
-    title: str = ""
-    source: str = ""
-    pages: str = ""
-    doi: str = ""
-    url: str = ""
+
+def _line(
+    citation: citation_pb2.Citation,
+    marker: int,
+    reference: Reference,
+    style: "citation_style_pb2.CitationStyle.ValueType",
+) -> str:
+    place = f"{reference.title or _UNKNOWN}, p. {reference.pages or _UNKNOWN}"
+    if style == CITATION_STYLE_APA:
+        return apa(reference)
+    if style == CITATION_STYLE_APA_PLAIN:
+        return apa_plain(reference)
+    if style == CITATION_STYLE_INLINE:
+        return f"[{marker}] \u201c{citation.quote}\u201d {place}"
+    return f"[{marker}] {place}"
 
 
-def reference_of(citation: Citation) -> Reference:
+def _check_reference(reference: Reference, field: str) -> None:
+    if len(reference.authors) > _MAX_AUTHORS:
+        raise InvalidRequestError.of(f"{field}.authors", f"must be at most {_MAX_AUTHORS}")
+    for index, author in enumerate(reference.authors):
+        refuse_text(f"{field}.authors[{index}]", author, _MAX_AUTHOR_CHARS)
+    for name in ("title", "source", "pages", "doi", "url"):
+        refuse_text(f"{field}.{name}", getattr(reference, name), _MAX_REFERENCE_CHARS)
+    if reference.HasField("year") and not 1 <= reference.year <= _LAST_YEAR:
+        raise InvalidRequestError.of(f"{field}.year", f"must be 1 to {_LAST_YEAR}")
+
+
+def _reference_of(citation: citation_pb2.Citation, field: str) -> Reference:
+    year, pages = None, ""
+    if citation.HasField("date_created"):
+        year = parse_timestamp(citation.date_created, f"{field}.date_created").year
+    if citation.page_numbers:
+        first, last = citation.page_numbers[0], citation.page_numbers[-1]
+        pages = str(first) if len(citation.page_numbers) == 1 else f"{first}-{last}"
     return Reference(
         authors=citation.creators,
-        year=citation.date_created.year if citation.date_created else 0,
+        year=year,
         title=citation.title,
         source=citation.source_uri,
-        pages=_pages(citation.page_numbers),
+        pages=pages,
         doi=citation.doi,
         url=citation.url,
     )
 
-
-def line_of(citation: Citation, reference: Reference, style: CitationStyle) -> str:
-    match style:
-        case CitationStyle.APA:
-            return apa(reference)
-        case CitationStyle.APA_PLAIN:
-            return apa_plain(reference)
-        case CitationStyle.INLINE:
-            return f"[{citation.marker}] \u201c{citation.quote}\u201d {_place(reference)}"
-        case CitationStyle.NUMBERED | CitationStyle.SOURCE_NODES:
-            return f"[{citation.marker}] {_place(reference)}"
-
-
-def list_of(lines: Sequence[str], style: CitationStyle) -> str:
-    """Return lines below each other, equal ones once; references in the order of the alphabet, others as they come."""
-    distinct = list(dict.fromkeys(lines))
-    if style is CitationStyle.APA:
-        distinct.sort(key=str.casefold)
-    return "\n".join(distinct)
-
-
-def _place(reference: Reference) -> str:
-    return f"{reference.title or _UNKNOWN}, p. {reference.pages or _UNKNOWN}"
-
-
-def _pages(numbers: Sequence[int]) -> str:
-    if not numbers:
-        return ""
-    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
-
-
-# APA
 
 _MOST_AUTHORS = 20
 _FIRST_AUTHORS = 19
@@ -97,7 +148,10 @@ def apa(reference: Reference) -> str:
     # A source that is the link or stands as title already would be said twice.
     is_repeated = reference.source in {"", reference.url, reference.title} or not reference.title
     source = "" if is_repeated else reference.source
-    pages = f"{'pp.' if _is_range(reference.pages) else 'p.'} {_dashed(reference.pages)}" if reference.pages else ""
+    pages = reference.pages.replace("-", "\u2013")
+    if pages:
+        is_range = any(mark in pages for mark in "\u2013,")
+        pages = f"{'pp.' if is_range else 'p.'} {pages}"
     place = ", ".join(part for part in (source, pages) if part)
     link = _link(reference)
     return " ".join(part for part in (head, _with_stop(place), link) if part)
@@ -144,11 +198,3 @@ def _inverted(name: str) -> str:
 
 def _with_stop(text: str) -> str:
     return text if not text or text.endswith((".", "?", "!")) else f"{text}."
-
-
-def _is_range(pages: str) -> bool:
-    return any(mark in pages for mark in ("-", "\u2013", ","))
-
-
-def _dashed(pages: str) -> str:
-    return pages.replace("-", "\u2013")

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from groundwire.answer.sessions import Message
 from groundwire.kernel.session import Role
@@ -36,10 +36,15 @@ def search_text(question: str, window: Sequence[Message], limit: int) -> str:
     if not leans_on_context(question):
         return question
     for message in reversed(window):
-        if message.role is Role.USER and (subject := _subject(message.content)):
-            if _ASKS_FOR_EXAMPLE.search(question):
-                return f"{_EXAMPLE_OF}{_fitting(subject, limit - len(_EXAMPLE_OF))}"
-            return _joined(subject, question, limit)
+        subject: dict[str, str] = {}  # each word once, by its stem, in order
+        for word in words(message.content) if message.role is Role.USER else ():
+            if word not in FUNCTION_WORDS and word not in _FILLER:
+                subject.setdefault(stem(word), word)
+        if subject and _ASKS_FOR_EXAMPLE.search(question):
+            return f"{_EXAMPLE_OF}{_fitting(subject.values(), limit - len(_EXAMPLE_OF))}"
+        if subject:
+            fitting = _fitting(subject.values(), limit - len(question) - 1)
+            return f"{fitting} {question}" if fitting else question
     return question
 
 
@@ -77,21 +82,7 @@ def is_topic_shift(question: str, window: Sequence[Message]) -> bool:
     return said.isdisjoint(content_stems(question))
 
 
-def _subject(text: str) -> list[str]:
-    """Return the content words of a text in order, each once."""
-    chosen: dict[str, str] = {}
-    for word in words(text):
-        if word not in FUNCTION_WORDS and word not in _FILLER:
-            chosen.setdefault(stem(word), word)
-    return list(chosen.values())
-
-
-def _joined(subject: Sequence[str], question: str, limit: int) -> str:
-    fitting = _fitting(subject, limit - len(question) - 1)
-    return f"{fitting} {question}" if fitting else question
-
-
-def _fitting(chosen: Sequence[str], room: int) -> str:
+def _fitting(chosen: Iterable[str], room: int) -> str:
     """Return the first of the words, with spaces between them, that take at most `room` code points."""
     text = ""
     for word in chosen:

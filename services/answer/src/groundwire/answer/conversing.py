@@ -149,7 +149,13 @@ class Conversation:
         try:
             async for request in requests:
                 if isinstance(request, Cancel):
-                    await self._cancel(request.message_id)
+                    # One that was answered or never came is no error, because a question and its end may cross.
+                    waiting = [each for each in self._waiting if each.message_id == request.message_id]
+                    if self._current is not None and self._current[0] == request.message_id:
+                        self._current[1].cancel()
+                    elif waiting:
+                        self._waiting.remove(waiting[0])
+                        await self._events.put(Cancelled(request.message_id))
                 elif len(self._waiting) < _MOST_WAITING:
                     self._waiting.append(request)
                 else:
@@ -161,16 +167,6 @@ class Conversation:
         finally:
             self._is_over = True
             self._arrived.set()
-
-    async def _cancel(self, message_id: str) -> None:
-        """Cancel a question wherever it is; one that was answered or never came is no error, because they may cross."""
-        if self._current is not None and self._current[0] == message_id:
-            self._current[1].cancel()
-            return
-        waiting = next((each for each in self._waiting if each.message_id == message_id), None)
-        if waiting is not None:
-            self._waiting.remove(waiting)
-            await self._events.put(Cancelled(message_id))
 
     async def _answer_all(self) -> None:
         while self._waiting or not self._is_over:
@@ -194,7 +190,8 @@ class Conversation:
             if task.cancelled():
                 await self._events.put(Cancelled(request.message_id))
             elif (error := task.exception()) is not None:
-                await self._events.put(Failed(request.message_id, _as_exception(error)))
+                failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
+                await self._events.put(Failed(request.message_id, failure))
         await self._events.put(None)
 
     async def _answer_one(self, request: Asked) -> None:
@@ -211,7 +208,3 @@ class Conversation:
             raise DeadlineError("the time limit of the question has passed") from error
         finally:
             budget.cancel()  # work in threads stops within one batch
-
-
-def _as_exception(error: BaseException) -> Exception:
-    return error if isinstance(error, Exception) else RuntimeError(repr(error))

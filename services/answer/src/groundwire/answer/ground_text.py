@@ -1,17 +1,16 @@
 """Compare a text, whoever wrote it, with a collection: cut, search for each claim, bind, check every source, number."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from groundwire.answer.answers import Citation, cite
+from groundwire.answer.answers import Citation, Citations
 from groundwire.answer.evidence import Passage, Source, agrees
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim
 from groundwire.answer.grounding.grounder import BoundSource, GroundedClaim, Grounder, Verdict
 from groundwire.answer.ports import Library, Retriever, Search
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.kernel.spans import Span
 
 MAX_CLAIMS = 200
 """Most claims of a text that need a source."""
@@ -107,8 +106,16 @@ class TextGrounder:
         passages, degraded = await self._passages(written, needing, max_chars)
         found = iter(passages)
         per_claim = [next(found) if claim.kind is ClaimKind.STATEMENT else () for claim in claims]
-        grounded = await self._grounder.ground_claims(claims, per_claim)
-        sources = {_key(source): source for claim in grounded for source in _sources_of(claim)}
+        grounded = [
+            replace(claim, closest=None if claim.sources else claim.closest)
+            for claim in await self._grounder.ground_claims(claims, per_claim)
+        ]
+        sources: dict[tuple[int, int, int], Source] = {}
+        for claim in grounded:
+            named = [*(each.source for each in claim.sources), *(each.source for each in claim.opposing)]
+            if claim.closest is not None:
+                named.append(claim.closest.source)
+            sources |= {_key(source): source for source in named}
         stored = await self._library.stored(written.collection, list(sources.values())) if sources else []
         good = {
             key: replace(source, page_numbers=text.page_numbers)
@@ -116,31 +123,17 @@ class TextGrounder:
             if text is not None and agrees(source, text)
         }
         checked = [_with_good_sources(claim, good) for claim in grounded]
-        citations: dict[tuple[str, int, int, int], Citation] = {}
-
-        def mark(source: Source, span: Span) -> int:
-            key = (source.passage.document_id, source.passage.generation, source.span.start, source.span.end)
-            known = citations.get(key)
-            if known is None:
-                citations[key] = known = cite(len(citations) + 1, written.collection, source, span)
-            elif span not in known.answer_spans:
-                support = max(known.support, source.support)
-                citations[key] = replace(known, answer_spans=(*known.answer_spans, span), support=support)
-            return known.marker
-
-        cited = [
-            CitedClaim(
-                grounded,
-                tuple(
-                    mark(replace(each.source, assessed=grounded.support), grounded.claim.span)
-                    for each in grounded.sources
-                ),
-                tuple(mark(each.source, grounded.claim.span) for each in grounded.opposing),
-                mark(grounded.closest.source, grounded.claim.span) if grounded.closest is not None else 0,
-            )
-            for grounded in checked
-        ]
-        return GroundedText(tuple(cited), tuple(citations.values()), degraded)
+        citations = Citations(written.collection)
+        numbered = []
+        for each in checked:
+            span = each.claim.span
+            # How sure the claim is of a source, and not how relevant its chunk is, is what a citation of it tells.
+            backing = [replace(bound.source, assessed=each.support) for bound in each.sources]
+            markers = tuple(citations.mark(source, span) for source in backing)
+            opposing = tuple(citations.mark(against.source, span) for against in each.opposing)
+            closest = citations.mark(each.closest.source, span) if each.closest is not None else 0
+            numbered.append(CitedClaim(each, markers, opposing, closest))
+        return GroundedText(tuple(numbered), tuple(citations.made), degraded)
 
     async def _passages(
         self, written: WrittenText, claims: Sequence[WrittenClaim], max_chars: int
@@ -152,32 +145,21 @@ class TextGrounder:
             text = _cut(claims[0].text, max_chars)
             given = await self._retriever.retrieve(Search(written.collection, text, written.options, written.chunk_ids))
             return [given.passages] * len(claims), given.search.degraded_stages
-        searches = [
-            Search(written.collection, _cut(_search_text(claim, max_chars), max_chars), written.options)
-            for claim in claims
-        ]
+        searches = []
+        for claim in claims:
+            # A claim that points back is searched for with what it points at, if that fits.
+            together = f"{claim.antecedent} {claim.text}"
+            text = together if claim.antecedent and len(together) <= max_chars else _cut(claim.text, max_chars)
+            searches.append(Search(written.collection, text, written.options))
         retrievals = await self._retriever.retrieve_all(searches)
         degraded = {stage: None for each in retrievals for stage in each.search.degraded_stages}
         return [each.passages for each in retrievals], tuple(degraded)
-
-
-def _search_text(claim: WrittenClaim, max_chars: int) -> str:
-    """Return what to search for: a claim that points back is searched for with what it points at, if that fits."""
-    together = f"{claim.antecedent} {claim.text}"
-    return together if claim.antecedent and len(together) <= max_chars else claim.text
 
 
 def _cut(text: str, max_chars: int) -> str:
     if len(text) <= max_chars:
         return text
     return text[:max_chars].rsplit(" ", 1)[0] or text[:max_chars]
-
-
-def _sources_of(claim: GroundedClaim) -> Iterable[Source]:
-    yield from (each.source for each in claim.sources)
-    yield from (each.source for each in claim.opposing)
-    if claim.closest is not None and not claim.sources:
-        yield claim.closest.source
 
 
 def _key(source: Source) -> tuple[int, int, int]:
@@ -188,7 +170,7 @@ def _with_good_sources(claim: GroundedClaim, good: Mapping[tuple[int, int, int],
     sources = tuple(replace(each, source=good[key]) for each in claim.sources if (key := _key(each.source)) in good)
     opposing = tuple(replace(each, source=good[key]) for each in claim.opposing if (key := _key(each.source)) in good)
     closest: BoundSource | None = None
-    if claim.closest is not None and not claim.sources and (key := _key(claim.closest.source)) in good:
+    if claim.closest is not None and (key := _key(claim.closest.source)) in good:
         closest = replace(claim.closest, source=good[key])
     checked = replace(claim, sources=sources, opposing=opposing, closest=closest)
     # What it rested on has changed since the search.

@@ -27,12 +27,11 @@ from groundwire.answer.answers import (
 )
 from groundwire.answer.ask import AskedQuestion
 from groundwire.answer.conversing import Asked, Cancel, ConversationRequest, Refused
-from groundwire.answer.ground_text import CitedClaim, GroundedText, WrittenText
+from groundwire.answer.ground_text import GroundedText, WrittenText
 from groundwire.answer.grounding.grounder import BoundSource
-from groundwire.answer.kept_answers import ListedAnswer
 from groundwire.answer.recording import Conversation, Remembered
 from groundwire.answer.sessions import AnswerFilter, Message, NewSession, Session, SessionFilter
-from groundwire.answer.verification import ClaimedCitation, Verification
+from groundwire.answer.verification import ClaimedCitation, ListedAnswer, Verification
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2, grounding_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import degraded_stage_pb2, role_pb2, span_pb2
@@ -128,41 +127,27 @@ def parse_verify_request(request: pb.VerifyCitationsRequest) -> list[ClaimedCita
     """
     if len(request.citations) > MAX_CITATIONS:
         raise InvalidRequestError.of("citations", f"must be at most {MAX_CITATIONS} citations")
-    return [
-        ClaimedCitation(
-            collection=each.collection,
-            document_id=each.document_id,
-            generation=each.generation,
-            chars=(each.span.start, each.span.end),
-            bytes_=(each.span.start_byte, each.span.end_byte),
-            quote=each.quote,
-            quote_sha256=each.quote_sha256,
-            chunk_id=each.chunk_id,
-            chunk_number=each.chunk_number,
-        )
-        for each in request.citations
-    ]
+    return [ClaimedCitation.of(each) for each in request.citations]
 
 
 def to_verify_response(verifications: list[Verification]) -> pb.VerifyCitationsResponse:
+    failed, exact = citation_pb2.CITATION_VERDICT_FAILED, citation_pb2.CITATION_VERDICT_EXACT
     return pb.VerifyCitationsResponse(
-        verifications=[_to_verification(each) for each in verifications],
+        verifications=[
+            citation_pb2.CitationVerification(
+                verdict=failed if each.failure else exact,
+                failure=_value(citation_pb2.VerificationFailure, each.failure),
+                stored_text=each.stored_text,
+                generation_live=each.generation_live,
+                current_generation=each.current_generation,
+                current_span=to_span(each.current_span) if each.current_span else None,
+                message=each.message,
+                quote_state=_value(citation_pb2.QuoteState, each.state),
+                live_span=to_span(each.live_span) if each.live_span else None,
+            )
+            for each in verifications
+        ],
         all_verified=all(each.failure is None for each in verifications),
-    )
-
-
-def _to_verification(found: Verification) -> citation_pb2.CitationVerification:
-    verdict = citation_pb2.CITATION_VERDICT_FAILED if found.failure else citation_pb2.CITATION_VERDICT_EXACT
-    return citation_pb2.CitationVerification(
-        verdict=verdict,
-        failure=_value(citation_pb2.VerificationFailure, found.failure),
-        stored_text=found.stored_text,
-        generation_live=found.generation_live,
-        current_generation=found.current_generation,
-        current_span=to_span(found.current_span) if found.current_span else None,
-        message=found.message,
-        quote_state=_value(citation_pb2.QuoteState, found.state),
-        live_span=to_span(found.live_span) if found.live_span else None,
     )
 
 
@@ -434,9 +419,12 @@ def parse_create_request(request: pb.CreateSessionRequest) -> NewSession:
     if request.HasField("idle_timeout"):
         idle = parse_duration(request.idle_timeout, "idle_timeout", _SHORTEST_IDLE, _LONGEST_IDLE)
     user_id = _parse_user_id(request.user_id)
-    conversation_id = _parse_conversation(request)
+    if request.new_conversation and request.conversation_id:
+        raise InvalidRequestError.of("new_conversation", "excludes conversation_id")
+    conversation_id = f"conv-{uuid.uuid4()}" if request.new_conversation else request.conversation_id
     scope = ""
     if conversation_id:
+        parse_conversation_id(conversation_id)
         scope = parse_scope(request.scope or (f"{ENTITY_SCOPE}{user_id}" if user_id else GLOBAL_SCOPE))
     elif request.scope:
         raise InvalidRequestError.of("scope", "needs a conversation_id or new_conversation")
@@ -448,14 +436,6 @@ def parse_create_request(request: pb.CreateSessionRequest) -> NewSession:
         conversation_id=conversation_id,
         scope=scope,
     )
-
-
-def _parse_conversation(request: pb.CreateSessionRequest) -> str:
-    if not request.new_conversation:
-        return parse_conversation_id(request.conversation_id) if request.conversation_id else ""
-    if request.conversation_id:
-        raise InvalidRequestError.of("new_conversation", "excludes conversation_id")
-    return f"conv-{uuid.uuid4()}"
 
 
 def parse_consolidate_request(request: pb.ConsolidateConversationRequest) -> tuple[Conversation, int, int | None]:
@@ -681,27 +661,23 @@ def to_ground_response(grounded: GroundedText) -> pb.GroundTextResponse:
     )
     if response.ByteSize() > _MAX_CITATIONS_BYTES:
         raise InvalidRequestError.of("text", "has more citations than a response holds; send it in parts")
-    response.claims.extend(_to_grounded_claim(each) for each in grounded.claims)
+    for each in grounded.claims:
+        claim, bound = each.grounded.claim, each.grounded
+        response.claims.add(
+            text_span=to_span(claim.span),
+            text=claim.text,
+            kind=_value(grounding_pb2.ClaimKind, claim.kind),
+            verdict=_value(grounding_pb2.ClaimVerdict, bound.verdict),
+            support=bound.support,
+            sources=[_to_source(*pair) for pair in zip(each.markers, bound.sources, strict=True)],
+            discrepancies=[] if bound.sources else [_to_discrepancy(differing) for differing in bound.discrepancies],
+            opposing=[
+                grounding_pb2.OpposingSource(marker=marker, discrepancy=_to_discrepancy(against.discrepancy))
+                for marker, against in zip(each.opposing, bound.opposing, strict=True)
+            ],
+            closest=_to_source(each.closest, bound.closest) if bound.closest is not None else None,
+        )
     return response
-
-
-def _to_grounded_claim(cited: CitedClaim) -> grounding_pb2.GroundedClaim:
-    grounded = cited.grounded
-    claim = grounded.claim
-    return grounding_pb2.GroundedClaim(
-        text_span=to_span(claim.span),
-        text=claim.text,
-        kind=_value(grounding_pb2.ClaimKind, claim.kind),
-        verdict=_value(grounding_pb2.ClaimVerdict, grounded.verdict),
-        support=grounded.support,
-        sources=[_to_source(*each) for each in zip(cited.markers, grounded.sources, strict=True)],
-        discrepancies=[] if grounded.sources else [_to_discrepancy(each) for each in grounded.discrepancies],
-        opposing=[
-            grounding_pb2.OpposingSource(marker=marker, discrepancy=_to_discrepancy(each.discrepancy))
-            for marker, each in zip(cited.opposing, grounded.opposing, strict=True)
-        ],
-        closest=_to_source(cited.closest, grounded.closest) if grounded.closest is not None else None,
-    )
 
 
 def _to_source(marker: int, bound: BoundSource) -> grounding_pb2.ClaimSource:

@@ -2,17 +2,18 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from groundwire.answer import citation_messages, messages
+from groundwire.answer import messages
 from groundwire.answer.answers import AnswerEvent, Final, numbered
 from groundwire.answer.ask import Answerer, AskedQuestion
+from groundwire.answer.citation_styles import format_citations
 from groundwire.answer.conversing import (
     Answering,
     Asked,
@@ -23,16 +24,16 @@ from groundwire.answer.conversing import (
     Quiet,
 )
 from groundwire.answer.ground_text import TextGrounder
-from groundwire.answer.kept_answers import get_answer, list_answers
 from groundwire.answer.ports import Library
 from groundwire.answer.recording import Recording
-from groundwire.answer.sessions import SessionStore, create_session, once, open_session, start_session
-from groundwire.answer.verification import verify_citations
+from groundwire.answer.sessions import SessionStore, create_session, open_session, start_session
+from groundwire.answer.verification import get_answer, list_answers, verify_citations
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
+from groundwire.kernel.exactly_once import Receipt, answered_once_async
 from groundwire.kernel.identifiers import parse_uuid
 from groundwire.rpc import request_context
 from groundwire.rpc.calls import as_groundwire_error
@@ -41,6 +42,9 @@ from groundwire.rpc.methods import CALL_LIMITS, DeadlineTable, Work
 from groundwire.rpc.pagination import PageTokens, page_size
 from groundwire.rpc.request_context import request_key
 from groundwire.rpc.workers import Workers
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+ResultT = TypeVar("ResultT")
 
 
 class AnswerServicer(pb_grpc.AnswerServiceServicer):
@@ -81,14 +85,11 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             self._require_recording()
             request_context.current().identity.require_scope(new.scope)
         session = start_session(str(uuid.uuid4()), new, self._idle_timeout, self._clock.now())
-        return pb.CreateSessionResponse.FromString(
-            await once(
-                self._sessions,
-                tenant,
-                request_key("CreateSession", request, _subject()),
-                lambda receipt: create_session(self._sessions, self._library, tenant, session, receipt),
-                lambda stored: _encoded(pb.CreateSessionResponse(session=messages.to_session(stored, brief=True))),
-            )
+        return await self._once(
+            request,
+            pb.CreateSessionResponse,
+            lambda receipt: create_session(self._sessions, self._library, tenant, session, receipt),
+            lambda stored: pb.CreateSessionResponse(session=messages.to_session(stored, brief=True)),
         )
 
     async def GetSession(self, request: pb.GetSessionRequest, _context: Any) -> pb.GetSessionResponse:  # noqa: N802 - the same
@@ -118,36 +119,59 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
     async def EndSession(self, request: pb.EndSessionRequest, _context: Any) -> pb.EndSessionResponse:  # noqa: N802 - the same
         session_id, tenant = parse_uuid(request.session_id, "session_id"), _tenant()
-        answer = await once(
-            self._sessions,
-            tenant,
-            request_key("EndSession", request, _subject()),
+        return await self._once(
+            request,
+            pb.EndSessionResponse,
             lambda receipt: self._sessions.end(tenant, session_id, receipt),
-            lambda session: _encoded(pb.EndSessionResponse(session=messages.to_session(session, brief=True))),
+            lambda session: pb.EndSessionResponse(session=messages.to_session(session, brief=True)),
         )
-        return pb.EndSessionResponse.FromString(answer)
 
     async def DeleteSession(self, request: pb.DeleteSessionRequest, _context: Any) -> pb.DeleteSessionResponse:  # noqa: N802 - the same
         session_id, tenant = parse_uuid(request.session_id, "session_id"), _tenant()
-        answer = await once(
-            self._sessions,
-            tenant,
-            request_key("DeleteSession", request, _subject()),
+        return await self._once(
+            request,
+            pb.DeleteSessionResponse,
             lambda receipt: self._sessions.delete(tenant, session_id, receipt),
-            lambda count: _encoded(pb.DeleteSessionResponse(deleted_message_count=count)),
+            lambda count: pb.DeleteSessionResponse(deleted_message_count=count),
         )
-        return pb.DeleteSessionResponse.FromString(answer)
 
     async def DeleteSessions(self, request: pb.DeleteSessionsRequest, _context: Any) -> pb.DeleteSessionsResponse:  # noqa: N802 - the same
         user_id, tenant = messages.parse_user_id(request), _tenant()
-        answer = await once(
-            self._sessions,
-            tenant,
-            request_key("DeleteSessions", request, _subject()),
+        return await self._once(
+            request,
+            pb.DeleteSessionsResponse,
             lambda receipt: self._sessions.delete_of_user(tenant, user_id, receipt),
-            lambda count: _encoded(pb.DeleteSessionsResponse(deleted_session_count=count)),
+            lambda count: pb.DeleteSessionsResponse(deleted_session_count=count),
         )
-        return pb.DeleteSessionsResponse.FromString(answer)
+
+    async def _once(
+        self,
+        request: Message,
+        kind: type[ResponseT],
+        work: Callable[[Receipt[ResultT] | None], Awaitable[ResultT]],
+        respond: Callable[[ResultT], ResponseT],
+    ) -> ResponseT:
+        """Return the response to `work`, which stores the receipt it gets, or the one of an earlier call.
+
+        Every repetition of a request id gets the same bytes.
+
+        Raises:
+            RequestIdReusedError: the id was used for another method or body.
+        """
+        # With who calls: the answers to the calls of one owner of sessions are none to those of another.
+        subject = request_context.current().identity.subject
+        key = request_key(kind.__name__.removesuffix("Response"), request, subject)
+        if key is None:
+            return respond(await work(None))
+
+        def encode(result: ResultT) -> bytes:
+            return respond(result).SerializeToString(deterministic=True)
+
+        async def answer() -> bytes:
+            return encode(await work(Receipt(key, encode)))
+
+        tenant = _tenant()
+        return kind.FromString(await answered_once_async(lambda: self._sessions.answered(tenant, key), answer))
 
     async def Ask(self, request: pb.AskRequest, _context: Any) -> pb.AskResponse:  # noqa: N802 - the same
         ask = messages.parse_ask_request(request, self._max_question_chars)
@@ -246,7 +270,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
     async def FormatCitations(self, request: pb.FormatCitationsRequest, _context: Any) -> pb.FormatCitationsResponse:  # noqa: N802 - the same
         # In a worker: a request as long as it may be takes longer than the event loop has.
-        return await self._workers.run(request_context.current().budget, citation_messages.to_format_response, request)
+        return await self._workers.run(request_context.current().budget, format_citations, request)
 
     def _require_recording(self) -> Recording:
         if self._recording is None:
@@ -269,11 +293,6 @@ def _tenant() -> str:
     return request_context.current().tenant
 
 
-def _subject() -> str:
-    """Return who calls: the answers to the calls of one owner of sessions are none to those of another."""
-    return request_context.current().identity.subject
-
-
 def _to_converse_response(event: ConversationEvent) -> pb.ConverseResponse:
     match event:
         case Answering(message_id, sequence, happened):
@@ -285,7 +304,3 @@ def _to_converse_response(event: ConversationEvent) -> pb.ConverseResponse:
             return pb.ConverseResponse(message_id=message_id, cancelled=pb.QuestionCancelled())
         case Quiet():
             return pb.ConverseResponse(heartbeat=pb.ConverseHeartbeat())
-
-
-def _encoded(message: Message) -> bytes:
-    return message.SerializeToString(deterministic=True)

@@ -1,7 +1,7 @@
 """Sessions: a window of at most 10 messages, pruned in pairs, that expires when idle (requirements S4-28 to S4-39)."""
 
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from groundwire.answer.answers import Answer, FinishReason
 from groundwire.answer.ports import Library
 from groundwire.kernel.clock import whole_milliseconds
 from groundwire.kernel.errors import SessionExpiredError
-from groundwire.kernel.exactly_once import Receipt, answered_once_async
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.kernel.identity import NO_OWNER, Owner, current_identity
 from groundwire.kernel.session import CLOSED_STATES, MAX_TRANSITIONS, WINDOW_MESSAGES, Role, SessionState, Transition
@@ -365,29 +365,6 @@ async def open_session(sessions: SessionStore, tenant: str, session_id: str) -> 
     if session.is_closed:
         raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session_id)
     return session
-
-
-async def once(
-    sessions: SessionStore,
-    tenant: str,
-    key: RequestKey | None,
-    work: Callable[[Receipt[T] | None], Awaitable[T]],
-    encode: Callable[[T], bytes],
-) -> bytes:
-    """Return the encoded result of `work`, which stores the receipt it gets, or the answer of an earlier call.
-
-    Every repetition of a request key gets the same bytes (design D3).
-
-    Raises:
-        RequestIdReusedError: the id was used for another method or body.
-    """
-    if key is None:
-        return encode(await work(None))
-
-    async def work_and_encode() -> bytes:
-        return encode(await work(Receipt(key, encode)))
-
-    return await answered_once_async(lambda: sessions.answered(tenant, key), work_and_encode)
 
 
 class SessionSweeper:

@@ -1,14 +1,18 @@
-"""Compare citations that came back with what is stored now."""
+"""Compare citations that came back, and those of kept answers, with what is stored now."""
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
+from typing import Any, Self
 
 from groundwire.answer.ports import ChunkPlace, DocumentGeneration, Library, StoredDocument, Workers
+from groundwire.answer.sessions import AnswerFilter, KeptAnswer, SessionStore
 from groundwire.kernel.budget import Budget, current_budget
+from groundwire.kernel.errors import NotFoundError
+from groundwire.kernel.session import Role
 from groundwire.kernel.spans import OffsetMap, Span
 
 
@@ -35,19 +39,33 @@ class QuoteState(StrEnum):
 class ClaimedCitation:
     """A citation as a caller gives it, nothing of it trusted.
 
-    `chars` and `bytes_` are half-open ranges in code points and UTF-8 bytes; one of them may be (0, 0), which is
-    no range and means not given. Empty `quote_sha256`, `chunk_id` and a `chunk_number` of 0 are not compared.
+    The code points or the bytes of `span` may both be 0, which is no range and means not given. Empty `quote_sha256`,
+    `chunk_id` and a `chunk_number` of 0 are not compared.
     """
 
     collection: str
     document_id: str
     generation: int
-    chars: tuple[int, int]
-    bytes_: tuple[int, int]
+    span: Span
     quote: str
     quote_sha256: str = ""
     chunk_id: str = ""
     chunk_number: int = 0
+
+    @classmethod
+    def of(cls, citation: Any) -> Self:
+        """Return what a citation claims, which is one of ours or a message."""
+        span = citation.span
+        return cls(
+            citation.collection,
+            citation.document_id,
+            citation.generation,
+            Span(span.start, span.end, span.start_byte, span.end_byte),
+            citation.quote,
+            citation.quote_sha256,
+            citation.chunk_id,
+            citation.chunk_number,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +86,10 @@ class Verification:
     live_span: Span | None = None
 
 
+_SURROUNDINGS = 200
+_PLACES = 100
+
+
 class CanonicalText:
     """A stored text that several citations are compared with."""
 
@@ -75,12 +97,13 @@ class CanonicalText:
         self.text = text
         self._offsets = OffsetMap(text)
 
-    def span(self, chars: tuple[int, int], bytes_: tuple[int, int]) -> Span | None:
-        """Return the span that both ranges name, None when one is no range of the text or they disagree."""
+    def span(self, claimed: Span) -> Span | None:
+        """Return the span that code points and bytes name, None when one is no range of the text or they disagree."""
+        start, end, bytes_ = claimed.start, claimed.end, (claimed.start_byte, claimed.end_byte)
         try:
-            if chars == (0, 0):
-                chars = (self._offsets.to_codepoint(bytes_[0]), self._offsets.to_codepoint(bytes_[1]))
-            span = self._offsets.span(*chars)
+            if (start, end) == (0, 0):
+                start, end = map(self._offsets.to_codepoint, bytes_)
+            span = self._offsets.span(start, end)
         except (IndexError, ValueError, OverflowError):
             return None
         agrees = bytes_ in {(0, 0), (span.start_byte, span.end_byte)}
@@ -133,10 +156,6 @@ class CanonicalText:
             yield place
 
 
-_SURROUNDINGS = 200
-_PLACES = 100
-
-
 def _common(one: Iterable[str], other: Iterable[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
@@ -145,7 +164,7 @@ def compare(claimed: ClaimedCitation, text: CanonicalText | None) -> tuple[Failu
     """Return why the citation fails (None when it does not), the stored text at its span, and the span."""
     if text is None:
         return Failure.GENERATION_NOT_FOUND, "", None
-    span = text.span(claimed.chars, claimed.bytes_)
+    span = text.span(claimed.span)
     if span is None:
         return Failure.SPAN_INVALID, "", None
     stored = text.text[span.start : span.end]
@@ -229,8 +248,16 @@ def _verify(
         return Verification(Failure.DOCUMENT_NOT_FOUND, MESSAGES[Failure.DOCUMENT_NOT_FOUND])
     is_live = claimed.generation == document.live_generation
     failure, stored, span = compare(claimed, cited)
-    if failure is None and span is not None and is_live and not _chunk_agrees(claimed, chunk, span):
-        failure = Failure.CHUNK_MISMATCH
+    # Chunks of older generations are gone, so only one of the live generation can be looked at.
+    names_chunk = bool(claimed.chunk_id or claimed.chunk_number)
+    if failure is None and span is not None and is_live and names_chunk:
+        in_chunk = (
+            chunk is not None
+            and (chunk.document_id, chunk.generation) == (claimed.document_id, claimed.generation)
+            and chunk.span.start <= span.start
+            and span.end <= chunk.span.end
+        )
+        failure = None if in_chunk else Failure.CHUNK_MISMATCH
     current = span if is_live and failure is None else live.only_place(claimed.quote)
     # What surrounds the cited place tells the quote from its like only if it stood there.
     known = cited if stored == claimed.quote else None
@@ -241,10 +268,75 @@ def _verify(
     return Verification(failure, MESSAGES[failure], stored, is_live, document.live_generation, current, state, likely)
 
 
-def _chunk_agrees(claimed: ClaimedCitation, chunk: ChunkPlace | None, span: Span) -> bool:
-    """Tell whether the chunk that the citation names holds the span; chunks of older generations are gone."""
-    if not claimed.chunk_id and not claimed.chunk_number:
-        return True
-    if chunk is None or (chunk.document_id, chunk.generation) != (claimed.document_id, claimed.generation):
-        return False
-    return chunk.span.start <= span.start and span.end <= chunk.span.end
+_READ_AT_A_TIME = 100
+_MOST_READ = 1000
+"""Answers that one page looks at, so that a call for the few stale ones among many ends in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAnswer:
+    """An answer and whether a document that it cites has changed since or is gone."""
+
+    kept: KeptAnswer
+    is_stale: bool
+
+
+async def list_answers(
+    sessions: SessionStore,
+    library: Library,
+    tenant: str,
+    wanted: AnswerFilter,
+    after: tuple[str, int] | None,
+    limit: int,
+    *,
+    only_stale: bool,
+) -> tuple[list[ListedAnswer], tuple[str, int] | None]:
+    """Return up to `limit` answers behind `after`, the newest first, and where the next page begins, None at the end.
+
+    There may be fewer although more follow: a page looks at 1,000 answers.
+    """
+    listed: list[ListedAnswer] = []
+    for _ in range(_MOST_READ // _READ_AT_A_TIME):
+        batch = await sessions.answers(tenant, wanted, after, _READ_AT_A_TIME)
+        cited = {document_id for kept in batch for document_id in kept.reply.cited}
+        live = await library.live_generations(cited) if cited else {}
+        for kept in batch:
+            after = kept.position
+            entry = ListedAnswer(kept, _is_stale(kept, live))
+            if only_stale and not entry.is_stale:
+                continue
+            if len(listed) == limit:
+                return listed, listed[-1].kept.position
+            listed.append(entry)
+        if len(batch) < _READ_AT_A_TIME:
+            return listed, None
+    return listed, after
+
+
+async def get_answer(
+    sessions: SessionStore, library: Library, workers: Workers, tenant: str, session_id: str, answer_id: str
+) -> tuple[ListedAnswer, list[Verification]]:
+    """Return the answer of this id or to the question of this id, and what became of its citations, in their order.
+
+    Raises:
+        SessionNotFoundError: there is no such session.
+        NotFoundError: the session has no such answer.
+    """
+    exchange = await sessions.exchange(tenant, session_id, answer_id)
+    if exchange is not None and exchange.message.role is Role.ASSISTANT:
+        exchange = await sessions.exchange(tenant, session_id, exchange.message.related_message_id)
+    if exchange is None or exchange.answer is None:
+        raise NotFoundError(answer_id)
+    session = await sessions.get(tenant, session_id)
+    kept = KeptAnswer(("", 0), session_id, session.collection, exchange.message, exchange.answer)
+    live = await library.live_generations(kept.reply.cited)
+    citations = kept.reply.answer.citations if kept.reply.answer else ()
+    # Whatever chunk they were found in: what was quoted is the text of the document.
+    claimed = [replace(ClaimedCitation.of(each), chunk_id="", chunk_number=0) for each in citations]
+    return ListedAnswer(kept, _is_stale(kept, live)), await verify_citations(library, workers, claimed)
+
+
+def _is_stale(kept: KeptAnswer, live: Mapping[str, int]) -> bool:
+    """Tell whether the documents it cites are not what they were; `live` has the generations of those there are."""
+    citations = kept.reply.answer.citations if kept.reply.answer else ()
+    return kept.reply.redacted or any(live.get(each.document_id) != each.generation for each in citations)

@@ -38,6 +38,8 @@ _DOCUMENTS_AT_A_TIME = 1000
 class CatalogSessions:
     """Sessions of the catalog and what is remembered of calls, read and written in worker threads.
 
+    `SessionStore` (`answer/sessions.py`) and `Outbox` (`answer/recording.py`) have what its methods promise.
+
     Args:
         catalog: where they are.
         workers: read and write them.
@@ -59,11 +61,9 @@ class CatalogSessions:
         self._purged = purged
 
     async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
-        """Return an earlier answer; see `groundwire.answer.sessions.SessionStore`."""
         return await self._run(self._ledger.find, tenant, key)
 
     async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
-        """Store a new session; see `groundwire.answer.sessions.SessionStore`."""
         row = await self._run(
             self._sessions.create,
             tenant,
@@ -80,14 +80,12 @@ class CatalogSessions:
         return _to_session(row, ())
 
     async def get(self, tenant: str, session_id: str) -> Session:
-        """Return a session; see `groundwire.answer.sessions.SessionStore`."""
         session = await self._run(self._get, tenant, session_id)
         return replace(session, messages=tuple(await self._readable(tenant, session.messages)))
 
     async def page(
         self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
     ) -> list[Session]:
-        """Return sessions; see `groundwire.answer.sessions.SessionStore`."""
         rows = await self._run(
             self._sessions.page,
             tenant,
@@ -101,13 +99,11 @@ class CatalogSessions:
         return [_to_session(row, ()) for row in rows]
 
     async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
-        """Return messages; see `groundwire.answer.sessions.SessionStore`."""
         rows = await self._run(self._sessions.history, tenant, session_id, after, limit)
         messages = await self._readable(tenant, [_to_message(row) for row in rows])
         return [Placed(row.sequence, message) for row, message in zip(rows, messages, strict=True)]
 
     async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
-        """Return a message with its answer; see `groundwire.answer.sessions.SessionStore`."""
         rows = await self._run(self._sessions.exchange, tenant, session_id, message_id)
         found = await self._readable(tenant, [_to_message(row) for row in rows])
         if not found:
@@ -116,18 +112,15 @@ class CatalogSessions:
         return Exchange(found[0], found[1] if answers else None)
 
     async def begin(self, tenant: str, session_id: str, expected_head: str, question: Message) -> None:
-        """Add a question; see `groundwire.answer.sessions.SessionStore`."""
         await self._run(self._sessions.append, tenant, session_id, expected_head, [_to_row(question)])
 
     async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
-        """Add an answer; see `groundwire.answer.sessions.SessionStore`."""
         is_whole = not answer.abandoned
         await self._run(self._sessions.reply, tenant, session_id, _to_row(answer), replacing, is_whole=is_whole)
 
     async def answers(
         self, tenant: str, wanted: AnswerFilter, after: tuple[str, int] | None, limit: int
     ) -> list[KeptAnswer]:
-        """Return answers; see `groundwire.answer.sessions.SessionStore`."""
         rows = await self._run(
             self._sessions.answers,
             tenant,
@@ -144,19 +137,15 @@ class CatalogSessions:
         ]
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
-        """End a session; see `groundwire.answer.sessions.SessionStore`."""
         return _to_session(await self._run(self._sessions.end, tenant, session_id, _of_rows(receipt)), ())
 
     async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete a session; see `groundwire.answer.sessions.SessionStore`."""
         return await self._run(self._sessions.delete, tenant, session_id, receipt)
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete sessions; see `groundwire.answer.sessions.SessionStore`."""
         return await self._run(self._sessions.delete_of_user, tenant, user_id, receipt)
 
     async def unrecorded(self, after: int, limit: int) -> list[Unrecorded]:
-        """Return exchanges to be recorded; see `groundwire.answer.recording.Outbox`."""
         rows = await self._run(self._sessions.unrecorded, after, limit)
         return [
             Unrecorded(
@@ -170,7 +159,6 @@ class CatalogSessions:
         ]
 
     async def recorded(self, number: int) -> None:
-        """Note that an exchange is recorded; see `groundwire.answer.recording.Outbox`."""
         await self._run(self._sessions.recorded, number)
 
     async def _readable(self, tenant: str, messages: Sequence[Message]) -> Sequence[Message]:

@@ -81,8 +81,9 @@ class _Answered:
 
 
 class MemorySessions:
-    """Sessions of one process, lost when it ends. Used from one event loop.
+    """Sessions of one process, lost when it ends. Used from one event loop, so that what awaits nothing is one step.
 
+    `SessionStore` (`answer/sessions.py`) has what its methods promise.
     `purged` returns those of some documents, by id, that the tenant of the current call has deleted for good.
     """
 
@@ -94,7 +95,6 @@ class MemorySessions:
         self._stored_answers = 0
 
     async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
-        """Return an earlier answer; see `groundwire.answer.sessions.SessionStore`."""
         earlier = self._answers.get((tenant, key.request_id))
         if earlier is None or self._clock.elapsed_s() - earlier.time_s > KEPT.total_seconds():
             return None
@@ -105,7 +105,7 @@ class MemorySessions:
         return earlier.answer
 
     async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
-        """Store a new session; see `groundwire.answer.sessions.SessionStore`.
+        """Store a new session.
 
         Raises:
             PreconditionError: it is part of a conversation, which is kept for good.
@@ -128,7 +128,6 @@ class MemorySessions:
         return session
 
     async def get(self, tenant: str, session_id: str) -> Session:
-        """Return a session; see `groundwire.answer.sessions.SessionStore`."""
         first = len(self._require(tenant, session_id).messages) - WINDOW_MESSAGES
         await self._readable(tenant, session_id, slice(max(0, first), None))
         return self._require(tenant, session_id).session
@@ -139,18 +138,15 @@ class MemorySessions:
     async def page(
         self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
     ) -> list[Session]:
-        """Return sessions; see `groundwire.answer.sessions.SessionStore`."""
         mine = [self._require(*key).session for key, held in self._sessions.items() if _is_seen(held, key[0], tenant)]
         admitted = [replace(session, messages=()) for session in most_recent(mine) if wanted.admits(session)]
         return [session for session in admitted if after is None or session.recency < after][:limit]
 
     async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
-        """Return messages; see `groundwire.answer.sessions.SessionStore`."""
         messages = await self._readable(tenant, session_id, slice(after, after + limit))
         return [Placed(place, message) for place, message in enumerate(messages, start=after + 1)]
 
     async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
-        """Return a message with its answer; see `groundwire.answer.sessions.SessionStore`."""
         place = self._require(tenant, session_id).places.get(message_id)
         if place is None:
             return None
@@ -158,7 +154,6 @@ class MemorySessions:
         return Exchange(message, next((each for each in behind if each.related_message_id == message_id), None))
 
     async def begin(self, tenant: str, session_id: str, expected_head: str, question: Message) -> None:
-        """Add a question; see `groundwire.answer.sessions.SessionStore`."""
         held = self._require(tenant, session_id)
         if held.session.is_closed:
             raise SessionExpiredError(f"the session is {held.session.state.value.lower()}", session_id=session_id)
@@ -172,7 +167,6 @@ class MemorySessions:
         held.active_s = self._clock.elapsed_s()
 
     async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
-        """Add an answer; see `groundwire.answer.sessions.SessionStore`."""
         held = self._sessions.get((tenant, session_id))  # as it was: time that passed meanwhile does not close it
         place = None if held is None else held.places.get(answer.related_message_id)
         if held is None or place is None:
@@ -202,7 +196,6 @@ class MemorySessions:
     async def answers(
         self, tenant: str, wanted: AnswerFilter, after: tuple[str, int] | None, limit: int
     ) -> list[KeptAnswer]:
-        """Return answers; see `groundwire.answer.sessions.SessionStore`."""
         listed = sorted(
             (number, held.session.session_id, message_id)
             for key, held in self._sessions.items()
@@ -226,7 +219,6 @@ class MemorySessions:
         ]
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
-        """End a session; see `groundwire.answer.sessions.SessionStore`."""
         held = self._require(tenant, session_id)
         ended = moved(held.session, SessionState.ENDED, self._clock.now())
         self._settle(tenant, receipt, replace(ended, messages=()), session_id)
@@ -234,14 +226,12 @@ class MemorySessions:
         return replace(ended, messages=())
 
     async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete a session; see `groundwire.answer.sessions.SessionStore`."""
         count = self._require(tenant, session_id).session.message_count
         self._settle(tenant, receipt, count)
         del self._sessions[tenant, session_id]
         return count
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete sessions; see `groundwire.answer.sessions.SessionStore`."""
         keys = [
             key
             for key, held in self._sessions.items()
@@ -313,47 +303,38 @@ class SessionsByProfile:
         self._collections = collections
 
     async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
-        """Return an earlier answer; see `groundwire.answer.sessions.SessionStore`."""
         answer = await self._memory.answered(tenant, key)
         return await self._catalog.answered(tenant, key) if answer is None else answer
 
     async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
-        """Store a new session; see `groundwire.answer.sessions.SessionStore`."""
         is_book = await self._collections.profile_of(session.collection) is ProfileName.BOOK
         store: SessionStore = self._memory if is_book else self._catalog
         return await store.create(tenant, session, receipt)
 
     async def get(self, tenant: str, session_id: str) -> Session:
-        """Return a session; see `groundwire.answer.sessions.SessionStore`."""
         return await self._store_of(tenant, session_id).get(tenant, session_id)
 
     async def page(
         self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
     ) -> list[Session]:
-        """Return sessions; see `groundwire.answer.sessions.SessionStore`."""
         found = await self._catalog.page(tenant, wanted, after, limit)
         return most_recent([*found, *await self._memory.page(tenant, wanted, after, limit)])[:limit]
 
     async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
-        """Return messages; see `groundwire.answer.sessions.SessionStore`."""
         return await self._store_of(tenant, session_id).messages(tenant, session_id, after, limit)
 
     async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
-        """Return a message with its answer; see `groundwire.answer.sessions.SessionStore`."""
         return await self._store_of(tenant, session_id).exchange(tenant, session_id, message_id)
 
     async def begin(self, tenant: str, session_id: str, expected_head: str, question: Message) -> None:
-        """Add a question; see `groundwire.answer.sessions.SessionStore`."""
         await self._store_of(tenant, session_id).begin(tenant, session_id, expected_head, question)
 
     async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
-        """Add an answer; see `groundwire.answer.sessions.SessionStore`."""
         await self._store_of(tenant, session_id).reply(tenant, session_id, answer, replacing)
 
     async def answers(
         self, tenant: str, wanted: AnswerFilter, after: tuple[str, int] | None, limit: int
     ) -> list[KeptAnswer]:
-        """Return answers; see `groundwire.answer.sessions.SessionStore`."""
         if after is not None and after[0] != CATALOG:
             return await self._memory.answers(tenant, wanted, after, limit)
         stored = await self._catalog.answers(tenant, wanted, after, limit)
@@ -362,15 +343,12 @@ class SessionsByProfile:
         return [*stored, *await self._memory.answers(tenant, wanted, None, limit - len(stored))]
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
-        """End a session; see `groundwire.answer.sessions.SessionStore`."""
         return await self._store_of(tenant, session_id).end(tenant, session_id, receipt)
 
     async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete a session; see `groundwire.answer.sessions.SessionStore`."""
         return await self._store_of(tenant, session_id).delete(tenant, session_id, receipt)
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete sessions; see `groundwire.answer.sessions.SessionStore`."""
         in_memory = await self._memory.delete_of_user(tenant, user_id)
         both = receipt and Receipt(receipt.key, lambda count: receipt.encode(in_memory + count))
         return in_memory + await self._catalog.delete_of_user(tenant, user_id, both)

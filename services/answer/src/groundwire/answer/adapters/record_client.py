@@ -51,7 +51,22 @@ class RecordClient:
         self._retrieve = retrieve
 
     async def write_exchange(self, conversation: Conversation, turns: Sequence[Turn], write_id: str) -> int:
-        outcomes = await self._upsert(conversation, [_turn_record(conversation, each) for each in turns], write_id)
+        records = []
+        for turn in turns:
+            record = record_pb2.Record(
+                record_id=turn.record_id,
+                record_type=record_pb2.RECORD_TYPE_TURN,
+                text=turn.text,
+                timestamp=to_timestamp(turn.time),
+                origin=record_pb2.RECORD_ORIGIN_CHAT,
+                scope=conversation.scope,
+                turn=record_pb2.TurnDetails(conversation_id=conversation.conversation_id, role=_ROLES[turn.role]),
+                quoted_document_ids=sorted(turn.quoted),
+            )
+            if turn.is_refusal:
+                record.metadata[_REFUSED].bool_value = True
+            records.append(record)
+        outcomes = await self._upsert(conversation, records, write_id)
         return outcomes[0].result.turn_index
 
     async def turns(self, conversation: Conversation, first: int, last: int | None = None) -> list[Turn]:
@@ -61,7 +76,19 @@ class RecordClient:
         ]
         if last is not None:
             where.append(Comparison("turn_index", Comparator.LTE, last))
-        return [_to_turn(each) async for each in self._listed(conversation, where, pb.RECORD_ORDER_TURN_ASC)]
+        return [
+            Turn(
+                record.record_id,
+                _SIDES[record.turn.role],
+                record.text,
+                record.turn.turn_index,
+                record.timestamp.ToDatetime(UTC),
+                is_refusal=_REFUSED in record.metadata,
+                supports=frozenset(record.links.supports),
+                quoted=frozenset(record.quoted_document_ids),
+            )
+            async for record in self._listed(conversation, where, pb.RECORD_ORDER_TURN_ASC)
+        ]
 
     async def turn_number(self, conversation: Conversation, record_id: str) -> int:
         request = pb.GetRecordRequest(collection=conversation.collection, record_id=record_id)
@@ -189,35 +216,6 @@ async def _answered(call: Any) -> Any:
         return await call
     except grpc.RpcError as error:
         raise from_rpc_error(error) from error
-
-
-def _turn_record(conversation: Conversation, turn: Turn) -> record_pb2.Record:
-    record = record_pb2.Record(
-        record_id=turn.record_id,
-        record_type=record_pb2.RECORD_TYPE_TURN,
-        text=turn.text,
-        timestamp=to_timestamp(turn.time),
-        origin=record_pb2.RECORD_ORIGIN_CHAT,
-        scope=conversation.scope,
-        turn=record_pb2.TurnDetails(conversation_id=conversation.conversation_id, role=_ROLES[turn.role]),
-        quoted_document_ids=sorted(turn.quoted),
-    )
-    if turn.is_refusal:
-        record.metadata[_REFUSED].bool_value = True
-    return record
-
-
-def _to_turn(record: record_pb2.Record) -> Turn:
-    return Turn(
-        record.record_id,
-        _SIDES[record.turn.role],
-        record.text,
-        record.turn.turn_index,
-        record.timestamp.ToDatetime(UTC),
-        is_refusal=_REFUSED in record.metadata,
-        supports=frozenset(record.links.supports),
-        quoted=frozenset(record.quoted_document_ids),
-    )
 
 
 async def in_call_of(identity: Identity, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
