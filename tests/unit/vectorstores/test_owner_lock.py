@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from groundwire.kernel.errors import StoreOwnedError
-from groundwire.vectorstores.folder import OwnerLock
+from groundwire.vectorstores.engine_store import OwnerLock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from groundwire.vectorstores.folder import OwnerLock
+from groundwire.vectorstores.engine_store import OwnerLock
 lock = OwnerLock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)

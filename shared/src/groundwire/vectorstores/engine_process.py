@@ -72,9 +72,9 @@ class _Connection:
         """
         ends_at = time.monotonic() + timeout_s
         while (message := self._channel.receive(max(0.0, ends_at - time.monotonic()))) is not None:
-            request_id, failure, result = pickle.loads(message)  # noqa: S301 - our own engine
-            if request_id == self._request_id:
-                return Answer(failure, result)
+            answer = Answer(*pickle.loads(message))  # noqa: S301 - our own engine
+            if answer.request_id == self._request_id:
+                return answer
         return None
 
     def close(self) -> None:
@@ -200,7 +200,10 @@ class EngineProcess:
             if not self._abandoned and not self._in_use and self.silent_s < _SILENT_S:
                 for channel in (*self._readers, *self._writers):
                     channel.close()
-                self._wait_flushed(ends_at)
+                # Flushing takes seconds: it goes on as long as it uses the processor now and then.
+                self._alive_at = time.monotonic()
+                while self.silent_s < _STOP_SILENT_S and time.monotonic() < ends_at and not self._process.wait(_STEP_S):
+                    self._look_for_work()
             self.kill()
             for channel in (self._heartbeat, *self._readers, *self._writers, *(each for _, each in self._abandoned)):
                 channel.close()
@@ -237,11 +240,11 @@ class EngineProcess:
             self._leave(channel, abandoned_by=free)
             raise
         self._leave(channel, free)
-        if answer.failure is None:
+        if not answer.failure:
             return answer.result
-        if answer.failure.is_disk_full:
+        if answer.is_disk_full:
             raise _disk_full()
-        raise StoreUnavailableError(f"{self._name} failed: {answer.failure.text}", engine=self._name)
+        raise StoreUnavailableError(f"{self._name} failed: {answer.failure}", engine=self._name)
 
     def _take(self, free: "deque[_Connection]", budget: Budget, ends_at: float) -> _Connection:
         """Wait for a free connection."""
@@ -303,7 +306,17 @@ class EngineProcess:
                     if self._is_stopping.is_set():
                         return
                     self._look_for_work()
-                    self._kill_if_hung(asked_at)
+                    unanswered_s = time.monotonic() - asked_at
+                    # Both: one that was stopped and goes on has been silent, but was asked only just now.
+                    is_silent = min(self.silent_s, unanswered_s) >= self._hung_after_s
+                    if is_silent or unanswered_s >= self._busy_limit_s:
+                        _log.error(
+                            "the vector engine hangs and is killed",
+                            engine=self._name,
+                            silent_s=round(self.silent_s, 1),
+                            unanswered_s=round(unanswered_s, 1),
+                        )
+                        self.kill()
                     self._take_back()
                 self._alive_at = time.monotonic()
                 self._take_back()
@@ -316,18 +329,6 @@ class EngineProcess:
         if used_s is not None and used_s != self._cpu_s:
             self._cpu_s, self._alive_at = used_s, time.monotonic()
 
-    def _kill_if_hung(self, asked_at: float) -> None:
-        now = time.monotonic()
-        if min(self.silent_s, now - asked_at) < self._hung_after_s and now - asked_at < self._busy_limit_s:
-            return
-        _log.error(
-            "the vector engine hangs and is killed",
-            engine=self._name,
-            silent_s=round(self.silent_s, 1),
-            unanswered_s=round(now - asked_at, 1),
-        )
-        self.kill()
-
     def _take_back(self) -> None:
         with self._changed:
             waiting, self._abandoned = self._abandoned, []
@@ -338,14 +339,6 @@ class EngineProcess:
                 if (free, channel) not in still_waiting:
                     free.append(channel)
             self._changed.notify_all()
-
-    def _wait_flushed(self, ends_at: float) -> None:
-        """Wait for the end of a process that flushes, as long as it uses the processor now and then."""
-        self._alive_at = time.monotonic()
-        while self.silent_s < _STOP_SILENT_S and time.monotonic() < ends_at:
-            if self._process.wait(_STEP_S):
-                return
-            self._look_for_work()
 
     def _is_disk_full(self) -> bool:
         try:

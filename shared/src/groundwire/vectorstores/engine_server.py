@@ -3,7 +3,7 @@
 Each connection has a thread of its own, so that searches run side by side. The first one only says that the process
 lives: it answers while the library is still being imported, and whenever the library lets go of the interpreter lock.
 
-A request is a pickle of `(request id, method, arguments)`, its answer one of `(request id, failure or None, result)`.
+A request is a pickle of `(request id, method, arguments)`, its answer one of an `Answer` as a plain tuple.
 """
 
 import errno
@@ -13,8 +13,8 @@ import pickle
 import socket
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 from groundwire.processes.channel import receive_message, send_message
 
@@ -23,34 +23,20 @@ _FULL_TEXTS = ("no space left", "os error 28", "disk quota exceeded", "os error 
 """What the libraries say, which raise bare exceptions."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFailure:
-    """Why a method of an engine failed: one line of text, and whether the disk is full."""
+class Answer(NamedTuple):
+    """What a method returned, or one line that says why it failed, and whether that was for a full disk."""
 
-    text: str
+    request_id: int
+    result: Any
+    failure: str = ""
     is_disk_full: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a method returned, or why it failed."""
-
-    failure: EngineFailure | None
-    result: Any = None
-
-
-class _Heartbeat:
-    """Answers that the process lives."""
-
-    def beat(self) -> bool:
-        return True
 
 
 def main(connections: Sequence[socket.socket], module: str) -> None:
     """Make the `Engine` of a module, answer on every connection until all are closed, then close it."""
     threading.excepthook = _end_process
     heartbeat, *others = connections
-    threading.Thread(target=_answer_all, args=(_Heartbeat(), heartbeat), daemon=True).start()
+    threading.Thread(target=_answer_all, args=(SimpleNamespace(beat=lambda: True), heartbeat), daemon=True).start()
     engine = importlib.import_module(module).Engine()
     threads = [threading.Thread(target=_answer_all, args=(engine, connection)) for connection in others]
     for thread in threads:
@@ -66,21 +52,16 @@ def _answer_all(engine: Any, connection: socket.socket) -> None:
             request_id, method, arguments = pickle.loads(receive_message(connection))  # noqa: S301 - our own owner
         except (EOFError, OSError):
             return
-        answer = _call(engine, method, arguments)
         try:
-            said = (request_id, answer.failure, answer.result)
-            send_message(connection, pickle.dumps(said, protocol=pickle.HIGHEST_PROTOCOL))
+            answer = Answer(request_id, getattr(engine, method)(*arguments))
+        except Exception as error:  # noqa: BLE001 - every failure is an answer; the libraries raise bare Exception
+            text = f"{type(error).__name__}: {error}"
+            is_full = getattr(error, "errno", None) in _FULL or any(said in text.lower() for said in _FULL_TEXTS)
+            answer = Answer(request_id, None, text, is_full)
+        try:
+            send_message(connection, pickle.dumps(tuple(answer), protocol=pickle.HIGHEST_PROTOCOL))
         except OSError:
             return
-
-
-def _call(engine: Any, method: str, arguments: tuple[Any, ...]) -> Answer:
-    try:
-        return Answer(None, getattr(engine, method)(*arguments))
-    except Exception as error:  # noqa: BLE001 - every failure is an answer; the libraries raise bare Exception
-        text = f"{type(error).__name__}: {error}"
-        is_full = getattr(error, "errno", None) in _FULL or any(said in text.lower() for said in _FULL_TEXTS)
-        return Answer(EngineFailure(text, is_full))
 
 
 def _end_process(failure: threading.ExceptHookArgs) -> None:

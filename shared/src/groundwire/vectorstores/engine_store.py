@@ -1,5 +1,9 @@
 """What the stores have in common whose engine runs in a process of its own and keeps its files in a folder."""
 
+import errno
+import fcntl
+import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -9,10 +13,16 @@ from pathlib import Path
 import structlog
 
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import GroundwireError, StoreUnavailableError
+from groundwire.kernel.durable_files import replace_file
+from groundwire.kernel.errors import GroundwireError, StoreMismatchError, StoreOwnedError, StoreUnavailableError
 from groundwire.vectorstores.engine_process import EngineProcess
-from groundwire.vectorstores.folder import OwnerLock, claim_folder
 from groundwire.vectorstores.points import EngineAdapter
+from groundwire.vectorstores.stored_fields import LAYOUT
+
+_LOCK_FILE = "LOCK"
+_RETRY_S = 0.02
+_FORMAT_FILE = "FORMAT"
+_FORMAT = re.compile(r"[a-z-]+ [0-9]+")
 
 _LOOK_S = 0.5
 _PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0)
@@ -131,6 +141,81 @@ class OwnedEngine:
         """Wait; tell whether the store was closed."""
         with self._changed:
             return self._changed.wait_for(lambda: self._is_closed, seconds)
+
+
+class OwnerLock:
+    """An advisory lock on `<folder>/LOCK`, held until `release()` or the end of the owner and its helpers.
+
+    The file holds the process id of the owner. Processes that were handed `descriptor` keep the
+    folder locked after the owner has died, until they have noticed and ended; an opener waits for
+    that as long as the process named in the file is gone.
+    """
+
+    def __init__(self, folder: Path, wait_s: float = 10.0) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._lock(folder, time.monotonic() + wait_s)
+        except BaseException:
+            os.close(self.descriptor)
+            raise
+        os.ftruncate(self.descriptor, 0)
+        os.pwrite(self.descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Let another process own the folder; idempotent."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def _lock(self, folder: Path, ends_at: float) -> None:
+        while True:
+            try:
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+                    raise
+            else:
+                return
+            owner = os.pread(self.descriptor, 32, 0).decode("ascii", "replace").strip()
+            # A dead owner's engine ends by itself within a moment: for that the opener waits.
+            if _is_alive(owner) or time.monotonic() > ends_at:
+                message = f"{folder} is in use by process {owner or 'unknown'}; one process owns a folder of vectors"
+                raise StoreOwnedError(message, path=str(folder), owner=owner or "unknown")
+            time.sleep(_RETRY_S)
+
+
+def _is_alive(owner: str) -> bool:
+    """Tell whether a process id is that of a running process; text that is no id is not."""
+    try:
+        os.kill(int(owner), 0)
+    except PermissionError:
+        return True  # it runs, as another user
+    except (ValueError, OverflowError, ProcessLookupError):
+        return False
+    return True
+
+
+def claim_folder(folder: Path, engine: str) -> None:
+    """Mark a folder as the engine's, or return if it already is; call with the owner lock held.
+
+    A file that a power cut or anything else left empty or garbled is written anew: the engine finds out which
+    collections it can open, and the others are made again from the catalog.
+
+    Raises:
+        StoreMismatchError: another engine or another layout wrote it; metadata: setting, expected, got.
+    """
+    marker = folder / _FORMAT_FILE
+    expected = f"{engine} {LAYOUT}"
+    got = marker.read_text(encoding="ascii", errors="replace").strip() if marker.exists() else ""
+    if got == expected:
+        return
+    if _FORMAT.fullmatch(got):
+        message = (
+            f"{folder} was written as {got!r}, not {expected!r}; use another folder and rebuild it from the catalog"
+        )
+        raise StoreMismatchError(message, setting="format", expected=expected, got=got)
+    replace_file(marker, f"{expected}\n")
 
 
 class EngineStore(EngineAdapter):

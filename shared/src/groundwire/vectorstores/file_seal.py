@@ -1,4 +1,4 @@
-"""Seals: what the files of an engine looked like when it closed them, so that damage is seen before it is served.
+"""The files of an engine: brought to disk, and sealed when they are closed, so that damage is seen before it is served.
 
 Engines check little of what they read: a garbled file of vectors gives wrong results, a missing one none at all, and
 a file that was cut short ends the process. A sealed folder that still looks as it did needs no further look.
@@ -10,10 +10,24 @@ import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from groundwire.kernel.durable_files import sync
+
 _PIECE_BYTES = 1 << 20
 _LARGE_BYTES = 64 << 20
 """Larger files are never changed by an engine once they are written; smaller ones change through maps, which some
 file systems (tmpfs) do not count as a change of the time."""
+
+
+def sync_tree(folder: Path) -> None:
+    """Return once a folder with all that is in it is on disk; a few seconds for 300 files on a busy disk."""
+    for path in folder.rglob("*"):
+        sync(path)
+    sync(folder)
+
+
+def seal_of(folder: Path) -> Path:
+    """Return where the seal of a folder is: beside it, as it is missing while the folder is open."""
+    return folder.with_name(f"{folder.name}.seal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +80,18 @@ class Seal:
 
         A file of the same size and time is taken for the same; one that was copied is compared by its content.
         """
-        return [name for name, sealed in self.files.items() if _is_broken(folder / name, sealed)]
-
-
-def _is_broken(path: Path, sealed: SealedFile) -> bool:
-    try:
-        status = path.stat()
-        if status.st_size != sealed.size:
-            return True
-        return status.st_mtime_ns != sealed.mtime_ns and _checksum(path) != sealed.checksum
-    except OSError:
-        return True
+        broken = []
+        for name, sealed in self.files.items():
+            try:
+                status = (folder / name).stat()
+                is_whole = status.st_size == sealed.size and (
+                    status.st_mtime_ns == sealed.mtime_ns or _checksum(folder / name) == sealed.checksum
+                )
+            except OSError:
+                is_whole = False
+            if not is_whole:
+                broken.append(name)
+        return broken
 
 
 def _checksum(path: Path) -> int:

@@ -71,14 +71,33 @@ class MemoryVectorStore:
             norms = np.linalg.norm(points.vectors, axis=1, keepdims=True)
             units = points.vectors / np.where(norms > 0, norms, 1)
             for number, unit, payload in zip(points.numbers, units, points.payloads, strict=True):
-                _put(held, number, unit, payload)
+                row = held.rows.get(number, len(held.numbers))
+                if row == len(held.numbers):
+                    held.rows[number] = row
+                    held.numbers.append(number)
+                    held.payloads.append({})
+                if row >= len(held.units):
+                    # Twice the rows: to grow by one at a time would copy all that are there each time.
+                    grown = np.zeros((max(64, 2 * row), held.dimensions), dtype=np.float32)
+                    grown[: len(held.units)] = held.units
+                    held.units = grown
+                held.units[row] = unit
+                held.payloads[row] = dict(payload)
 
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         budget.check()
         with self._lock:
             held = self._held(collection)
             for number in numbers:
-                _take(held, number)
+                row = held.rows.pop(number, None)
+                if row is None:
+                    continue
+                last_number, last_payload = held.numbers.pop(), held.payloads.pop()
+                if last_number != number:
+                    held.units[row] = held.units[len(held.numbers)]
+                    held.rows[last_number] = row
+                    held.numbers[row] = last_number
+                    held.payloads[row] = last_payload
 
     def search(
         self,
@@ -136,29 +155,3 @@ class MemoryVectorStore:
         if held is None:
             raise CollectionNotFoundError(collection)
         return held
-
-
-def _put(held: _Points, number: int, unit: Vectors, payload: Payload) -> None:
-    row = held.rows.get(number, len(held.numbers))
-    if row == len(held.numbers):
-        held.rows[number] = row
-        held.numbers.append(number)
-        held.payloads.append({})
-    if row >= len(held.units):
-        grown = np.zeros((max(64, 2 * row), held.dimensions), dtype=np.float32)
-        grown[: len(held.units)] = held.units
-        held.units = grown
-    held.units[row] = unit
-    held.payloads[row] = dict(payload)
-
-
-def _take(held: _Points, number: int) -> None:
-    row = held.rows.pop(number, None)
-    if row is None:
-        return
-    last_number, last_payload = held.numbers.pop(), held.payloads.pop()
-    if last_number != number:
-        held.units[row] = held.units[len(held.numbers)]
-        held.rows[last_number] = row
-        held.numbers[row] = last_number
-        held.payloads[row] = last_payload

@@ -29,13 +29,11 @@ from groundwire.vectorstores.chroma.records import (
     remove,
     set_complete,
 )
-from groundwire.vectorstores.file_seal import Seal
-from groundwire.vectorstores.folder import sync_tree
+from groundwire.vectorstores.file_seal import Seal, seal_of, sync_tree
 from groundwire.vectorstores.points import batches
 from groundwire.vectorstores.stored_fields import Stored
 
 _DATA = "data"
-_SEAL = "data.seal"
 _CATALOG = "chroma.sqlite3"
 _GRAPH_HEADER = "header.bin"
 _REWRITTEN = ".new"
@@ -61,13 +59,13 @@ class Engine:
         """
         self._data = Path(folder) / _DATA
         self._data.mkdir(exist_ok=True)
-        seal = Seal.read(self._data.with_name(_SEAL))
+        seal = Seal.read(seal_of(self._data))
         broken = [] if seal is None else seal.broken(self._data)
         if _CATALOG in broken:
             return self.open_anew(folder)
         damaged = _collections_of(self._data, {name.partition("/")[0] for name in broken})
         # From here on the files change; whoever finds no seal knows that nobody closed them.
-        self._data.with_name(_SEAL).unlink(missing_ok=True)
+        seal_of(self._data).unlink(missing_ok=True)
         self._open_client()
         for name in damaged:
             self.renew(name)
@@ -81,7 +79,7 @@ class Engine:
     def open_anew(self, folder: str) -> tuple[dict[str, Facts], bool]:
         """Open a folder without anything that may be in it."""
         self._data = Path(folder) / _DATA
-        self._data.with_name(_SEAL).unlink(missing_ok=True)
+        seal_of(self._data).unlink(missing_ok=True)
         shutil.rmtree(self._data, ignore_errors=True)
         self._data.mkdir(exist_ok=True)
         self._open_client()
@@ -190,7 +188,7 @@ class Engine:
         if self._client is not None:
             self._client.close()
             sync_tree(self._data)
-            Seal.of(self._data).write(self._data.with_name(_SEAL))
+            Seal.of(self._data).write(seal_of(self._data))
 
     @contextmanager
     def _read(self, name: str) -> Iterator[Any]:

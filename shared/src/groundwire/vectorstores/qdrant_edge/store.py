@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,26 +26,25 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
 from groundwire.vectorstores.engine_store import EngineStore, OwnedEngine
-from groundwire.vectorstores.file_seal import Seal
+from groundwire.vectorstores.file_seal import Seal, seal_of
 from groundwire.vectorstores.points import as_ints, batches
 from groundwire.vectorstores.qdrant_conditions import ConditionCompiler
-from groundwire.vectorstores.qdrant_edge.folders import (
+from groundwire.vectorstores.qdrant_edge.collection import (
+    Rebuild,
+    ServedCollection,
     new_copy,
     publish,
     remove,
     remove_copy,
-    seal_of,
     sweep,
     unpublish,
 )
-from groundwire.vectorstores.qdrant_edge.rebuild import Rebuild, ServedCollection
 from groundwire.vectorstores.stored_fields import Stored
 
 _ENGINE = "qdrant-edge"
 _ENGINE_MODULE = "groundwire.vectorstores.qdrant_edge.engine"
 _COMPILE = ConditionCompiler(_ENGINE, matches_substrings=True)
 _BUILDER_NICENESS = 15
-"""The builder gives way to everything that serves."""
 _CLOSE_S = 60.0
 """Closing a shard flushes it: up to 3 s for a large one on a busy disk."""
 _PAGE = 10_000
@@ -90,12 +90,10 @@ class QdrantEdgeVectorStore(EngineStore):
         if importlib.util.find_spec("qdrant_edge") is None:
             raise MissingExtraError("qdrant-edge needs the package qdrant-edge-py: groundwire[edge]", extra="edge")
         super().__init__(folder, _ENGINE)
-        self._most_open = most_open
         self._index_fields_after = index_fields_after
         self._rebuild_after = rebuild_after
         self._rebuild_growth = rebuild_growth
         self._scrub_at_once = scrub_at_once
-        self._hung_after_s = hung_after_s
         self._is_closed = threading.Event()
         try:
             self._collections: dict[str, ServedCollection] = {}
@@ -106,7 +104,7 @@ class QdrantEdgeVectorStore(EngineStore):
                 )
                 if not current.is_complete or Seal.read(seal_of(copy)) is None:
                     self._unverified.add(path.name)
-            self._engine = OwnedEngine(self._start_engine)
+            self._engine = OwnedEngine(partial(self._start, "serve", most_open, hung_after_s=hung_after_s))
         except BaseException:
             self._owner.release()
             raise
@@ -241,25 +239,17 @@ class QdrantEdgeVectorStore(EngineStore):
     def _points(self, collection: str, numbers: list[int], budget: Budget) -> Any:
         return self._read(self._served(collection), budget, "points", numbers)
 
-    def _start_engine(self) -> EngineProcess:
-        """Start an engine that keeps the folder locked until it has ended, however this process ends."""
+    def _start(self, purpose: str, *arguments: Any, **options: Any) -> EngineProcess:
+        """Start an engine and tell it what it is for; it keeps the folder locked until it has ended, come what may."""
+        # The lock goes with the descriptor: a new owner must not open files that an engine of a dead one still writes.
         inherited = (self._owner.descriptor,)
-        engine = EngineProcess(
-            _ENGINE, _ENGINE_MODULE, self._folder, inherited=inherited, hung_after_s=self._hung_after_s
-        )
-        return _prepared(engine, "serve", self._most_open)
-
-    def _start_builder(self) -> EngineProcess:
-        """Start an engine for one shard, which is brought to disk as a whole."""
-        engine = EngineProcess(
-            _ENGINE,
-            _ENGINE_MODULE,
-            self._folder,
-            inherited=(self._owner.descriptor,),
-            niceness=_BUILDER_NICENESS,
-            is_serving=False,
-        )
-        return _prepared(engine, "build")
+        engine = EngineProcess(_ENGINE, _ENGINE_MODULE, self._folder, inherited=inherited, **options)
+        try:
+            engine.write(Budget(_START_S), purpose, *arguments)
+        except BaseException:
+            engine.close()
+            raise
+        return engine
 
     def _create(self, folder: Path, dimensions: int, budget: Budget, *, is_complete: bool = True) -> ServedCollection:
         method = "create" if self._index_fields_after > 0 else "create_indexed"
@@ -321,10 +311,7 @@ class QdrantEdgeVectorStore(EngineStore):
         with made.reading() as copy, served.writing(budget):
             served.is_complete = False
             old = served.switch(Path(copy))
-        served.wait_unread(old)
-        with contextlib.suppress(GroundwireError):  # an engine that died has closed everything
-            self._engine.live(Budget(_CLOSE_S)).write(Budget(_CLOSE_S), "close", str(old))
-        remove_copy(old)
+        self._retire(served, old)
 
     def _rewrite(self, served: ServedCollection, budget: Budget) -> None:
         target = new_copy(served.folder)
@@ -338,6 +325,10 @@ class QdrantEdgeVectorStore(EngineStore):
         except BaseException:
             remove_copy(target)
             raise
+        self._retire(served, old)
+
+    def _retire(self, served: ServedCollection, old: Path) -> None:
+        """Remove a copy that serves no more, once nobody reads it."""
         served.wait_unread(old)
         with contextlib.suppress(GroundwireError):  # an engine that died has closed everything
             self._engine.live(Budget(_CLOSE_S)).write(Budget(_CLOSE_S), "close", str(old))
@@ -347,8 +338,10 @@ class QdrantEdgeVectorStore(EngineStore):
         """Do it, with `rebuilding` held; points that are not given come from the serving copy."""
         removals = served.removals
         engine = self._engine.live(budget)
-        rebuild = Rebuild(engine, self._start_builder, served, self._rebuild_after, budget, self._is_closed)
-        rebuild(self._numbers(served, budget), points)
+        # It has one shard, brings it to disk as a whole, and gives way to everything that serves.
+        start_builder = partial(self._start, "build", niceness=_BUILDER_NICENESS, is_serving=False)
+        rebuild = Rebuild(engine, start_builder, served, self._rebuild_after, budget, self._is_closed)
+        rebuild.run(self._numbers(served, budget), points)
         served.scrubbed = removals
 
     def _numbers(self, served: ServedCollection, budget: Budget) -> Iterator[int]:
@@ -362,13 +355,3 @@ class QdrantEdgeVectorStore(EngineStore):
         if served is None:
             raise CollectionNotFoundError(collection)
         return served
-
-
-def _prepared(engine: EngineProcess, method: str, *arguments: Any) -> EngineProcess:
-    """Return an engine that has been told what it is for."""
-    try:
-        engine.write(Budget(_START_S), method, *arguments)
-    except BaseException:
-        engine.close()
-        raise
-    return engine

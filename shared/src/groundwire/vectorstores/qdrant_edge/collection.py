@@ -1,24 +1,133 @@
-"""A collection of qdrant-edge as its store knows it, and the rebuild that fills a new copy of it beside what serves."""
+"""A collection of qdrant-edge: its files, what its store knows of it, and how a new copy is built beside what serves.
 
+One folder holds each copy, and a small file names the serving one:
+
+    <store>/<collection>/CURRENT             {"copy": "copy-1f0c…", "dimensions": 384, "metric": "cosine", …}
+    <store>/<collection>/copy-1f0c…/         a shard of qdrant-edge
+    <store>/<collection>/copy-1f0c….seal     what its files looked like when it was closed; missing while it is open
+
+CURRENT is replaced by rename, so a kill or a power cut at any moment leaves the old or the new copy. Whatever CURRENT
+does not name is a leftover of a killed build and is removed when the store opens (LevelDB's scheme). A collection
+whose CURRENT says nothing that can be used is gone: it is made again from the catalog.
+"""
+
+import json
+import shutil
 import threading
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.durable_files import replace_file, sync
 from groundwire.kernel.errors import (
     CallCancelledError,
     CollectionNotFoundError,
     GroundwireError,
+    StoreMismatchError,
     StoreUnavailableError,
 )
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.engine_process import EngineProcess
-from groundwire.vectorstores.folder import sync_tree
+from groundwire.vectorstores.file_seal import seal_of, sync_tree
 from groundwire.vectorstores.points import batches, slices
-from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, remove_copy
 from groundwire.vectorstores.stored_fields import stored_fields
+
+_BATCH = 250
+_DISCARD_S = 60.0
+_FEW = 25
+"""So many points are copied while writers wait: some milliseconds."""
+_CURRENT = "CURRENT"
+_COPY = "copy-"
+_METRIC = "cosine"
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """What the file CURRENT says; `is_complete` is false for a copy that is still being filled from the catalog."""
+
+    copy: str
+    dimensions: int
+    metric: str = _METRIC
+    is_complete: bool = True
+
+
+def new_copy(collection: Path) -> Path:
+    """Name a folder for another copy of a collection; nothing is made yet but the collection's folder."""
+    collection.mkdir(exist_ok=True)
+    return collection / f"{_COPY}{uuid.uuid4().hex[:12]}"
+
+
+def publish(copy: Path, dimensions: int, *, is_complete: bool = True) -> None:
+    """Make a copy, which is on disk, the serving one of its collection; atomic, and on disk on return."""
+    current = Current(copy.name, dimensions, is_complete=is_complete)
+    replace_file(copy.parent / _CURRENT, json.dumps(asdict(current)))
+    sync(copy.parent.parent)
+
+
+def unpublish(collection: Path) -> None:
+    """Make a collection gone for every later opener; its files stay."""
+    (collection / _CURRENT).unlink(missing_ok=True)
+    sync(collection)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or folder with all that is in it, or nothing."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def remove_copy(copy: Path) -> None:
+    """Remove a copy and its seal."""
+    remove(copy)
+    remove(seal_of(copy))
+
+
+def sweep(store: Path) -> Iterator[tuple[Path, Current]]:
+    """Remove leftovers and yield the collections; call with the store's lock held and no engine running.
+
+    Folders that hold anything else than copies are not ours and stay.
+
+    Raises:
+        StoreMismatchError: a collection has another metric than cosine.
+    """
+    for collection in sorted(path for path in store.iterdir() if path.is_dir()):
+        if not all(entry.name.startswith((_CURRENT, _COPY)) for entry in collection.iterdir()):
+            continue
+        current = _read_current(collection)
+        if current is None:
+            remove(collection)
+            continue
+        used = {_CURRENT, current.copy, seal_of(collection / current.copy).name}
+        for leftover in collection.iterdir():
+            if leftover.name not in used:
+                remove(leftover)
+        yield collection, current
+
+
+def _read_current(collection: Path) -> Current | None:
+    """Return what CURRENT says, or None when it cannot be used: missing, garbled, or naming a copy that is gone."""
+    try:
+        stored = json.loads((collection / _CURRENT).read_text(encoding="utf-8"))
+        current = Current(
+            copy=str(stored["copy"]),
+            dimensions=int(stored["dimensions"]),
+            metric=str(stored["metric"]),
+            is_complete=bool(stored["is_complete"]),
+        )
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    if not (current.copy.startswith(_COPY) and (collection / current.copy).is_dir()):
+        return None
+    if current.metric != _METRIC:
+        message = f"collection {collection.name} was made with metric {current.metric}, not {_METRIC}"
+        raise StoreMismatchError(message, setting="metric", expected=_METRIC, got=current.metric)
+    return current
 
 
 class ServedCollection:
@@ -129,12 +238,6 @@ class ServedCollection:
             raise CollectionNotFoundError(self.folder.name)
 
 
-_BATCH = 250
-_DISCARD_S = 60.0
-_FEW = 25
-"""So many points are copied while writers wait: some milliseconds."""
-
-
 class Rebuild:
     """One rebuild of one collection, in an engine process of its own; the caller makes sure there is no second one.
 
@@ -169,7 +272,7 @@ class Rebuild:
         self._copy = new_copy(collection.folder)
         self._is_published = False
 
-    def __call__(self, numbers: Iterable[int], points: Callable[[], Iterable[PointBatch]]) -> None:
+    def run(self, numbers: Iterable[int], points: Callable[[], Iterable[PointBatch]]) -> None:
         """Build, swap and remove the old copy; leave everything as it was when it fails or has to stop.
 
         Args:
@@ -199,7 +302,10 @@ class Rebuild:
         try:
             builder.write(self._budget, "create_indexed", str(self._copy), self._collection.dimensions)
             for batch in points():
-                self._add(builder, batch)
+                for part in slices(batch, _BATCH):
+                    self._check()
+                    stored = [stored_fields(payload) for payload in part.payloads]
+                    builder.write(self._budget, "upsert", str(self._copy), part.numbers, part.vectors, stored)
                 unseen.difference_update(batch.numbers)
             self._transfer(unseen | self._collection.take_recorded(), builder)
             if builder.read(self._budget, "count", str(self._copy)) > self._index_after:
@@ -208,12 +314,6 @@ class Rebuild:
         finally:
             builder.close()
         sync_tree(self._copy)
-
-    def _add(self, builder: EngineProcess, batch: PointBatch) -> None:
-        for part in slices(batch, _BATCH):
-            self._check()
-            stored = [stored_fields(payload) for payload in part.payloads]
-            builder.write(self._budget, "upsert", str(self._copy), part.numbers, part.vectors, stored)
 
     def _swap(self) -> None:
         """Catch up with the writes of the last seconds, the last few of them while writers wait."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.kernel.errors import StoreMismatchError
-from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, sweep, unpublish
+from groundwire.vectorstores.qdrant_edge.collection import new_copy, publish, sweep, unpublish
 
 
 def made(collection: Path) -> Path:
