@@ -165,7 +165,18 @@ class Chunks:
                 rows.close()
             else:
                 # Numbers first: contents are read in slices, and no further than the page goes.
-                numbers = _matching(connection, key, where or And(()), scopes, after, limit + 1)
+                matching = (
+                    select(chunks.c.chunk_number)
+                    .where(
+                        chunks.c.chunk_number > after,
+                        chunks_matching(live_generation_keys(key), where or And(())),
+                        in_scopes(chunks.c.document_key, scopes),
+                    )
+                    .order_by(chunks.c.chunk_number)
+                    .limit(limit + 1)
+                    .subquery()
+                )
+                numbers = sorted(read_array(connection, select(array_of(matching.c.chunk_number))))
                 slices = (numbers[at : at + _SLICE] for at in range(0, len(numbers), _SLICE))
                 live = (live_chunks(connection, tenant, collection, each).values() for each in slices)
                 found, is_last = _page_of((stored for each in live for stored in each), limit)
@@ -209,24 +220,6 @@ def _page_of(rows: Iterable[StoredChunk], limit: int) -> tuple[list[StoredChunk]
             return found, False
         found.append(stored)
     return found, True
-
-
-def _matching(
-    connection: Connection, key: int, where: Filter, scopes: Scopes | None, after: int, limit: int
-) -> list[int]:
-    """Return the numbers above `after` of live chunks in the scopes that match, ascending, at most `limit`."""
-    found = (
-        select(chunks.c.chunk_number)
-        .where(
-            chunks.c.chunk_number > after,
-            chunks_matching(live_generation_keys(key), where),
-            in_scopes(chunks.c.document_key, scopes),
-        )
-        .order_by(chunks.c.chunk_number)
-        .limit(limit)
-        .subquery()
-    )
-    return sorted(read_array(connection, select(array_of(found.c.chunk_number))))
 
 
 def _vectors_of(

@@ -4,16 +4,14 @@ An expression becomes that of the database when its statement is compiled; funct
 Outside this module, `sqlite` and `postgresql` only `database` knows which of the two it opens.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import (
     JSON,
     Boolean,
-    Column,
     ColumnElement,
     Connection,
     Select,
@@ -29,11 +27,38 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
 from groundwire.catalog import postgresql, sqlite
-from groundwire.catalog.encoding import StoredPostings, decode_json, encode_json
+from groundwire.catalog.encoding import decode_json, encode_json
 
 
 def _module(connection: Connection) -> ModuleType:
     return postgresql if connection.dialect.name == "postgresql" else sqlite
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _by_connection(
+    of_sqlite: Callable[Concatenate[Connection, P], R], of_postgresql: Callable[Concatenate[Connection, P], R]
+) -> Callable[Concatenate[Connection, P], R]:
+    """Return the function that calls the one of the database that a connection is of."""
+
+    def call(connection: Connection, /, *arguments: P.args, **options: P.kwargs) -> R:
+        of_database = of_postgresql if _module(connection) is postgresql else of_sqlite
+        return of_database(connection, *arguments, **options)
+
+    return call
+
+
+def _by_statement(
+    of_sqlite: Callable[P, ColumnElement[R]], of_postgresql: Callable[P, ColumnElement[R]]
+) -> Callable[P, ColumnElement[R]]:
+    """Return the function that makes the expression of the database that a statement is compiled for."""
+
+    def make(*arguments: P.args, **options: P.kwargs) -> ColumnElement[R]:
+        return _Choice(of_sqlite(*arguments, **options), of_postgresql(*arguments, **options))
+
+    return make
 
 
 class _Choice(FunctionElement[Any]):
@@ -180,9 +205,8 @@ def elements_of(column: ColumnElement[Any], field: str | None = None) -> TableVa
     return _Elements(column, *path).table_valued("type", "value")
 
 
-def type_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
-    """Return the type of a field of an object of `BinaryJson`, NULL for an absent one."""
-    return _Choice(sqlite.type_of(column, field), postgresql.type_of(column, field))
+type_of = _by_statement(sqlite.type_of, postgresql.type_of)
+"""The type of a field of an object of `BinaryJson`, NULL for an absent one."""
 
 
 def field_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
@@ -192,50 +216,28 @@ def field_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
     return value
 
 
-def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    return _Choice(sqlite.first_type_of(column), postgresql.first_type_of(column))
+first_type_of = _by_statement(sqlite.first_type_of, postgresql.first_type_of)
+"""The type of the first element of a list that stands in a text."""
+list_of = _by_statement(sqlite.list_of, postgresql.list_of)
+contains = _by_statement(sqlite.contains, postgresql.contains)
+"""The condition that a text has a part, letter for letter."""
+is_like = _by_statement(sqlite.is_like, postgresql.is_like)
+"""The condition that a text matches a LIKE pattern with backslash escapes, letter for letter."""
+number_among = _by_statement(sqlite.number_among, postgresql.number_among)
+"""The condition that an element is one of some numbers, compared exactly; none of them is NaN."""
+number_holds = _by_statement(sqlite.number_holds, postgresql.number_holds)
+"""The condition that an element is a number which compares so with a bound.
 
-
-def list_of(value: ColumnElement[Any]) -> ColumnElement[Any]:
-    return _Choice(sqlite.list_of(value), postgresql.list_of(value))
-
-
-def contains(value: ColumnElement[Any], part: str) -> ColumnElement[bool]:
-    """Return the condition that a text has a part, letter for letter."""
-    return _Choice(sqlite.contains(value, part), postgresql.contains(value, part))
-
-
-def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
-    """Return the condition that a text matches a LIKE pattern with backslash escapes, letter for letter."""
-    return _Choice(sqlite.is_like(value, pattern), postgresql.is_like(value, pattern))
+`exact` has the comparison and its bound, which is not NaN, `nearest` a comparison with the float next to the bound
+that means the same for floats.
+"""
+stored_bytes = _by_statement(sqlite.stored_bytes, postgresql.stored_bytes)
+"""What is stored of a column of `BinaryJson`: equal bytes are equal values."""
 
 
 def as_text(value: ColumnElement[Any]) -> ColumnElement[Any]:
     """Return a value that came out of JSON as a text that is ordered by its code points."""
     return _Choice(value, value.collate("C"))
-
-
-def number_among(each: TableValuedAlias, numbers: Sequence[int | float]) -> ColumnElement[bool]:
-    """Return the condition that an element is one of some numbers, compared exactly; none of them is NaN."""
-    return _Choice(sqlite.number_among(each, numbers), postgresql.number_among(each, numbers))
-
-
-def number_holds(
-    each: TableValuedAlias,
-    exact: tuple[Callable[[Any, Any], Any], int | float],
-    nearest: tuple[Callable[[Any, Any], Any], float],
-) -> ColumnElement[bool]:
-    """Return the condition that an element is a number which compares so with a bound.
-
-    `exact` has the comparison and its bound, which is not NaN, `nearest` a comparison with the float next to the bound
-    that means the same for floats.
-    """
-    return _Choice(sqlite.number_holds(each, exact, nearest), postgresql.number_holds(each, exact, nearest))
-
-
-def stored_bytes(column: ColumnElement[Any]) -> ColumnElement[bytes]:
-    """Return what is stored of a column of `BinaryJson`: equal bytes are equal values."""
-    return _Choice(sqlite.stored_bytes(column), postgresql.stored_bytes(column))
 
 
 # Many values and many rows at once
@@ -250,20 +252,14 @@ def among(column: ColumnElement[Any], values: Iterable[Any] | BindParameter[Any]
     return _Choice(sqlite.among(column, given), postgresql.among(column, given))
 
 
-def array_of(*columns: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the aggregate that puts the values of a column, or rows of several, into one row for `read_array`.
+array_of = _by_statement(sqlite.array_of, postgresql.array_of)
+"""The aggregate that puts the values of a column, or rows of several, into one row for `read_array`.
 
-    Columns of JSON come as values.
-
-    The driver gives up the interpreter lock for each row and has to win it back from busy threads: one row does that
-    once.
-    """
-    return _Choice(sqlite.array_of(*columns), postgresql.array_of(*columns))
-
-
-def array_in(statement: Select[Any], type_: Any) -> ColumnElement[Any]:
-    """Return the column of a subquery as one JSON array, in its order."""
-    return _Choice(sqlite.array_in(statement, type_), postgresql.array_in(statement, type_))
+Columns of JSON come as values. The driver gives up the interpreter lock for each row and has to win it back from busy
+threads: one row does that once.
+"""
+array_in = _by_statement(sqlite.array_in, postgresql.array_in)
+"""The column of a subquery as one JSON array, in its order."""
 
 
 def read_array(connection: Connection, statement: Select[Any], given: Mapping[str, Any] | None = None) -> list[Any]:
@@ -287,13 +283,11 @@ class CompiledArray:
         return found
 
 
-def driver_rows(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> Sequence[Any]:
-    """Return the rows of a statement with question marks for parameters as the driver gives them.
+driver_rows = _by_connection(sqlite.driver_rows, postgresql.driver_rows)
+"""The rows of a statement with question marks for parameters as the driver gives them.
 
-    For short statements on the path of every search: what SQLAlchemy does around one takes several times as long.
-    """
-    rows: Sequence[Any] = _module(connection).driver_rows(connection, statement, parameters)
-    return rows
+For short statements on the path of every search: what SQLAlchemy does around one takes several times as long.
+"""
 
 
 def upsert(connection: Connection, table: Table) -> Any:
@@ -312,78 +306,34 @@ def _replacing(module: Any, table: Table, keys: tuple[str, ...], changed: tuple[
     return new.on_conflict_do_update(index_elements=list(keys), set_={name: new.excluded[name] for name in changed})
 
 
-def update_json(
-    connection: Connection, key: Column[int], column: Column[Any], values: Iterable[tuple[int, Any]]
-) -> None:
-    """Give a column of `BinaryJson` new values by the key of the row, all in one statement."""
-    _module(connection).update_json(connection, key, column, values)
-
-
-def insert_rows(
-    connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]], *, skip_existing: bool = False
-) -> None:
-    """Insert rows as the driver takes them (JSON is given as text), the columns of each in the order of the table."""
-    _module(connection).insert_rows(connection, table, rows, skip_existing=skip_existing)
-
-
-def last_key(connection: Connection, table: Table) -> int:
-    """Return the highest key that a table ever gave, also to rows that are gone; 0 where nobody remembers keys."""
-    key: int = _module(connection).last_key(connection, table)
-    return key
-
-
-def continue_keys(connection: Connection, table: Table, last: int) -> None:
-    """Let the keys that a table gives go on behind `last`, the highest so far or a higher one."""
-    _module(connection).continue_keys(connection, table, last)
-
-
-def interruptible(connection: Connection, is_over: Callable[[], bool]) -> AbstractContextManager[None]:
-    """Let statements of the connection fail, as if the database did not answer, soon after `is_over` says so."""
-    limited: AbstractContextManager[None] = _module(connection).interruptible(connection, is_over)
-    return limited
-
-
-def file_problems(connection: Connection) -> Iterable[tuple[str, str]]:
-    """Return what the database itself finds wrong: the number of the row, or nothing, and what to say."""
-    problems: Iterable[tuple[str, str]] = _module(connection).file_problems(connection)
-    return problems
-
+update_json = _by_connection(sqlite.update_json, postgresql.update_json)
+"""Gives a column of `BinaryJson` new values by the key of the row."""
+insert_rows = _by_connection(sqlite.insert_rows, postgresql.insert_rows)
+"""Inserts rows as the driver takes them (JSON is given as text), the columns of each in the order of the table."""
+last_key = _by_connection(sqlite.last_key, postgresql.last_key)
+"""The highest key that a table ever gave, also to rows that are gone; 0 where nobody remembers keys."""
+continue_keys = _by_connection(sqlite.continue_keys, postgresql.continue_keys)
+"""Lets the keys that a table gives go on behind the last one, the highest so far or a higher one."""
+interruptible = _by_connection(sqlite.interruptible, postgresql.interruptible)
+"""Lets statements of the connection fail, as if the database did not answer, soon after a function says so."""
+file_problems = _by_connection(sqlite.file_problems, postgresql.file_problems)
+"""What the database itself finds wrong: the number of the row, or nothing, and what to say."""
 
 # The full-text index and vectors, which are read and merged in bulk
 
+read_postings = _by_connection(sqlite.read_postings, postgresql.read_postings)
+"""The rows of some words, in the order of the states, the segments and then of the words.
 
-def read_postings(
-    connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str], *, with_positions: bool
-) -> StoredPostings:
-    """Read the rows of some words, in the order of the states, the segments and then of the words.
-
-    In every segment the words come in order, so that the scores of a chunk are always added up in the same order.
-    """
-    read: StoredPostings = _module(connection).read_postings(
-        connection, collection_key, states, words, with_positions=with_positions
-    )
-    return read
-
-
-def sizes_of_postings(
-    connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str]
-) -> dict[str, int]:
-    """Return how many bytes of postings each of some words has, without those that have none."""
-    sizes: dict[str, int] = _module(connection).sizes_of_postings(connection, collection_key, states, words)
-    return sizes
+In every segment the words come in order, so that the scores of a chunk are always added up in the same order.
+"""
+sizes_of_postings = _by_connection(sqlite.sizes_of_postings, postgresql.sizes_of_postings)
+"""How many bytes of postings each of some words has, without those that have none."""
+merge_postings = _by_connection(sqlite.merge_postings, postgresql.merge_postings)
+"""Writes the rows of some segments to one more, each word's one behind the other in the order of the segments."""
+read_vectors = _by_connection(sqlite.read_vectors, postgresql.read_vectors)
+"""The numbers of those chunks that have a vector of a model, and these vectors, one behind the other."""
 
 
 def stored_word(connection: Connection, word: str) -> str:
     """Return a word as the index has it, which is shorter where the database cannot index it whole."""
     return postgresql.shortened(word) if _module(connection) is postgresql else word
-
-
-def merge_postings(connection: Connection, into: int, parts: Sequence[int]) -> None:
-    """Write the rows of some segments to one more, each word's one behind the other in the order of the segments."""
-    _module(connection).merge_postings(connection, into, parts)
-
-
-def read_vectors(connection: Connection, identity_digest: str, numbers: Sequence[int]) -> tuple[list[int], bytes]:
-    """Return the numbers of those chunks that have a vector of a model, and these vectors, one behind the other."""
-    found: tuple[list[int], bytes] = _module(connection).read_vectors(connection, identity_digest, numbers)
-    return found

@@ -28,8 +28,21 @@ class DuplicateChunks:
         found: set[str] = set()
         with self._database.read() as connection:
             for start in range(0, len(content_hashes), _PER_QUERY):
-                given = content_hashes[start : start + _PER_QUERY]
-                found |= _indexed(connection, collection, document_id, given)
+                statement = (
+                    select(chunks.c.content_hash)
+                    .distinct()
+                    .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+                    .join(documents, generations.c.document_key == documents.c.document_key)
+                    .where(
+                        among(chunks.c.content_hash, content_hashes[start : start + _PER_QUERY]),
+                        generations.c.collection_key == key_of(collection),
+                        IS_LIVE,
+                        IS_INDEXED,
+                        documents.c.record.is_(None),
+                        true() if document_id is None else documents.c.document_id != document_id,
+                    )
+                )
+                found.update(connection.execute(statement).scalars())
         return found
 
     def orphaned(self, collection: Collection, limit: int) -> list[int]:
@@ -99,21 +112,3 @@ class DuplicateChunks:
             return True
 
         return self._database.write(work)
-
-
-def _indexed(connection: Connection, collection: Collection, document_id: str | None, given: Sequence[str]) -> set[str]:
-    statement = (
-        select(chunks.c.content_hash)
-        .distinct()
-        .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
-        .join(documents, generations.c.document_key == documents.c.document_key)
-        .where(
-            among(chunks.c.content_hash, given),
-            generations.c.collection_key == key_of(collection),
-            IS_LIVE,
-            IS_INDEXED,
-            documents.c.record.is_(None),
-            true() if document_id is None else documents.c.document_id != document_id,
-        )
-    )
-    return set(connection.execute(statement).scalars())

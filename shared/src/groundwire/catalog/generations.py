@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import (
     Connection,
     Row,
-    RowMapping,
     bindparam,
     delete,
     exists,
@@ -647,40 +646,42 @@ class ExpiredGenerations:
 
     def sweep(self, uid: str, budget: Budget) -> int:
         """Remove the chunks of generations of a collection whose retention has passed; return of how many."""
+
+        def sweep_some(connection: Connection) -> int:
+            row = connection.execute(select(collections).where(collections.c.uid == uid)).mappings().first()
+            if row is None:
+                return 0
+            key = row[collections.c.collection_key]
+            expired = (
+                select(generations.c.generation_key, generations.c.live_to)
+                .where(
+                    generations.c.collection_key == key,
+                    generations.c.state == GenerationState.SUPERSEDED.value,
+                    generations.c.superseded_time <= expiry(to_collection(row), self._database.steady.now_ms()),
+                )
+                .order_by(generations.c.live_to)
+                .limit(_GENERATIONS_PER_TRANSACTION)
+            )
+            found = connection.execute(expired).all()
+            if not found:
+                return 0
+            keys, up_to = [each.generation_key for each in found], found[-1].live_to
+            remove_chunks(connection, chunks.c.generation_key.in_(keys))
+            connection.execute(delete(chunks).where(chunks.c.generation_key.in_(keys)))
+            connection.execute(
+                update(generations).where(generations.c.generation_key.in_(keys)).values(superseded_time=None)
+            )
+            # Readers of the past would miss these chunks at the positions before.
+            of_collection = (collections.c.collection_key == key, collections.c.readable_from < up_to)
+            connection.execute(update(collections).where(*of_collection).values(readable_from=up_to))
+            return len(found)
+
         done = 0
-        while count := self._database.write(lambda connection: self._sweep_some(connection, uid)):
+        # Some at a time: others write in between, and a stop waits for a part only.
+        while count := self._database.write(sweep_some):
             done += count
             budget.check()
         return done
-
-    def _sweep_some(self, connection: Connection, uid: str) -> int:
-        row = connection.execute(select(collections).where(collections.c.uid == uid)).mappings().first()
-        if row is None:
-            return 0
-        key = row[collections.c.collection_key]
-        expired = (
-            select(generations.c.generation_key, generations.c.live_to)
-            .where(
-                generations.c.collection_key == key,
-                generations.c.state == GenerationState.SUPERSEDED.value,
-                generations.c.superseded_time <= expiry(to_collection(row), self._database.steady.now_ms()),
-            )
-            .order_by(generations.c.live_to)
-            .limit(_GENERATIONS_PER_TRANSACTION)
-        )
-        found = connection.execute(expired).all()
-        if not found:
-            return 0
-        keys, up_to = [each.generation_key for each in found], found[-1].live_to
-        remove_chunks(connection, chunks.c.generation_key.in_(keys))
-        connection.execute(delete(chunks).where(chunks.c.generation_key.in_(keys)))
-        connection.execute(
-            update(generations).where(generations.c.generation_key.in_(keys)).values(superseded_time=None)
-        )
-        # Readers of the past would miss these chunks at the positions before.
-        of_collection = (collections.c.collection_key == key, collections.c.readable_from < up_to)
-        connection.execute(update(collections).where(*of_collection).values(readable_from=up_to))
-        return len(found)
 
 
 class Recovery:
@@ -710,21 +711,24 @@ class Recovery:
             .where(is_pending, generations.c.generation_key.in_(unwritten))
             .order_by(generations.c.generation_key)
         )
+        found = []
         with self._database.read() as connection:
-            return [_to_pending(connection, row) for row in connection.execute(statement).mappings().all()]
-
-
-def _to_pending(connection: Connection, row: RowMapping) -> PendingGeneration:
-    key = row[generations.c.generation_key]
-    statement = select(chunks.c.chunk_number, chunks.c.chunk_id).where(chunks.c.generation_key == key)
-    written = connection.execute(statement.order_by(chunks.c.sequence_num)).all()
-    return PendingGeneration(
-        key=key,
-        document_id=row[documents.c.document_id],
-        generation=row[generations.c.generation],
-        expected_generation=row[documents.c.live_generation],
-        collection=to_collection(row),
-        numbers=[each.chunk_number for each in written],
-        chunk_ids=[each.chunk_id for each in written],
-        payloads=(),
-    )
+            for row in connection.execute(statement).mappings().all():
+                of_this = chunks.c.generation_key == row[generations.c.generation_key]
+                numbers = (
+                    select(chunks.c.chunk_number, chunks.c.chunk_id).where(of_this).order_by(chunks.c.sequence_num)
+                )
+                written = connection.execute(numbers).all()
+                found.append(
+                    PendingGeneration(
+                        key=row[generations.c.generation_key],
+                        document_id=row[documents.c.document_id],
+                        generation=row[generations.c.generation],
+                        expected_generation=row[documents.c.live_generation],
+                        collection=to_collection(row),
+                        numbers=[each.chunk_number for each in written],
+                        chunk_ids=[each.chunk_id for each in written],
+                        payloads=(),
+                    )
+                )
+        return found

@@ -1,9 +1,10 @@
-"""What a check of the store asks the catalog: its file, its tables, texts, points and bookkeeping."""
+"""What a check of the store asks the catalog: its file, its tables, texts, points and bookkeeping; and its backlog."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 
 import numpy as np
 from sqlalchemy import (
@@ -18,6 +19,7 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    true,
     union,
 )
 
@@ -31,16 +33,19 @@ from groundwire.catalog.schema import (
     audit,
     chunks,
     collections,
+    deletions,
     documents,
     embeddings,
     generations,
     index_builds,
     messages,
+    operations,
     outbox,
     requests,
     sessions,
     text_segments,
 )
+from groundwire.catalog.sessions import in_state
 from groundwire.catalog.texts import Segment, cut
 from groundwire.catalog.vectors import has_vector, lacks_vector, to_vector, with_vectors
 from groundwire.kernel.budget import Budget
@@ -49,6 +54,7 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DataLossError, GroundwireError, StoreUnavailableError
 from groundwire.kernel.filters import Payload
+from groundwire.kernel.session import SessionState
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 
 _CHUNK_FINDINGS = 20
@@ -225,26 +231,19 @@ class TextInspection:
                 problems.append(("", f"{name} is not the one that was stored; ingest the document again"))
             elif parts != list(cut(text)):  # slices look for their parts by these places
                 problems.append(("", f"the parts of {name} are at wrong places; ingest the document again"))
-            problems += _chunk_problems(connection, key, text)
+            c = chunks.c
+            spans = (c.char_start, c.char_end, c.byte_start, c.byte_end)
+            statement = select(c.chunk_id, c.content, c.content_hash, *spans, c.upper).where(c.generation_key == key)
+            wrong = (
+                (row["chunk_id"], f"{message}; ingest the document again")
+                for row in connection.execute(statement.order_by(c.sequence_num)).mappings()
+                if (message := _chunk_problem(row, text)) is not None
+            )
+            problems += islice(wrong, _CHUNK_FINDINGS)
         return [
             StoreFinding(FindingKind.TEXT_DIFFERS, collection, subject or generation["document_id"], message)
             for subject, message in problems
         ]
-
-
-def _chunk_problems(connection: Connection, key: int, text: str) -> Iterator[tuple[str, str]]:
-    c = chunks.c
-    statement = (
-        select(c.chunk_id, c.content, c.content_hash, c.char_start, c.char_end, c.byte_start, c.byte_end, c.upper)
-        .where(c.generation_key == key)
-        .order_by(c.sequence_num)
-    )
-    count = 0
-    for row in connection.execute(statement).mappings():
-        message = _chunk_problem(row, text)
-        if message is not None and count < _CHUNK_FINDINGS:
-            count += 1
-            yield row["chunk_id"], f"{message}; ingest the document again"
 
 
 def _chunk_problem(row: RowMapping, text: str) -> str | None:
@@ -478,3 +477,39 @@ class BookkeepingInspection:
                 return [StoreFinding(FindingKind.AUDIT_BROKEN, "", str(broken.id), message)]
             last_id, last_hash = rows[-1].id, rows[-1].hash
         return []
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Figures of all tenants together; `outbox_age_s` is that of the oldest task in seconds of service, 0 of none."""
+
+    outbox: int
+    outbox_age_s: float
+    operations: int
+    index_builds: int
+    deletions: int
+    sessions: int
+
+
+def read_backlog(database: Database) -> Backlog:
+    """Count in one snapshot.
+
+    Raises:
+        StoreUnavailableError: the catalog cannot be read.
+    """
+    now_ms = database.steady.now_ms()
+    is_open = or_(in_state(SessionState.CREATED, now_ms), in_state(SessionState.ACTIVE, now_ms))
+    with database.read() as connection:
+        tasks = select(func.count(), func.min(outbox.c.queued_steady)).select_from(outbox)
+        waiting, oldest = connection.execute(tasks).one()
+        counts = [
+            int(connection.execute(select(func.count()).select_from(table).where(condition)).scalar_one())
+            for table, condition in (
+                (operations, operations.c.end_time.is_(None)),
+                (index_builds, true()),
+                (deletions, deletions.c.complete_time.is_(None)),
+                (sessions, is_open),
+            )
+        ]
+    age_s = 0.0 if oldest is None else max(0, now_ms - oldest) / 1000
+    return Backlog(waiting, age_s, *counts)

@@ -94,20 +94,13 @@ $$;
 """
 
 
-def define_functions(connection: Connection) -> None:
-    """Make the functions that statements of the catalog call, in the schema of its tables."""
-    connection.exec_driver_sql(_FUNCTIONS)
-
-
 def upsert(table: Table) -> Any:
-    """Return an INSERT that can say what happens ON CONFLICT."""
     from sqlalchemy.dialects import postgresql  # noqa: PLC0415 - it brings the module of every driver
 
     return postgresql.insert(table)
 
 
 def driver_rows(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> Sequence[Any]:
-    """Return the rows of a statement with question marks for parameters."""
     return connection.exec_driver_sql(statement.replace("?", "%s"), tuple(parameters)).all()
 
 
@@ -128,7 +121,6 @@ def stored_bytes(column: ColumnElement[Any]) -> ColumnElement[bytes]:
 
 
 def type_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
-    """Return the type of a field of an object, NULL for an absent one."""
     value = func.jsonb_extract_path(column, field)
     as_text = func.jsonb_extract_path_text(column, field)
     return func.groundwire_type(func.jsonb_typeof(value), as_text, type_=Text)
@@ -140,7 +132,6 @@ def field_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
 
 
 def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the type of the first element of a list that stands in a text."""
     first = func.json_extract_path(cast(column, JSON), "0")
     as_text = func.json_extract_path_text(cast(column, JSON), "0")
     return func.groundwire_type(func.json_typeof(first), as_text, type_=Text)
@@ -151,19 +142,16 @@ def list_of(value: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def contains(value: ColumnElement[Any], part: str) -> ColumnElement[bool]:
-    """Return the condition that a text has a part, letter for letter."""
     return func.strpos(value, part) > 0
 
 
 def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
-    """Return the condition that a text matches a LIKE pattern with backslash escapes, letter for letter."""
     # A backslash at the end escapes nothing and stands for itself.
     ends_open = (len(pattern) - len(pattern.rstrip("\\"))) % 2
     return value.like(pattern + "\\" * ends_open, escape="\\")
 
 
 def number_among(each: TableValuedAlias, numbers: Sequence[int | float]) -> ColumnElement[bool]:
-    """Return the condition that an element is one of some numbers."""
     exact = [Decimal(number) for number in numbers]
     floats = [float(number) for number in numbers if _is_float(number)]
     of_integers = cast(each.c.value, Numeric).in_([literal(each, Numeric) for each in exact])
@@ -176,7 +164,6 @@ def number_holds(
     exact: tuple[Callable[[Any, Any], Any], int | float],
     nearest: tuple[Callable[[Any, Any], Any], float],
 ) -> ColumnElement[bool]:
-    """Return the condition that an element is a number which compares so with a bound."""
     of_integers = exact[0](cast(each.c.value, Numeric), literal(Decimal(exact[1]), Numeric))
     of_fractions = nearest[0](cast(each.c.value, Float(53)), literal(nearest[1], Float(53)))
     return _of_numbers(each, of_integers, of_fractions)
@@ -200,21 +187,18 @@ def _is_float(value: float) -> bool:
 
 
 def among(column: ColumnElement[Any], values: BindParameter[Any]) -> ColumnElement[bool]:
-    """Return the condition that a column has one of the values of a JSON list."""
     # As an array, in which an index can be asked for each; a subquery would be joined by a plan for a hundred rows.
     each = func.json_array_elements_text(cast(cast(values, Text), JSON))
     return column == any_(func.array(select(cast(each, column.type)).scalar_subquery()))
 
 
 def array_of(*columns: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the aggregate that puts the values of a column, or rows of several, into one JSON list."""
     values = [cast(column, JSON) if isinstance(column.type, JSON) else column for column in columns]
     row = values[0] if len(values) == 1 else func.json_build_array(*values)
     return func.coalesce(cast(func.json_agg(row), Text), literal_column("'[]'"))
 
 
 def array_in(statement: Select[Any], type_: Any) -> ColumnElement[Any]:
-    """Return the column of a subquery as one JSON array, in its order."""
     elements = func.coalesce(cast(func.json_agg(statement.subquery().c[0]), Text), literal_column("'[]'"), type_=type_)
     return select(elements).scalar_subquery()
 
@@ -222,7 +206,6 @@ def array_in(statement: Select[Any], type_: Any) -> ColumnElement[Any]:
 def update_json(
     connection: Connection, key: Column[int], column: Column[Any], values: Iterable[tuple[int, Any]]
 ) -> None:
-    """Give a column new JSON values by the key of the row."""
     rows = [{"of_row": number, "new": value} for number, value in values]
     if rows:
         changed = update(key.table).where(key == bindparam("of_row")).values({column.name: bindparam("new")})
@@ -232,7 +215,6 @@ def update_json(
 def insert_rows(
     connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]], *, skip_existing: bool = False
 ) -> None:
-    """Insert rows as the driver takes them (JSON is given as text), the columns of each in the order of the table."""
     remaining = iter(rows)
     while batch := list(islice(remaining, _ROWS_PER_STATEMENT)):
         columns = tuple(batch[0])
@@ -333,7 +315,6 @@ _VECTORS = """
 def read_postings(
     connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str], *, with_positions: bool
 ) -> StoredPostings:
-    """Read the rows of some words, in the order of the states, the segments and then of the words."""
     given = {shortened(word): word for word in words}
     statement = _READ_POSITIONS if with_positions else _READ_POSTINGS
     rows = connection.exec_driver_sql(statement, (collection_key, list(states), list(given))).all()
@@ -349,19 +330,16 @@ def read_postings(
 def sizes_of_postings(
     connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str]
 ) -> dict[str, int]:
-    """Return how many bytes of postings each of some words has, without those that have none."""
     given = {shortened(word): word for word in words}
     rows = connection.exec_driver_sql(_COUNT_POSTINGS, (collection_key, list(states), list(given)))
     return {given[row[0]]: int(row[1]) for row in rows}
 
 
 def merge_postings(connection: Connection, into: int, parts: Sequence[int]) -> None:
-    """Write the rows of some segments to one more, each word's one behind the other in the order of the segments."""
     connection.exec_driver_sql(_MERGE, (into, list(parts)))
 
 
 def read_vectors(connection: Connection, identity_digest: str, numbers: Sequence[int]) -> tuple[list[int], bytes]:
-    """Return the numbers of those chunks that have a vector of a model, and these vectors, one behind the other."""
     rows = connection.exec_driver_sql(_VECTORS, (list(numbers), identity_digest)).all()
     return [row[0] for row in rows], b"".join(row[1] for row in rows)
 
@@ -383,7 +361,6 @@ def lift_time_limit(connection: Connection) -> None:
 
 @contextmanager
 def interruptible(connection: Connection, is_over: Callable[[], bool]) -> Iterator[None]:
-    """Let statements of the connection fail, as if the server did not answer, soon after `is_over` says so."""
     driver: Any = connection.connection.driver_connection
     ended = threading.Event()
 
@@ -532,7 +509,13 @@ class _Presence:
     def __init__(self, make_engine: Callable[..., Engine]) -> None:
         self.owner = 0
         self.is_lost = False
-        self._engine = make_engine(self._gives_up, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+
+        def gives_up(waited_s: float) -> bool:
+            if waited_s >= _SILENT_S:
+                self.is_lost = True
+            return waited_s >= _SILENT_S
+
+        self._engine = make_engine(gives_up, poolclass=NullPool, isolation_level="AUTOCOMMIT")
         with self._engine.connect() as connection:
             self.schema = str(connection.exec_driver_sql("SELECT current_schema()").scalar())
         self._connection: Connection | None = None
@@ -571,11 +554,6 @@ class _Presence:
                 connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
             connection.close()
         self._engine.dispose()
-
-    def _gives_up(self, waited_s: float) -> bool:
-        if waited_s >= _SILENT_S:
-            self.is_lost = True
-        return waited_s >= _SILENT_S
 
     def _stay(self) -> None:
         while not self._ending.wait(_LOOK_IN_S):
@@ -657,7 +635,14 @@ class CatalogServer:
         # The pool of readers is that of the catalog, which keeps connections open itself.
         self.reading = self._engine(must_end, poolclass=NullPool, isolation_level="AUTOCOMMIT")
         self.writing = self._engine(must_end, pool_size=1, max_overflow=0, pool_timeout=30, pool_pre_ping=True)
-        event.listen(self.writing, "begin", self._wait_for_turn)
+        writer = lock_number(self._schema, _WRITER)
+
+        def wait_for_turn(connection: Connection) -> None:
+            # Freed by the server after the transaction is visible to all: who comes next sees what it did.
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (writer,))
+            connection.info["owner"] = self._presence.owner
+
+        event.listen(self.writing, "begin", wait_for_turn)
         self._numbers = range(0)
         self._numbering = threading.Lock()
 
@@ -699,12 +684,6 @@ class CatalogServer:
         event.listen(engine, "connect", configure)
         return engine
 
-    def _wait_for_turn(self, connection: Connection) -> None:
-        # Freed by the server after the transaction is visible to all: who comes next sees what it did.
-        statement = "SELECT pg_advisory_xact_lock(%s)"
-        connection.exec_driver_sql(statement, (lock_number(self._schema, _WRITER),))
-        connection.info["owner"] = self._presence.owner
-
     def join(self) -> None:
         """Get a number, and let the other processes see that this one is there until `close` or its death."""
         self._presence.begin()
@@ -734,7 +713,7 @@ class CatalogServer:
     def prepare(self, connection: Connection) -> None:
         """Make what the tables alone do not bring, in the transaction that is to make or upgrade them."""
         lift_time_limit(connection)
-        define_functions(connection)
+        connection.exec_driver_sql(_FUNCTIONS)
 
     def begin_snapshot(self, connection: Connection) -> None:
         """Let a reading connection see one state of the database, that of its next statement, until `end_snapshot`."""

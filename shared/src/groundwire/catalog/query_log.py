@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, delete, func, select, tuple_
 
@@ -42,7 +41,28 @@ class QueryLogs:
             # Empty is the uid of searches that failed because there was no such collection.
             there = {"", *connection.execute(select(collections.c.uid)).scalars()}
             steady_ms = self._database.steady.with_downtime_ms()
-            rows = [_values(entry, steady_ms) for entry in entries if entry.collection_uid in there]
+            rows = [
+                {
+                    "log_id": entry.log_id,
+                    "tenant": entry.tenant,
+                    # As they were sent, valid or not. PostgreSQL holds no U+0000, and an entry that cannot be stored
+                    # would hold up all that wait with it.
+                    "collection": entry.collection.replace("\0", _REPLACEMENT),
+                    "collection_uid": entry.collection_uid,
+                    "query_text": entry.query.replace("\0", _REPLACEMENT),
+                    "query_type": entry.query_type and entry.query_type.value,
+                    "result_count": entry.result_count,
+                    "average_relevance": entry.average_relevance,
+                    "processing_us": round(entry.processing_s * 1_000_000),
+                    "log_time": epoch_ms(entry.log_time),
+                    "log_steady": steady_ms,
+                    "user_agent": entry.user_agent,
+                    "mode": entry.mode and entry.mode.value,
+                    "error_reason": entry.error_reason,
+                }
+                for entry in entries
+                if entry.collection_uid in there
+            ]
             insert_rows(connection, query_logs, rows, skip_existing=True)
 
         self._database.write(work)
@@ -81,7 +101,24 @@ class QueryLogs:
         with self._database.read() as connection:
             rows = connection.execute(statement).all()
         positions = tuple((row.log_time, row.id) for row in rows[:limit])
-        entries = tuple(_entry(row) for row in rows[:limit])
+        entries = tuple(
+            LoggedQuery(
+                log_id=row.log_id,
+                tenant=row.tenant,
+                collection=row.collection,
+                collection_uid=row.collection_uid,
+                query=row.query_text,
+                query_type=row.query_type and QueryType(row.query_type),
+                result_count=row.result_count,
+                average_relevance=row.average_relevance,
+                processing_s=row.processing_us / 1_000_000,
+                log_time=from_epoch_ms(row.log_time),
+                user_agent=row.user_agent,
+                mode=row.mode and SearchMode(row.mode),
+                error_reason=row.error_reason,
+            )
+            for row in rows[:limit]
+        )
         return LogPage(entries, positions, positions[-1] if len(rows) > limit else None)
 
     def forget(self, retention: timedelta) -> int:
@@ -90,42 +127,3 @@ class QueryLogs:
         oldest = self._database.steady.with_downtime_ms() - retention // timedelta(milliseconds=1)
         statement = delete(query_logs).where(query_logs.c.log_steady < oldest)
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
-
-
-def _values(entry: LoggedQuery, steady_ms: int) -> dict[str, Any]:
-    return {
-        "log_id": entry.log_id,
-        "tenant": entry.tenant,
-        # As they were sent, valid or not. PostgreSQL holds no U+0000, and an entry that cannot be stored would hold up
-        # all that wait with it.
-        "collection": entry.collection.replace("\0", _REPLACEMENT),
-        "collection_uid": entry.collection_uid,
-        "query_text": entry.query.replace("\0", _REPLACEMENT),
-        "query_type": entry.query_type and entry.query_type.value,
-        "result_count": entry.result_count,
-        "average_relevance": entry.average_relevance,
-        "processing_us": round(entry.processing_s * 1_000_000),
-        "log_time": epoch_ms(entry.log_time),
-        "log_steady": steady_ms,
-        "user_agent": entry.user_agent,
-        "mode": entry.mode and entry.mode.value,
-        "error_reason": entry.error_reason,
-    }
-
-
-def _entry(row: Any) -> LoggedQuery:
-    return LoggedQuery(
-        log_id=row.log_id,
-        tenant=row.tenant,
-        collection=row.collection,
-        collection_uid=row.collection_uid,
-        query=row.query_text,
-        query_type=row.query_type and QueryType(row.query_type),
-        result_count=row.result_count,
-        average_relevance=row.average_relevance,
-        processing_s=row.processing_us / 1_000_000,
-        log_time=from_epoch_ms(row.log_time),
-        user_agent=row.user_agent,
-        mode=row.mode and SearchMode(row.mode),
-        error_reason=row.error_reason,
-    )

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -29,21 +30,7 @@ from groundwire.catalog.encoding import decode_json, encode_json
 from groundwire.catalog.schema import chunks, collections, document_aliases, document_tags, documents, generations
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
-from groundwire.kernel.collection import (
-    ChunkerKind,
-    ChunkingPolicy,
-    ChunkUnit,
-    Collection,
-    CollectionLimits,
-    CollectionSettings,
-    DuplicateChunkPolicy,
-    FieldDescription,
-    FieldType,
-    MemoryWeights,
-    ProfileName,
-    RetrievalDefaults,
-    SearchMode,
-)
+from groundwire.kernel.collection import Collection, CollectionSettings, ProfileName
 from groundwire.kernel.document import ALIASES_SHOWN, Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import CollectionNotFoundError, DocumentChangedError, DocumentNotFoundError
@@ -142,6 +129,10 @@ def collection_key(connection: Connection, tenant: str, name: str) -> int:
     return int(key)
 
 
+_SETTINGS = TypeAdapter(CollectionSettings)
+"""Turns what JSON makes of settings into settings; what earlier versions did not store has its default."""
+
+
 def collection_values(collection: Collection) -> dict[str, Any]:
     return {
         "uid": collection.uid,
@@ -165,9 +156,6 @@ def settings_value(settings: CollectionSettings) -> dict[str, Any]:
 def to_collection(row: RowMapping) -> Collection:
     # By column and not by name: the row may be one of a join, in which several tables have such a name.
     c = collections.c
-    stored = row[c.settings]
-    # Collections of 0.1.0 have no weights of memories.
-    retrieval = {**stored["retrieval"], "memory": MemoryWeights(**stored["retrieval"].get("memory", {}))}
     return Collection(
         uid=row[c.uid],
         tenant=row[c.tenant],
@@ -175,29 +163,10 @@ def to_collection(row: RowMapping) -> Collection:
         engine_name=row[c.engine_name],
         profile=ProfileName(row[c.profile]),
         identity=EmbeddingIdentity(**row[c.identity]),
-        settings=CollectionSettings(
-            chunking=to_chunking(stored["chunking"]),
-            retrieval=RetrievalDefaults(**{**retrieval, "mode": SearchMode(retrieval["mode"])}),
-            limits=CollectionLimits(**stored["limits"]),
-            approved_source_prefixes=tuple(stored["approved_source_prefixes"]),
-            generation_retention=timedelta(seconds=stored["generation_retention"]),
-            duplicate_chunks=DuplicateChunkPolicy(stored["duplicate_chunks"]),
-            content_description=stored["content_description"],
-            field_descriptions=tuple(
-                FieldDescription(
-                    each["name"], each["description"], FieldType(each["type"]), tuple(each["allowed_values"])
-                )
-                for each in stored["field_descriptions"]
-            ),
-        ),
+        settings=_SETTINGS.validate_python(row[c.settings]),
         create_time=from_epoch_ms(row[c.create_time]),
         update_time=from_epoch_ms(row[c.update_time]),
     )
-
-
-def to_chunking(stored: Mapping[str, Any]) -> ChunkingPolicy:
-    given = {**stored, "unit": ChunkUnit(stored["unit"]), "chunker": ChunkerKind(stored["chunker"])}
-    return ChunkingPolicy(**given)
 
 
 _d = documents.c

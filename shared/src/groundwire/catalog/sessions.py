@@ -156,45 +156,9 @@ class Exchange:
     answer: SessionMessage
 
 
-def new_session(
-    tenant: str,
-    session_id: str,
-    collection: str,
-    idle_timeout: timedelta,
-    now: datetime,
-    steady_ms: int,
-    user_id: str,
-    labels: Mapping[str, str],
-    conversation_id: str,
-    scope: str,
-    owner: Owner,
-) -> Session:
-    """Make a session without messages."""
-    session = Session(
-        session_id=session_id,
-        tenant=tenant,
-        collection=collection,
-        idle_timeout=idle_timeout,
-        state=SessionState.CREATED,
-        head="",
-        message_count=0,
-        create_time=now,
-        last_activity_time=now,
-        transitions=(),
-        active_steady=steady_ms,
-        user_id=user_id,
-        labels=labels,
-        conversation_id=conversation_id,
-        scope=scope,
-        owner=owner,
-    )
-    return moved(session, SessionState.CREATED, now)
-
-
 def moved(session: Session, state: SessionState, now: datetime) -> Session:
     """Return the session in another state, with the transition noted."""
-    before = session.state if session.transitions else None
-    transitions = (*session.transitions, Transition(before, state, now))[-MAX_TRANSITIONS:]
+    transitions = (*session.transitions, Transition(session.state, state, now))[-MAX_TRANSITIONS:]
     return replace(session, state=state, transitions=transitions)
 
 
@@ -370,18 +334,24 @@ class Sessions:
             AlreadyExistsError: the tenant has a session of this id.
             ConflictError: the same request was completed meanwhile; ask the ledger.
         """
-        session = new_session(
-            tenant,
-            session_id,
-            collection,
-            idle_timeout,
-            self._clock.now(),
-            self._steady_ms(),
-            user_id,
-            labels or {},
-            conversation_id,
-            scope,
-            owner,
+        now = self._clock.now()
+        session = Session(
+            session_id=session_id,
+            tenant=tenant,
+            collection=collection,
+            idle_timeout=idle_timeout,
+            state=SessionState.CREATED,
+            head="",
+            message_count=0,
+            create_time=now,
+            last_activity_time=now,
+            transitions=(Transition(None, SessionState.CREATED, now),),
+            active_steady=self._steady_ms(),
+            user_id=user_id,
+            labels=labels or {},
+            conversation_id=conversation_id,
+            scope=scope,
+            owner=owner,
         )
 
         def work(connection: Connection) -> Session:
@@ -592,8 +562,16 @@ class Sessions:
             .order_by(answer.c.message_key)
             .limit(limit)
         )
+
+        def message(row: RowMapping, side: str) -> SessionMessage:
+            return to_message({column.name: row[f"{side}_{column.name}"] for column in messages.c})
+
         with self._database.read() as connection:
-            return [_to_exchange(row, self._steady_ms()) for row in connection.execute(statement).mappings()]
+            rows, steady_ms = connection.execute(statement).mappings().all(), self._steady_ms()
+        return [
+            Exchange(row["message_key"], to_session(row, steady_ms), message(row, "question"), message(row, "answer"))
+            for row in rows
+        ]
 
     def recorded(self, number: int) -> None:
         """Note that an exchange is recorded; again, or when its session is gone, changes nothing."""
@@ -663,7 +641,23 @@ class Sessions:
             if value:
                 statement = statement.where(column == value)
         with self._database.read() as connection:
-            return [_to_stored_answer(row) for row in connection.execute(statement).mappings()]
+            rows = connection.execute(statement).mappings().all()
+        return [
+            StoredAnswer(
+                number=row["message_key"],
+                session_id=row["session_id"],
+                collection=row["collection"],
+                question=SessionMessage(
+                    message_id=row["question_message_id"],
+                    role=Role.USER,
+                    content=row["question_content"],
+                    time=from_epoch_ms(row["question_time"]),
+                    sequence=row["question_sequence"],
+                ),
+                answer=to_message({**row, "found": None}),
+            )
+            for row in rows
+        ]
 
     def redact(self, tenant: str, document_ids: Sequence[str]) -> int:
         """Remove the text of documents from messages; return how many held any. See `redact_messages`."""
@@ -787,22 +781,3 @@ def _add(
     added = insert(messages).values(values).returning(messages.c.message_key)
     message_key = connection.execute(added).scalar_one()
     note_documents(connection, session.tenant, message_key, message.cited, message.shown)
-
-
-def _to_stored_answer(row: RowMapping) -> StoredAnswer:
-    question = SessionMessage(
-        message_id=row["question_message_id"],
-        role=Role.USER,
-        content=row["question_content"],
-        time=from_epoch_ms(row["question_time"]),
-        sequence=row["question_sequence"],
-    )
-    answer = to_message({**row, "found": None})
-    return StoredAnswer(row["message_key"], row["session_id"], row["collection"], question, answer)
-
-
-def _to_exchange(row: RowMapping, steady_ms: int) -> Exchange:
-    def message(side: str) -> SessionMessage:
-        return to_message({column.name: row[f"{side}_{column.name}"] for column in messages.c})
-
-    return Exchange(row["message_key"], to_session(row, steady_ms), message("question"), message("answer"))

@@ -115,10 +115,6 @@ def reading_engine(path: Path) -> Engine:
 
 
 def driver_rows(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
-    """Return the rows of a statement as the driver gives them.
-
-    For short statements on the path of every search: what SQLAlchemy does around one takes several times as long.
-    """
     driver: Any = connection.connection.dbapi_connection
     try:
         rows: list[Any] = driver.execute(statement, parameters).fetchall()
@@ -173,7 +169,6 @@ def stored_bytes(column: ColumnElement[Any]) -> ColumnElement[bytes]:
 
 
 def type_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
-    """Return the type of a field of an object, NULL for an absent one."""
     return func.json_type(column, path_of(field))
 
 
@@ -186,18 +181,15 @@ def list_of(value: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def contains(value: ColumnElement[Any], part: str) -> ColumnElement[bool]:
-    """Return the condition that a text has a part, letter for letter."""
     return func.instr(value, part) > 0
 
 
 def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
-    """Return the condition that a text matches a LIKE pattern with backslash escapes, letter for letter."""
     # SQLite's own LIKE takes upper and lower case for the same.
     return value.op("GLOB", is_comparison=True)(like_to_glob(pattern))
 
 
 def number_among(each: TableValuedAlias, numbers: Sequence[int | float]) -> ColumnElement[bool]:
-    """Return the condition that an element is one of some numbers."""
     exact = [number for number in map(_exact, numbers) if number is not None]
     return and_(each.c.type.in_(_NUMBERS), each.c.value.in_(exact)) if exact else false()
 
@@ -217,7 +209,6 @@ def number_holds(
     exact: tuple[Callable[[Any, Any], Any], int | float],
     nearest: tuple[Callable[[Any, Any], Any], float],
 ) -> ColumnElement[bool]:
-    """Return the condition that an element is a number which compares so with a bound."""
     # It compares integers with floats exactly, but takes none beyond 64 bits.
     holds, bound = exact if isinstance(exact[1], float) or -_INT64 <= exact[1] < _INT64 else nearest
     return and_(each.c.type.in_(_NUMBERS), holds(each.c.value, bound))
@@ -227,12 +218,10 @@ def like_to_glob(pattern: str) -> str:
     """Translate a LIKE pattern with backslash escapes."""
     parts = re.findall(r"\\.|%|_|[^\\%_]+|\\", pattern, flags=re.DOTALL)
     wild = {"%": "*", "_": "?"}
-    return "".join(wild.get(part) or _literal_glob(part) for part in parts)
-
-
-def _literal_glob(part: str) -> str:
-    plain = part[1:] if part.startswith("\\") and len(part) > 1 else part
-    return re.sub(r"[*?\[]", r"[\g<0>]", plain)
+    plain = (part[1:] if part.startswith("\\") and len(part) > 1 else part for part in parts)
+    return "".join(
+        wild.get(part) or re.sub(r"[*?\[]", r"[\g<0>]", each) for part, each in zip(parts, plain, strict=True)
+    )
 
 
 def path_of(field: str) -> str:
@@ -243,12 +232,10 @@ def path_of(field: str) -> str:
 
 
 def among(column: ColumnElement[Any], values: BindParameter[Any]) -> ColumnElement[bool]:
-    """Return the condition that a column has one of the values of a JSON list."""
     return column.in_(select(func.json_each(values).table_valued("value").c.value))
 
 
 def array_of(*columns: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the aggregate that puts the values of a column, or rows of several, into one JSON list."""
     # As texts they would be decoded one by one.
     values = [func.json(column) if isinstance(column.type, JSON) else column for column in columns]
     return func.json_group_array(values[0] if len(values) == 1 else func.json_array(*values))
@@ -271,14 +258,12 @@ class CompiledStatement:
 
 
 def array_in(statement: Select[Any], type_: Any) -> ColumnElement[Any]:
-    """Return the column of a subquery as one JSON array, in its order."""
     return select(func.json_group_array(statement.subquery().c[0], type_=type_)).scalar_subquery()
 
 
 def update_json(
     connection: Connection, key: Column[int], column: Column[Any], values: Iterable[tuple[int, Any]]
 ) -> None:
-    """Give a column new JSON values by the key of the row, all in one statement."""
     rows = json.dumps([[number, encode_json(value)] for number, value in values])
     each: Any = func.json_each(rows).table_valued("value").c.value
     new = func.jsonb(func.json_extract(each, "$[1]"), type_=column.type)
@@ -301,7 +286,6 @@ def continue_keys(connection: Connection, table: Table, last: int) -> None:
 def insert_rows(
     connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]], *, skip_existing: bool = False
 ) -> None:
-    """Insert rows as the driver takes them (JSON is given as text), the columns of each in the order of the table."""
     # One statement for 64 rows gives up the interpreter lock as often as one for a single row.
     remaining = iter(rows)
     while batch := list(islice(remaining, _ROWS_PER_STATEMENT)):
@@ -375,7 +359,6 @@ def file_problems(connection: Connection) -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def interruptible(connection: Connection, is_over: Callable[[], bool]) -> Iterator[None]:
-    """Let statements of the connection fail, as if the file did not answer, soon after `is_over` says so."""
     driver: Any = connection.connection.driver_connection
     driver.set_progress_handler(is_over, _STEPS_BETWEEN_LOOKS)
     try:
@@ -423,7 +406,6 @@ _VECTORS = """
 def read_postings(
     connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str], *, with_positions: bool
 ) -> StoredPostings:
-    """Read the rows of some words, in the order of the states, the segments and then of the words."""
     statement = filled(READ_POSITIONS if with_positions else READ_POSTINGS, len(states), len(words))
     row = connection.exec_driver_sql(statement, (collection_key, *states, *words)).one()
     of_words, highs, sizes = map(json.loads, row[:3])
@@ -433,7 +415,6 @@ def read_postings(
 def sizes_of_postings(
     connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str]
 ) -> dict[str, int]:
-    """Return how many bytes of postings each of some words has, without those that have none."""
     statement = filled(COUNT_POSTINGS, len(states), len(words))
     rows = connection.exec_driver_sql(statement, (collection_key, *states, *words))
     return {row[0]: row[1] for row in rows}
@@ -446,12 +427,10 @@ def filled(template: str, states: int, words: int) -> str:
 
 
 def merge_postings(connection: Connection, into: int, parts: Sequence[int]) -> None:
-    """Write the rows of some segments to one more, each word's one behind the other in the order of the segments."""
     connection.execute(_MERGE, {"merged": into, "parts": parts})
 
 
 def read_vectors(connection: Connection, identity_digest: str, numbers: Sequence[int]) -> tuple[list[int], bytes]:
-    """Return the numbers of those chunks that have a vector of a model, and these vectors, one behind the other."""
     ((found, vectors),) = driver_rows(connection, _VECTORS, (json.dumps(numbers), identity_digest))
     return json.loads(found), vectors or b""
 

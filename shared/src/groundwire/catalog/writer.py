@@ -97,7 +97,16 @@ class Writer:
         except RuntimeError as error:
             if self._withdrawn(unit):
                 raise DrainingError("the catalog is closed") from error
-        return cast("T", self._outcome(unit, current_budget()))
+        # Once begun it ends by itself, at the latest when the database gives up a lock of another process.
+        try:
+            return cast("T", current_budget().result_of(unit.future))
+        except (DeadlineError, CallCancelledError):
+            # What a call writes to tidy up after its deadline gets some time to begin, too.
+            with suppress(TimeoutError):
+                return cast("T", unit.future.result(_TIDYING_S))
+            if self._withdrawn(unit):
+                raise
+            return cast("T", unit.future.result())
 
     @property
     def waiting(self) -> int:
@@ -125,21 +134,6 @@ class Writer:
     def close(self) -> None:
         """Finish the work that was handed in, then stop; idempotent."""
         self._thread.shutdown(wait=True)
-
-    def _outcome(self, unit: _Unit, budget: Budget) -> Any:
-        """Wait for a unit until the budget ends, and no longer than that unless it has begun.
-
-        Once begun it ends by itself, at the latest when the database gives up a lock of another process. What a call
-        writes to tidy up after its deadline gets some time to begin, too.
-        """
-        try:
-            return budget.result_of(unit.future)
-        except (DeadlineError, CallCancelledError):
-            with suppress(TimeoutError):
-                return unit.future.result(_TIDYING_S)
-            if self._withdrawn(unit):
-                raise
-            return unit.future.result()
 
     def _withdrawn(self, unit: _Unit) -> bool:
         """Take a unit back; False when the thread, that was just ending, has it already."""

@@ -111,7 +111,7 @@ def _of_server(server: GrpcServer) -> Iterator[Family]:
 
 
 def _of_catalog(catalog: "Database") -> Iterator[Family]:
-    from groundwire.catalog.backlog import read_backlog  # noqa: PLC0415 - a process may have no catalog
+    from groundwire.catalog.inspection import read_backlog  # noqa: PLC0415 - a process may have no catalog
 
     usage = catalog.usage()
     yield _gauge("catalog_connections_in_use", "Reading connections in use.", {(): usage.connections})
