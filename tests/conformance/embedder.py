@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from groundwire.embedders.factory import open_embedder
-from groundwire.embedders.tokenization import load_tokenizer
+from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
@@ -210,6 +210,6 @@ class EmbedderContract:
 
     def test_the_tokenizer_can_be_built_again_elsewhere(self, embedder: Embedder) -> None:
         definition = pickle.loads(pickle.dumps(embedder.tokenizer.definition))  # noqa: S301 - our own
-        again = load_tokenizer(definition)
+        again = ModelTokenizer(definition)
         assert again.name == embedder.tokenizer.name
         assert [again.offsets(text) for text in TEXTS] == [embedder.tokenizer.offsets(text) for text in TEXTS]

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from groundwire.embedders import batching
-from groundwire.embedders.batching import BatchingEmbedder
-from groundwire.embedders.schedule import MAX_QUERY_RUN
+from groundwire.embedders.batching import MAX_QUERY_RUN, BatchingEmbedder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, OverloadedError, UnavailableError

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from groundwire.embedders.batching import BatchingEmbedder
-from groundwire.embedders.conversion import find_conversion
 from groundwire.embedders.factory import EngineName, open_model
 from groundwire.embedders.model import PROBE_TEXTS, cosines, embed_directly, probe_digest, projections
 from groundwire.embedders.model_files import find_model
-from groundwire.embedders.openvino_engine import OpenVinoEngine
+from groundwire.embedders.openvino_engine import OpenVinoEngine, find_conversion
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
 from tests.conformance.embedder import TEXTS, model_cache, opened

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from groundwire.embedders.conversion import find_conversion
 from groundwire.embedders.factory import open_embedder
 from groundwire.embedders.model import cosines
 from groundwire.embedders.model_files import find_model
+from groundwire.embedders.openvino_engine import find_conversion
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import InvalidRequestError

@@ -43,8 +43,9 @@ from groundwire.kernel.errors import RecordNotFoundError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
-from groundwire.kernel.record_links import FOLLOWS_WINDOW, MAX_RELATED
 from groundwire.kernel.records import (
+    FOLLOWS_WINDOW,
+    MAX_RELATED,
     QUOTED,
     LinkKind,
     RecordLinks,

@@ -1,17 +1,20 @@
-"""The Embedder of a model: runs the texts of all callers through one engine, batched together."""
+"""The Embedder of a model: runs the texts of all callers through one engine, batched together.
+
+What waits for the model and what runs next is in `Schedule`: urgent calls first, calls in turns, batches of a bounded
+duration.
+"""
 
 import logging
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
 from groundwire.embedders.model import Engine, Frame, LanguageModel, pad, unit_rows
-from groundwire.embedders.schedule import HUNG_AFTER_S, Call, Item, Schedule
 from groundwire.embedders.tokenization import ModelTokenizer, TokenIds
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
@@ -30,6 +33,275 @@ _LOOKS_EVERY_S = 1.0
 _CLOSE_WAIT_S = 5.0
 _DOCUMENTS_WAIT_S = 60.0
 """Documents wait longer for a hung model than questions do: they are long work, and nobody watches each of them."""
+
+BATCH_S: Final = 0.03
+"""A batch of documents should take this long while somebody asks: what a query waits for at worst."""
+
+QUIET_BATCH_S: Final = 0.12
+"""The same while nobody asks: at the speed of a core without matrix units four texts of a usual chunk, which cost a
+tenth less together than one by one; more together are no faster (measured)."""
+
+QUIET_AFTER_S: Final = 2.0
+"""Nobody asks when the last query is so long ago."""
+
+MAX_QUERY_RUN: Final = 16
+"""After so many batches of queries in a row, waiting documents get one: a busy server must still finish its ingest."""
+
+HUNG_AFTER_S: Final = 4.0
+"""An inference that is so much overdue hangs: a batch should take a tenth of a second, and health has to tell soon."""
+
+_SLACK = 10.0
+"""An inference is overdue when it takes so many times as long as its size suggests; other work shares the cores."""
+
+_FIRST_TOKENS_PER_S = 5_000.0
+"""Assumed until the first batch has run: a slow core, since a batch too small costs less than one too long."""
+_NEW_SPEED_WEIGHT = 0.2
+_MAX_ITEMS = 64
+_MIN_LENGTH_RATIO = 0.85
+"""The shortest document of a batch has at least this share of the longest one's length: the rest is padding."""
+
+_MIN_TOKENS = 512
+"""So many tokens run together even on a slow machine: queries, which are short, and documents while nobody asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One token sequence, special tokens included, and the row of its call that it fills."""
+
+    call: "Call"
+    row: int
+    sequence: TokenIds
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """One blocked caller: collects the vectors of its sequences in their order.
+
+    `slices` belongs to the schedule (guarded by its lock), the rest is guarded by `_ready`.
+    """
+
+    slices: deque[deque[Item]] = field(default_factory=deque)
+    _vectors: list[Vectors | None] = field(default_factory=list)
+    _missing: int = 0
+    _error: BaseException | None = None
+    _ready: threading.Condition = field(default_factory=threading.Condition)
+
+    def expect(self, sequences: Sequence[TokenIds]) -> list[Item]:
+        """Return the work for more sequences, longest first so that neighbours need little padding."""
+        with self._ready:
+            first = len(self._vectors)
+            self._vectors.extend([None] * len(sequences))
+            self._missing += len(sequences)
+        items = [Item(self, first + row, sequence) for row, sequence in enumerate(sequences)]
+        return sorted(items, key=lambda item: len(item.sequence), reverse=True)
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether further work for this call is in vain."""
+        return self._error is not None
+
+    def deliver(self, row: int, vector: Vectors) -> None:
+        """Store one vector of shape (dimensions,)."""
+        with self._ready:
+            self._vectors[row] = vector
+            self._missing -= 1
+            if self._missing == 0:
+                self._ready.notify_all()
+
+    def fail(self, error: BaseException) -> None:
+        """Wake the caller with an error; the first one counts."""
+        with self._ready:
+            self._error = self._error or error
+            self._ready.notify_all()
+
+    def wait(self, budget: Budget, at_most_s: float) -> bool:
+        """Wait for the vectors; return whether they are all there, or raise the error of the call.
+
+        Raises:
+            CallCancelledError: the budget was cancelled.
+            DeadlineError: the deadline of the budget passed.
+        """
+        with self._ready:
+            is_over = budget.wait_for(self._ready, lambda: self._missing == 0 or self._error is not None, at_most_s)
+            if self._error is not None:
+                raise self._error
+            return is_over
+
+    def vectors(self) -> Vectors:
+        """Return float32 of shape (n, dimensions), n >= 1; only once `wait` has returned True."""
+        result: Vectors = np.stack([vector for vector in self._vectors if vector is not None])
+        return result
+
+
+class Schedule:
+    """The queue between callers and workers, and what the workers run; thread-safe.
+
+    Urgent calls (queries, and texts that a question waits for) go ahead of all others; within each kind calls take
+    turns, so that a large one delays a small one by one batch.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._changed = threading.Condition()
+        self._urgent: deque[Call] = deque()
+        self._patient: deque[Call] = deque()
+        self._running: dict[int, _Running] = {}
+        self._urgent_run = 0
+        self._asked_at = float("-inf")
+        self._tokens_per_s = _FIRST_TOKENS_PER_S
+        self._closed = False
+        self.batch_sizes: Counter[int] = Counter()
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Return how many urgent calls and how many others have something left to run."""
+        return len(self._urgent), len(self._patient)
+
+    def add(self, call: Call, items: list[Item], *, urgent: bool) -> None:
+        """Queue a slice of a call, sorted by length.
+
+        Raises:
+            UnavailableError: the schedule is closed.
+        """
+        with self._changed:
+            if self._closed:
+                raise UnavailableError("the embedder is closed")
+            if urgent:
+                self._asked_at = time.monotonic()
+            turns = self._urgent if urgent else self._patient
+            if not call.slices:
+                turns.append(call)
+            call.slices.append(deque(items))
+            # A single query needs a single worker.
+            self._changed.notify(len(items))
+
+    def drop(self, call: Call) -> None:
+        """Forget what is queued for a call that nobody waits for any more."""
+        with self._changed:
+            call.slices.clear()
+            for turns in (self._urgent, self._patient):
+                if call in turns:
+                    turns.remove(call)
+
+    def next_batch(self) -> list[Item]:
+        """Return the items to run together now; the worker calls `finish` afterwards.
+
+        Blocks until there are some; empty once closed.
+        """
+        with self._changed:
+            while not self._closed:
+                while self._urgent or self._patient:
+                    if batch := self._pick():
+                        self.batch_sizes[len(batch)] += 1
+                        padded = len(batch) * max(len(item.sequence) for item in batch)
+                        self._running[id(batch)] = _Running(time.monotonic(), padded / self._tokens_per_s, batch)
+                        return batch
+                self._changed.wait()
+            return []
+
+    def finish(self, batch: list[Item]) -> None:
+        """End what `next_batch` began."""
+        with self._changed:
+            del self._running[id(batch)]
+            if self._closed:
+                self._changed.notify_all()
+
+    def overdue_s(self, call: Call | None = None) -> float:
+        """Return for how many seconds the model has been overdue, at least 0.
+
+        Without a call it is overdue when all workers are: nothing gets done. With one, also when an inference for this
+        call is, whatever the other workers do.
+        """
+        now = time.monotonic()
+        with self._changed:
+            everything = list(self._running.values())
+            latest = min((each.overdue_s(now) for each in everything), default=0.0)
+            overdue = latest if len(everything) >= self._workers else 0.0
+            if call is not None:
+                overdue = max([overdue, *(each.overdue_s(now) for each in everything if each.serves(call))])
+            return max(0.0, overdue)
+
+    def wait_until_idle(self, timeout_s: float) -> bool:
+        """Block until nothing runs any more; return whether that happened in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._running, timeout_s)
+
+    def _pick(self) -> list[Item]:
+        """Return the next batch; empty when it was the turn of calls that have failed, which are gone then."""
+        if self._urgent and not (self._patient and self._urgent_run >= MAX_QUERY_RUN):
+            self._urgent_run += 1
+            return self._take(self._urgent, _Batch(max(self._tokens_per_s * BATCH_S, _MIN_TOKENS), 0.0))
+        self._urgent_run = 0
+        is_quiet = time.monotonic() - self._asked_at > QUIET_AFTER_S
+        size = max(self._tokens_per_s * QUIET_BATCH_S, _MIN_TOKENS) if is_quiet else self._tokens_per_s * BATCH_S
+        return self._take(self._patient, _Batch(size, _MIN_LENGTH_RATIO))
+
+    def _take(self, turns: deque[Call], batch: "_Batch") -> list[Item]:
+        """Return a batch of the call whose turn it is, filled up with what fits of those that wait behind it."""
+        # A call that has failed is still here until its caller wakes up.
+        calls = [call for call in turns if not call.has_failed]
+        for call in calls:
+            batch.take_from(call.slices[0])
+            if not call.slices[0]:
+                call.slices.popleft()
+        turns.clear()
+        turns.extend(call for call in (*calls[1:], *calls[:1]) if call.slices)
+        return batch.items
+
+    def record(self, tokens: int, seconds: float) -> None:
+        """Learn from a batch of `tokens` (padding included) how fast one worker is."""
+        with self._changed:
+            speed = tokens / max(seconds, 1e-6)
+            self._tokens_per_s += _NEW_SPEED_WEIGHT * (speed - self._tokens_per_s)
+
+    def close(self) -> list[Call]:
+        """Refuse further work, let the workers end, and return the calls that still wait in the queue."""
+        with self._changed:
+            self._closed = True
+            waiting = [*self._urgent, *self._patient]
+            self._urgent.clear()
+            self._patient.clear()
+            self._changed.notify_all()
+            return waiting
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """An inference that has begun: when (monotonic seconds), how long it should take, and for what."""
+
+    started: float
+    usual_s: float
+    batch: list[Item]
+
+    def overdue_s(self, now: float) -> float:
+        """Return by how much it is late; negative while it is not."""
+        return now - self.started - _SLACK * self.usual_s
+
+    def serves(self, call: Call) -> bool:
+        """Return whether it makes vectors of this call."""
+        return any(item.call is call for item in self.batch)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Items whose padded size fits a budget of tokens and whose lengths are similar; at least one."""
+
+    budget_tokens: float
+    min_length_ratio: float
+    items: list[Item] = field(default_factory=list)
+    _shortest: int = 0
+    _longest: int = 0
+
+    def take_from(self, queue: deque[Item]) -> None:
+        """Move items from the front of the queue into the batch, up to the first one that does not fit."""
+        while queue:
+            length = len(queue[0].sequence)
+            shortest, longest = min(self._shortest or length, length), max(self._longest, length)
+            is_too_much = len(self.items) == _MAX_ITEMS or longest * (len(self.items) + 1) > self.budget_tokens
+            if self.items and (is_too_much or shortest < self.min_length_ratio * longest):
+                return
+            self._shortest, self._longest = shortest, longest
+            self.items.append(queue.popleft())
 
 
 class BatchingEmbedder:
@@ -137,7 +409,17 @@ class BatchingEmbedder:
             call.fail(error)
             self._schedule.drop(call)
             raise
-        return _averaged(call.vectors(), sizes)
+        vectors = call.vectors()
+        if len(vectors) == len(sizes):
+            return vectors
+        # Of each text the rows of its windows, by their numbers of tokens.
+        result = np.empty((len(sizes), vectors.shape[1]), np.float32)
+        first = 0
+        for row, counts in enumerate(sizes):
+            part = vectors[first : first + len(counts)]
+            first += len(counts)
+            result[row] = part[0] if len(counts) == 1 else unit_rows((np.array(counts, np.float32) @ part)[None])[0]
+        return result
 
     def _refuse_if_hung(self, call: Call, patience_s: float) -> None:
         overdue_s = self._schedule.overdue_s(call)
@@ -184,16 +466,3 @@ def _engine_error(error: Exception) -> GroundwireError:
     failure = UnavailableError("the embedding engine failed")
     failure.__cause__ = error
     return failure
-
-
-def _averaged(vectors: Vectors, sizes: list[list[int]]) -> Vectors:
-    """Return one row for each text from the rows of its windows, whose numbers of tokens are its `sizes`."""
-    if len(vectors) == len(sizes):
-        return vectors
-    result = np.empty((len(sizes), vectors.shape[1]), np.float32)
-    start = 0
-    for row, tokens in enumerate(sizes):
-        part = vectors[start : start + len(tokens)]
-        start += len(tokens)
-        result[row] = part[0] if len(tokens) == 1 else unit_rows((np.array(tokens, np.float32) @ part)[None])[0]
-    return result

@@ -13,7 +13,6 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from groundwire.embedders.batching import BatchingEmbedder
 from groundwire.embedders.bert import bert_graph, describe_bert
-from groundwire.embedders.conversion import Conversion, find_conversion, keep_conversion
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.embedders.model import (
     CHECK_TEXTS,
@@ -27,7 +26,14 @@ from groundwire.embedders.model import (
     probe_digest,
 )
 from groundwire.embedders.model_files import ModelFiles, find_model
-from groundwire.embedders.openvino_engine import OpenVinoEngine, has_bfloat16, processor
+from groundwire.embedders.openvino_engine import (
+    Conversion,
+    OpenVinoEngine,
+    find_conversion,
+    has_bfloat16,
+    keep_conversion,
+    processor,
+)
 from groundwire.embedders.sentence_transformer import TorchEngine, describe, encoded, load_module, traced
 from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.kernel.embedder import Embedder

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from groundwire.embedders.model import PROBE_TEXTS, probe_digest, unit_rows
-from groundwire.embedders.tokenization import ModelTokenizer, check_unicode, load_tokenizer
+from groundwire.embedders.tokenization import ModelTokenizer, check_unicode
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 
@@ -38,7 +38,7 @@ class HashingEmbedder:
             probe_digest="",
         )
         self._dimensions = dimensions
-        self._tokenizer = load_tokenizer(TokenizerDefinition("hashing-words", TokenizerFormat.HASHING_WORDS, ""))
+        self._tokenizer = ModelTokenizer(TokenizerDefinition("hashing-words", TokenizerFormat.HASHING_WORDS, ""))
         self._identity = replace(unproven, probe_digest=probe_digest(self.embed_documents(PROBE_TEXTS, Budget())))
 
     @property

@@ -14,7 +14,7 @@ import httpx
 import numpy as np
 
 from groundwire.embedders.model import PROBE_TEXTS, probe_digest, unit_rows
-from groundwire.embedders.tokenization import ModelTokenizer, check_unicode, load_tokenizer
+from groundwire.embedders.tokenization import ModelTokenizer, check_unicode
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 from groundwire.kernel.errors import DeadlineError, PreconditionError, UnavailableError
@@ -69,7 +69,7 @@ class OpenAiCompatibleEmbedder:
 
     def __init__(self, model: EndpointModel, patience_s: float = START_PATIENCE_S) -> None:
         self._model = model
-        self._tokenizer = load_tokenizer(TokenizerDefinition("hashing-words", TokenizerFormat.HASHING_WORDS, ""))
+        self._tokenizer = ModelTokenizer(TokenizerDefinition("hashing-words", TokenizerFormat.HASHING_WORDS, ""))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="embedding-endpoint", daemon=True)
         self._client: httpx.AsyncClient | None = None

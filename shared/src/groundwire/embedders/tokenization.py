@@ -15,7 +15,7 @@ TokenIds: TypeAlias = NDArray[np.int64]
 
 
 class ModelTokenizer:
-    """The Tokenizer of a model, or of hashed words.
+    """The Tokenizer of a model, or of hashed words; needs neither the model nor torch.
 
     Single texts go through the batch call as well: only that one releases the interpreter lock
     (`encode` held it for a second on 2 MB of text).
@@ -62,11 +62,6 @@ class ModelTokenizer:
         start = special.index(0)
         end = len(special) - special[::-1].index(0)
         return tuple(encoding.ids[:start]), tuple(encoding.ids[end:])
-
-
-def load_tokenizer(definition: TokenizerDefinition) -> ModelTokenizer:
-    """Return the tokenizer of a definition; loads neither the model nor torch."""
-    return ModelTokenizer(definition)
 
 
 def _tokenizer(definition: TokenizerDefinition) -> tokenizers.Tokenizer:

@@ -1,11 +1,11 @@
-"""Records: documents of one text with typed metadata, and what filters know of these."""
+"""Records: documents of one text with typed metadata, what filters know of these, and links that memories get."""
 
 import re
 import secrets
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -146,3 +146,48 @@ class StoredRecord:
     def metadata(self) -> Mapping[str, Any]:
         """Return its metadata but for tags and the caller's own keys."""
         return self.document.fields.record or {}
+
+
+FOLLOWS_WINDOW = timedelta(seconds=300)
+"""How much older the memory may be that another one follows; exactly so much is within."""
+MAX_RELATED = 20
+"""Most memories that one is linked to by shared tags."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedMemory:
+    """What the rules for links look at (requirements S2-14 to S2-16, C18), whatever memories are stored in.
+
+    A memory is linked to its conversation, to the one before it in that conversation, and to those with which it shares
+    most tags. All three follow from times, conversations and tags, so they are worked out anew when one of these
+    changes. The id orders what was created at the same time.
+    """
+
+    memory_id: str
+    created: datetime
+    conversation_id: str | None
+    tags: frozenset[str]
+
+    @property
+    def place(self) -> tuple[datetime, str]:
+        return self.created, self.memory_id
+
+
+def predecessor(memory: LinkedMemory, others: Iterable[LinkedMemory]) -> LinkedMemory | None:
+    """Return the latest earlier memory of the same conversation that is within the window, None if there is none."""
+    earlier = (
+        other
+        for other in others
+        if memory.conversation_id is not None
+        and other.conversation_id == memory.conversation_id
+        and other.place < memory.place
+        and memory.created - other.created <= FOLLOWS_WINDOW
+    )
+    return max(earlier, key=lambda each: each.place, default=None)
+
+
+def most_related(memory: LinkedMemory, others: Iterable[LinkedMemory]) -> list[LinkedMemory]:
+    """Return those that share most tags, newer ones first among equals: `MAX_RELATED` at most."""
+    sharing = [other for other in others if other.memory_id != memory.memory_id and other.tags & memory.tags]
+    sharing.sort(key=lambda other: (len(other.tags & memory.tags), other.place), reverse=True)
+    return sharing[:MAX_RELATED]

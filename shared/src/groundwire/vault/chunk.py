@@ -16,8 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
-from groundwire.kernel.record_links import LinkedMemory
-from groundwire.kernel.records import is_memory_id
+from groundwire.kernel.records import LinkedMemory, is_memory_id
 from groundwire.schemas.kinds import Confidence, Conversation, Count, DocumentTime, MemoryKind, Tags, not_blank
 
 SCHEMA_VERSION = "1.0"

@@ -34,8 +34,15 @@ from groundwire.kernel.errors import (
     FieldViolation,
     InvalidRequestError,
 )
-from groundwire.kernel.record_links import FOLLOWS_WINDOW, most_related, predecessor
-from groundwire.kernel.records import MAX_TOKENS, MEMORY, MIN_STRICT_TOKENS, new_record_id
+from groundwire.kernel.records import (
+    FOLLOWS_WINDOW,
+    MAX_TOKENS,
+    MEMORY,
+    MIN_STRICT_TOKENS,
+    most_related,
+    new_record_id,
+    predecessor,
+)
 from groundwire.schemas.kinds import with_z
 from groundwire.vault.chunk import (
     MANUAL_LINK_TYPES,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from groundwire.embedders.tokenization import load_tokenizer
+from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.ingest.parsing.parse_document import parse_document
 from groundwire.ingest.parsing.parsed_document import parsed_to_message, refusal_to_message, rules_from_message
 from groundwire.ingest.parsing.source_text import ReadingLimits
@@ -37,7 +37,7 @@ def main(connections: Sequence[socket.socket]) -> None:
         limits = ReadingLimits(**start["reading"])
         given = start["tokenizer"]
         definition = TokenizerDefinition(given["name"], TokenizerFormat(given["format"]), given["content"])
-        tokenizer = load_tokenizer(definition)
+        tokenizer = ModelTokenizer(definition)
         send_message(parent, *json_parts({"ready": True}))
         while True:
             message, body = read_json(receive_message(parent))
