@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from pydantic import TypeAdapter
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -30,7 +29,21 @@ from groundwire.catalog.encoding import decode_json, encode_json
 from groundwire.catalog.schema import chunks, collections, document_aliases, document_tags, documents, generations
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
-from groundwire.kernel.collection import Collection, CollectionSettings, ProfileName
+from groundwire.kernel.collection import (
+    ChunkerKind,
+    ChunkingPolicy,
+    ChunkUnit,
+    Collection,
+    CollectionLimits,
+    CollectionSettings,
+    DuplicateChunkPolicy,
+    FieldDescription,
+    FieldType,
+    MemoryWeights,
+    ProfileName,
+    RetrievalDefaults,
+    SearchMode,
+)
 from groundwire.kernel.document import ALIASES_SHOWN, Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import CollectionNotFoundError, DocumentChangedError, DocumentNotFoundError
@@ -129,10 +142,6 @@ def collection_key(connection: Connection, tenant: str, name: str) -> int:
     return int(key)
 
 
-_SETTINGS = TypeAdapter(CollectionSettings)
-"""Turns what JSON makes of settings into settings; what earlier versions did not store has its default."""
-
-
 def collection_values(collection: Collection) -> dict[str, Any]:
     return {
         "uid": collection.uid,
@@ -156,6 +165,10 @@ def settings_value(settings: CollectionSettings) -> dict[str, Any]:
 def to_collection(row: RowMapping) -> Collection:
     # By column and not by name: the row may be one of a join, in which several tables have such a name.
     c = collections.c
+    stored = row[c.settings]
+    # Collections of 0.1.0 have no weights of memories.
+    retrieval = {**stored["retrieval"], "memory": MemoryWeights(**stored["retrieval"].get("memory", {}))}
+    chunking = stored["chunking"]
     return Collection(
         uid=row[c.uid],
         tenant=row[c.tenant],
@@ -163,7 +176,23 @@ def to_collection(row: RowMapping) -> Collection:
         engine_name=row[c.engine_name],
         profile=ProfileName(row[c.profile]),
         identity=EmbeddingIdentity(**row[c.identity]),
-        settings=_SETTINGS.validate_python(row[c.settings]),
+        settings=CollectionSettings(
+            chunking=ChunkingPolicy(
+                **{**chunking, "unit": ChunkUnit(chunking["unit"]), "chunker": ChunkerKind(chunking["chunker"])}
+            ),
+            retrieval=RetrievalDefaults(**{**retrieval, "mode": SearchMode(retrieval["mode"])}),
+            limits=CollectionLimits(**stored["limits"]),
+            approved_source_prefixes=tuple(stored["approved_source_prefixes"]),
+            generation_retention=timedelta(seconds=stored["generation_retention"]),
+            duplicate_chunks=DuplicateChunkPolicy(stored["duplicate_chunks"]),
+            content_description=stored["content_description"],
+            field_descriptions=tuple(
+                FieldDescription(
+                    each["name"], each["description"], FieldType(each["type"]), tuple(each["allowed_values"])
+                )
+                for each in stored["field_descriptions"]
+            ),
+        ),
         create_time=from_epoch_ms(row[c.create_time]),
         update_time=from_epoch_ms(row[c.update_time]),
     )
