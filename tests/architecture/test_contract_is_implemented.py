@@ -8,10 +8,7 @@ from google.protobuf.descriptor import EnumDescriptor, FileDescriptor
 
 import groundwire
 from groundwire.answer.servicer import AnswerServicer
-from groundwire.ingest.servicer.collection_calls import CollectionServicer
-from groundwire.ingest.servicer.ingest_calls import IngestServicer
-from groundwire.ingest.servicer.maintenance_calls import MaintenanceServicer
-from groundwire.ingest.servicer.record_calls import RecordServicer
+from groundwire.ingest.servicer.servicers import CollectionServicer, IngestServicer, MaintenanceServicer, RecordServicer
 from groundwire.retrieve.servicers import LibraryServicer, RetrieveServicer
 from groundwire.standalone.server_info import ServerServicer
 from tests.stubs import SERVICES

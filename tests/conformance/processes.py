@@ -73,7 +73,7 @@ def _janitor() -> "subprocess.Popen[bytes]":
 def give_way_to_nobody() -> None:
     """Let parsers and builders of indexes run like everything else: on a full machine tests would wait for minutes."""
     for module, constant in (
-        ("groundwire.ingest.parsing.parser_process", "_NICENESS"),
+        ("groundwire.ingest.parsing.parser_pool", "_NICENESS"),
         ("groundwire.vectorstores.qdrant_edge.store", "_BUILDER_NICENESS"),
     ):
         imported = importlib.import_module(module)

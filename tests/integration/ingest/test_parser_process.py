@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from groundwire.embedders.hashing import HashingEmbedder
-from groundwire.ingest.parsing import parser_pool, parser_process
+from groundwire.ingest.parsing import parser_pool
 from groundwire.ingest.parsing.parse_document import parse_document
 from groundwire.ingest.parsing.parsed_document import Original, ParseRules, rules_from_message, rules_to_message
-from groundwire.ingest.parsing.parser_pool import QUICK_BYTES, ParserPool
-from groundwire.ingest.parsing.parser_process import ParserLimits, ParserProcess
+from groundwire.ingest.parsing.parser_pool import QUICK_BYTES, ParserLimits, ParserPool, ParserProcess
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import PROFILES, ProfileName
@@ -209,7 +208,7 @@ def test_a_parser_that_does_not_start_is_not_blamed_on_the_document(
     try:
         with monkeypatch.context() as broken:
             broken.syspath_prepend(tmp_path)
-            broken.setattr(parser_process, "_MODULE", "broken_parser")
+            broken.setattr(parser_pool, "_MODULE", "broken_parser")
             with pytest.raises(UnavailableError, match="cannot be started"):
                 parser.parse(original("# Small\n\nText."), RULES, Budget())
         assert parser.parse(original("# Small\n\nText."), RULES, Budget()).chunks
@@ -279,7 +278,7 @@ def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
         "import sys, time\n"
         f"sys.path[:] = {sys.path!r}\n"
         "from groundwire.embedders.hashing import HashingEmbedder\n"
-        "from groundwire.ingest.parsing.parser_process import ParserLimits, ParserProcess\n"
+        "from groundwire.ingest.parsing.parser_pool import ParserLimits, ParserProcess\n"
         "parser = ParserProcess(HashingEmbedder(8).tokenizer.definition, ParserLimits())\n"
         "parser.start()\n"
         "print(parser.process_id, flush=True)\n"
@@ -311,7 +310,7 @@ def test_the_process_loads_neither_models_nor_the_transport() -> None:
 def test_a_start_does_not_wait_for_the_process_to_load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "slow_parser.py").write_text("import time; time.sleep(60)")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(parser_process, "_MODULE", "slow_parser")
+    monkeypatch.setattr(parser_pool, "_MODULE", "slow_parser")
     # Longer than what a socket takes while nobody reads.
     definition = replace(TOKENIZER.definition, content="x" * (8 << 20))
     parser = ParserProcess(definition, ParserLimits())

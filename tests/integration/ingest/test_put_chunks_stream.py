@@ -12,7 +12,7 @@ import pytest
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.client import AsyncGroundwireClient
-from groundwire.ingest.servicer import chunk_stream
+from groundwire.ingest.servicer import put_chunks
 from groundwire.kernel.document_errors import DocumentTooLargeError
 from groundwire.kernel.errors import (
     ExhaustedError,
@@ -179,7 +179,7 @@ async def test_more_chunks_or_bytes_than_a_document_may_have_end_the_stream(
     for message in put_chunks_messages(header(collection), chunks(MANY + 1), 5000):
         await call.write(message)
     assert field_of(await refusal(call)) == "chunks", "told before the client has closed its side"
-    monkeypatch.setattr(chunk_stream, "MAX_PARTS_BYTES", 1000)
+    monkeypatch.setattr(put_chunks, "MAX_PARTS_BYTES", 1000)
     error = await refusal(stub.PutChunks(put_chunks_messages(header(collection), chunks(30), 5)))
     assert isinstance(error, DocumentTooLargeError)
     assert error.metadata["limit_bytes"] == "1000"
@@ -201,9 +201,9 @@ async def test_what_is_on_its_way_in_is_bounded_over_all_streams(
         assert (await stub.PutChunks(messages)).result.counts.chunk_count == 30
 
 
-def quota(harness: Harness, quota_bytes: int) -> chunk_stream.ChunkStream:
+def quota(harness: Harness, quota_bytes: int) -> put_chunks.ChunkStream:
     own = harness.service.ingest.chunks
-    return chunk_stream.ChunkStream(own.documents, own.staging, own.parts, quota_bytes)
+    return put_chunks.ChunkStream(own.documents, own.staging, own.parts, quota_bytes)
 
 
 async def test_how_a_document_is_cut_does_not_count_for_a_repeated_request(

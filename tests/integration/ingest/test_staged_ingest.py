@@ -392,7 +392,7 @@ def test_staged_bytes_wait_for_their_operation_however_long_and_count(process: P
 
 
 def test_an_engine_that_is_away_for_a_moment_ends_no_operation(docs: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groundwire.ingest.servicer.long_work._PAUSES_S", (0.01,) * 3)
+    monkeypatch.setattr("groundwire.ingest.servicer.operations._PAUSES_S", (0.01,) * 3)
     failures = [StoreUnavailableError("no engine", engine="memory")] * 3
 
     def fail() -> None:

@@ -21,7 +21,7 @@ from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.ingest.parsing import parser_process
+from groundwire.ingest.parsing import parser_pool
 from groundwire.ingest.servicer.upload_stream import UploadClaims
 from groundwire.ingest.uploads import StagedFile, StagingFolder
 from groundwire.kernel.budget import Budget
@@ -586,7 +586,7 @@ async def test_an_upload_survives_a_parser_that_does_not_start(
     for process_id in harness.service.parser.process_ids:
         os.kill(process_id, signal.SIGKILL)
     with monkeypatch.context() as broken:
-        broken.setattr(parser_process, "_MODULE", "no_such_parser")
+        broken.setattr(parser_pool, "_MODULE", "no_such_parser")
         stream = Stream(stub, header)
         await stream.send(content, await stream.open(), len(content))
         await stream.call.done_writing()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groundwire.ingest.chunking.boundaries import is_cluster_boundary
-from groundwire.ingest.chunking.rules import check_policy
+from groundwire.ingest.chunking.cuts import is_cluster_boundary
+from groundwire.ingest.ingesting import check_policy
 from groundwire.ingest.parsing.html_reader import read_html
 from groundwire.ingest.parsing.parse_document import MAX_CHUNKS
 from groundwire.ingest.parsing.parsed_document import ParsedDocument, parsed_from_message, parsed_to_message

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.embedders.hashing import HashingEmbedder
-from groundwire.ingest.chunking.boundaries import is_cluster_boundary
+from groundwire.ingest.chunking.cuts import is_cluster_boundary
 from groundwire.ingest.chunking.splitter import Splitter
 from groundwire.ingest.parsing.parse_document import parse_document
 from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules

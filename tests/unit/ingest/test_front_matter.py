@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.ingest.parsing.markdown_reader import FrontMatter, read_front_matter
-from groundwire.ingest.parsing.source_properties import SourceProperties, filled_from_source, following_source
+from groundwire.ingest.parsing.source_text import SourceProperties, filled_from_source, following_source
+from groundwire.ingest.parsing.text_readers import FrontMatter, read_front_matter
 from groundwire.ingest.wire.fields import parse_fields
 from groundwire.kernel.document import DocumentFields
 from groundwire.rpc.messages import to_fields_message

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundwire.ingest.chunking.boundaries import cut_before, is_cluster_boundary
+from groundwire.ingest.chunking.cuts import cut_before, is_cluster_boundary
 
 CLUSTERS = [
     "e\u0301",

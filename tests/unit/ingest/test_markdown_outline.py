@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.ingest.chunking.headings import TextOutline, runs_of, sections_of
-from groundwire.ingest.parsing.markdown_reader import markdown_outline
 from groundwire.ingest.parsing.parse_document import place_of
+from groundwire.ingest.parsing.text_readers import markdown_outline
 from groundwire.kernel.sentences import MAX_HEADING_CHARS, heading_text
 
 TEXT = """Preamble.

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from groundwire.ingest.chunking.packing import Limits, Piece, pack
+from groundwire.ingest.chunking.splitter import Limits, Piece, pack
 
 
 def pieces(*sizes: int, maximum: int = 10, join: float = 0.0) -> list[Piece]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundwire.ingest.parsing.record_readers import read_csv, read_jsonl
+from groundwire.ingest.parsing.text_readers import read_csv, read_jsonl
 from groundwire.kernel.document_errors import DocumentMalformedError, EmptyDocumentError
 
 

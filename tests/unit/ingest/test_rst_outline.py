@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from groundwire.ingest.parsing.rst_reader import rst_outline
+from groundwire.ingest.parsing.text_readers import rst_outline
 
 TEXT = """\
 :Author: Ada

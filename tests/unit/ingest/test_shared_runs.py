@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from groundwire.ingest.shared_runs import SharedRuns
+from groundwire.ingest.index_builds import SharedRuns
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, ConflictError, DeadlineError, UnavailableError
 

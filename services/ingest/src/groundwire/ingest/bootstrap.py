@@ -40,29 +40,28 @@ from groundwire.ingest.embedding import ChunkEmbedder
 from groundwire.ingest.engine_upkeep import EngineTasks, IndexRecovery, RepeatedChunks, StaleIndexes
 from groundwire.ingest.housekeeping import Housekeeping, Job
 from groundwire.ingest.housekeeping_jobs import OUTBOX, REPEATED_CHUNKS, Upkeep, WordRenewal
-from groundwire.ingest.index_builds import IndexBuilder
+from groundwire.ingest.index_builds import IndexBuilder, SharedRuns
 from groundwire.ingest.keyed_locks import MAX_WAITING, KeyedLocks, Slots
-from groundwire.ingest.parsing.parser_pool import ParserPool
-from groundwire.ingest.parsing.parser_process import ParserLimits
+from groundwire.ingest.parsing.parser_pool import ParserLimits, ParserPool
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.persona_file import PersonaFile
-from groundwire.ingest.point_check import AnswerCheck, PointCheck
 from groundwire.ingest.preparing import DocumentPreparer
 from groundwire.ingest.purging import DocumentPurge
 from groundwire.ingest.records import RecordUpkeep
 from groundwire.ingest.servicer.batches import BatchIngest
 from groundwire.ingest.servicer.calls import CallParts, ExactlyOnce, Pools, WriteTokens
-from groundwire.ingest.servicer.chunk_stream import ChunkStream
-from groundwire.ingest.servicer.collection_calls import CollectionServicer
-from groundwire.ingest.servicer.ingest_calls import IngestServicer
-from groundwire.ingest.servicer.long_work import LongUseCases, LongWork
-from groundwire.ingest.servicer.maintenance_calls import MaintenanceServicer, OperationsServicer
-from groundwire.ingest.servicer.operation_runner import OperationRunner
-from groundwire.ingest.servicer.record_calls import RecordServicer
+from groundwire.ingest.servicer.operations import LongUseCases, LongWork, OperationRunner
+from groundwire.ingest.servicer.put_chunks import ChunkStream
+from groundwire.ingest.servicer.servicers import (
+    CollectionServicer,
+    IngestServicer,
+    MaintenanceServicer,
+    OperationsServicer,
+    RecordServicer,
+)
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.settings import IngestSettings
-from groundwire.ingest.shared_runs import SharedRuns
-from groundwire.ingest.store_check import CatalogCheck, EngineCheck, StoreCheck
+from groundwire.ingest.store_check import AnswerCheck, CatalogCheck, EngineCheck, PointCheck, StoreCheck
 from groundwire.ingest.uploads import StagingFolder, UploadReceiver
 from groundwire.ingest.writing import GenerationWriter
 from groundwire.kernel.clock import Clock, SystemClock

@@ -12,7 +12,7 @@ from groundwire.catalog.outbox import Outbox, OutboxItem, OutboxKind
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.housekeeping import Job, Subject
 from groundwire.ingest.keyed_locks import KeyedLocks
-from groundwire.ingest.point_check import PointCheck
+from groundwire.ingest.store_check import PointCheck
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import (

@@ -9,8 +9,7 @@ from groundwire.catalog.generations import GenerationDraft, refuse_stale_version
 from groundwire.catalog.texts import Sources
 from groundwire.ingest.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult
 from groundwire.ingest.parsing.parsed_document import Original, ParsedDocument, Parser, ParseRules
-from groundwire.ingest.parsing.source_properties import filled_from_source, following_source
-from groundwire.ingest.parsing.source_text import check_size
+from groundwire.ingest.parsing.source_text import check_size, filled_from_source, following_source
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ChunkingPolicy, Collection, CollectionSettings
 from groundwire.kernel.document import Document, DocumentFields

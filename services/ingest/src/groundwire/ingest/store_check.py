@@ -2,22 +2,33 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TypeAlias
+
+import numpy as np
 
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import Recovery
-from groundwire.catalog.inspection import BookkeepingInspection, Integrity, TextInspection
+from groundwire.catalog.inspection import (
+    BookkeepingInspection,
+    ExpectedPoint,
+    Integrity,
+    PointInspection,
+    TextInspection,
+)
 from groundwire.catalog.lexical_check import LexicalCheck
-from groundwire.ingest.index_builds import IndexBuilder
+from groundwire.catalog.vectors import VectorCache
+from groundwire.ingest.embedding import ChunkEmbedder
+from groundwire.ingest.index_builds import IndexBuilder, SharedRuns
 from groundwire.ingest.ingesting import Progress, Stage
-from groundwire.ingest.point_check import AnswerCheck, PointCheck, Tell
-from groundwire.ingest.shared_runs import SharedRuns
+from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
+from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
     CollectionNotFoundError,
     ConflictError,
@@ -25,12 +36,274 @@ from groundwire.kernel.errors import (
     StoreMismatchError,
     StoreUnavailableError,
     UnavailableError,
+    UnsupportedFilterError,
 )
+from groundwire.kernel.filters import Comparator, Comparison, Payload
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
-from groundwire.kernel.vector_store import Recoverable, VectorStore
+from groundwire.kernel.stored_chunk import same_filter_keys
+from groundwire.kernel.vector_store import PointBatch, Recoverable, VectorStore
+
+_POINTS_PER_BATCH = 250
+_NUMBERS_PER_BATCH = 2000
+_SAMPLES = 20
+_DEPTH = 100
+"""Copies of a text share their vector: more of them than results may stand before the one that is asked for."""
+_MISSED_SHARE = 0.2
+"""An approximate index does not find everything; one that misses more of what it holds than this is damaged."""
+_ATTEMPTS = 3
+_MOST_POINTS_OF_A_DOCUMENT = 10_000
+_LENGTH_TOLERANCE = 0.01
+_COSINE_TOLERANCE = 1e-3
+"""Engines keep float32, some bring vectors to length 1 again; half precision would still pass."""
+
+Problem: TypeAlias = tuple[FindingKind, str]
+Tell: TypeAlias = Callable[[StoreFinding], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PointCheck:
+    """Looks twice at whatever seems wrong: the stores change while they are compared.
+
+    Vectors that the catalog has lost can be made again for collections of the server's own model. `engines` are the
+    locks of those who write filter keys.
+    """
+
+    inspection: PointInspection
+    cache: VectorCache
+    vectors: VectorStore
+    embedder: ChunkEmbedder
+    engines: KeyedLocks
+
+    def check(self, collection: Collection, budget: Budget, tell: Tell, *, repair: bool) -> Iterator[int]:
+        """Yield the number of points compared so far.
+
+        Raises:
+            CollectionNotFoundError: the engine collection is gone.
+            StoreUnavailableError: the engine failed.
+        """
+        checked = after = 0
+        while points := self.inspection.expected(collection, after, _POINTS_PER_BATCH):
+            budget.check()
+            self._check(collection, points, budget, tell, repair=repair)
+            checked, after = checked + len(points), points[-1].number
+            yield checked
+        held = self.vectors.numbers(collection.engine_name, budget)
+        while numbers := list(islice(held, _NUMBERS_PER_BATCH)):
+            budget.check()
+            self._check_orphans(collection, numbers, budget, tell, repair=repair)
+        # Chunks that have no point: searches from the top down and restorations need their vectors all the same.
+        after = 0
+        while lost := self.inspection.lost_vectors(collection, after, _POINTS_PER_BATCH):
+            budget.check()
+            can_repair = repair and collection.identity == self.embedder.embedder.identity
+            if can_repair:
+                self.embedder.embed_missing(collection, budget)
+            for _, chunk_id in lost:
+                message = "the catalog has no vector of a chunk that is not indexed"
+                tell(
+                    StoreFinding(FindingKind.EMBEDDING_MISSING, collection.name, chunk_id, message, repaired=can_repair)
+                )
+            after = lost[-1][0]
+        yield checked
+
+    def _check(
+        self,
+        collection: Collection,
+        points: Sequence[ExpectedPoint],
+        budget: Budget,
+        tell: Tell,
+        *,
+        repair: bool,
+    ) -> None:
+        problems = self._confirmed(collection, self._problems(collection, points, budget), budget)
+        if not problems:
+            return
+        repaired = self._repair(collection, list(problems), budget) if repair else set()
+        for number, (chunk_id, (kind, message)) in problems.items():
+            tell(StoreFinding(kind, collection.name, chunk_id, message, repaired=number in repaired))
+
+    def _problems(
+        self, collection: Collection, points: Sequence[ExpectedPoint], budget: Budget
+    ) -> dict[int, tuple[str, Problem]]:
+        batch = self.vectors.fetch(collection.engine_name, [point.number for point in points], budget)
+        rows = {number: row for row, number in enumerate(batch.numbers)}
+        found = {point.number: (point.chunk_id, _problem(point, batch, rows)) for point in points}
+        return {number: (chunk_id, problem) for number, (chunk_id, problem) in found.items() if problem is not None}
+
+    def _confirmed(
+        self, collection: Collection, problems: Mapping[int, tuple[str, Problem]], budget: Budget
+    ) -> dict[int, tuple[str, Problem]]:
+        """Return those problems that are still there, of chunks that are still live, and not about to be solved."""
+        if not problems:
+            return {}
+        # Tasks of the outbox will solve these: they are lag, not damage.
+        waiting = self.inspection.waiting(collection)
+        suspects = [number for number in problems if number not in waiting]
+        points = self.inspection.expected_of(collection, suspects)
+        return self._problems(collection, points, budget)
+
+    def _repair(self, collection: Collection, numbers: Sequence[int], budget: Budget) -> set[int]:
+        """Write points anew from the catalog; return the numbers of those that are right now."""
+        if collection.identity == self.embedder.embedder.identity:
+            expected = self.inspection.expected_of(collection, numbers)
+            lost = [point.embedding_hash for point in expected if point.vector is None]
+            if lost:
+                # What is there of them is garbled: only a vector that is missing is made again.
+                self.inspection.forget_vectors(collection.identity.digest, lost)
+                self.embedder.embed_missing(collection, budget)
+        points = [point for point in self.inspection.expected_of(collection, numbers) if point.vector is not None]
+        # Read and written under the lock, so that an update of filter keys in between is not undone.
+        with self.engines.hold((collection.engine_name,), budget):
+            current = self.cache.points_of(collection, [point.number for point in points])
+            self.vectors.upsert(collection.engine_name, current, budget)
+        left = self._problems(collection, points, budget)
+        return {point.number for point in points if point.number not in left}
+
+    def _check_orphans(
+        self,
+        collection: Collection,
+        numbers: Sequence[int],
+        budget: Budget,
+        tell: Tell,
+        *,
+        repair: bool,
+    ) -> None:
+        suspects = self.inspection.unexplained(collection, numbers)
+        if not suspects:
+            return
+        # A point whose removal was finished between the two looks is gone by now.
+        orphans = list(self.vectors.fetch(collection.engine_name, suspects, budget).numbers)
+        if repair and orphans:
+            self.vectors.delete(collection.engine_name, orphans, budget)
+        finding = StoreFinding(
+            FindingKind.VECTOR_ORPHANED, collection.name, "", "the engine has a vector without a live chunk"
+        )
+        for number in orphans:
+            tell(replace(finding, subject=str(number), repaired=repair))
+
+
+def _problem(point: ExpectedPoint, batch: PointBatch, rows: Mapping[int, int]) -> Problem | None:
+    if point.vector is None:
+        return FindingKind.EMBEDDING_MISSING, "the catalog has no sound vector of the chunk"
+    row = rows.get(point.number)
+    if row is None:
+        return FindingKind.VECTOR_MISSING, "the engine has no vector of the chunk"
+    found = vector_problem(batch.vectors[row], point.vector)
+    return found or payload_problem(batch.payloads[row], point.payload)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCheck:
+    """Answers are compared only if nothing was written meanwhile."""
+
+    inspection: PointInspection
+    vectors: VectorStore
+
+    def check(self, collection: Collection, budget: Budget) -> list[StoreFinding]:
+        """Return what an engine answers wrongly about points that were found to be right.
+
+        Raises:
+            CollectionNotFoundError: the engine collection is gone.
+            StoreUnavailableError: the engine failed.
+        """
+        for _ in range(_ATTEMPTS):
+            before = self.inspection.changed_position(collection)
+            found = self._ask(collection, budget)
+            is_quiet = before is not None and before == self.inspection.changed_position(collection)
+            if is_quiet and not self.inspection.waiting(collection):
+                return found
+        return []
+
+    def _ask(self, collection: Collection, budget: Budget) -> list[StoreFinding]:
+        numbers = list(self.vectors.numbers(collection.engine_name, budget))
+        samples = self.inspection.expected_of(collection, numbers[:: max(1, len(numbers) // _SAMPLES)])
+        count = self.vectors.count(collection.engine_name, budget)
+        # A document that is being written has points before it counts as a change.
+        is_quiet = count == len(numbers) or numbers == list(self.vectors.numbers(collection.engine_name, budget))
+        differs = count != len(numbers) and is_quiet
+        lost: list[str] = []
+        missed: list[str] = []
+        for point in samples:
+            if point.vector is None or not point.vector.any():
+                continue
+            hits = self.vectors.search(collection.engine_name, point.vector, _DEPTH, budget)
+            is_full_of_equals = len(hits) == _DEPTH and hits[-1].similarity >= hits[0].similarity
+            if point.number in {hit.number for hit in hits} or is_full_of_equals:
+                continue
+            is_held = self.vectors.search(collection.engine_name, point.vector, 1, budget, within=[point.number])
+            (missed if is_held else lost).append(f"chunk {point.chunk_id} is not found by its own vector")
+        wrong = [f"the engine counts {count} points and lists {len(numbers)}"] if differs else []
+        # Where more than a few are missed, the index approximates too much.
+        wrong += lost + (missed if len(missed) > _MISSED_SHARE * len(samples) else [])
+        wrong += self._filtered_wrongly(collection, samples, budget)
+        return [StoreFinding(FindingKind.SEARCH_DIFFERS, collection.name, "", message) for message in wrong]
+
+    def _filtered_wrongly(self, collection: Collection, samples: Sequence[ExpectedPoint], budget: Budget) -> list[str]:
+        wrong = []
+        for document_id in sorted({point.document_id for point in samples})[: _SAMPLES // 2]:
+            point = next(point for point in samples if point.document_id == document_id)
+            if point.vector is None or not self._agrees(collection, point, budget):
+                wrong.append(f"a filter on document {document_id} finds other chunks than the catalog")
+        return wrong
+
+    def _agrees(self, collection: Collection, point: ExpectedPoint, budget: Budget) -> bool:
+        expected = self.inspection.of_document(collection, point.document_id, _MOST_POINTS_OF_A_DOCUMENT)
+        if len(expected) == _MOST_POINTS_OF_A_DOCUMENT or point.vector is None:
+            return True
+        where = Comparison("document_id", Comparator.EQ, point.document_id)
+        limit = 2 * len(expected) + _SAMPLES
+        try:
+            hits = self.vectors.search(collection.engine_name, point.vector, limit, budget, where=where)
+        except UnsupportedFilterError:
+            return True
+        found = {hit.number for hit in hits}
+        missing = sorted(set(expected).difference(found)) if len(hits) < limit else []
+        if missing:  # an approximate index misses some; among these alone it finds them
+            again = self.vectors.search(
+                collection.engine_name, point.vector, len(missing), budget, where=where, within=missing
+            )
+            missing = sorted(set(missing).difference(hit.number for hit in again))
+        # Points of a generation that is being written match as well, and only those of live chunks count.
+        return not missing and not self.inspection.expected_of(collection, sorted(found.difference(expected)))
+
+
+def payload_problem(held: Payload, expected: Payload) -> tuple[FindingKind, str] | None:
+    """Return what is wrong with the filter keys of a point, None when they are right."""
+    if same_filter_keys(held, expected):
+        return None
+    fields = sorted(held.keys() | expected.keys())
+    differing = [
+        field
+        for field in fields
+        if not same_filter_keys(
+            {name: value for name, value in held.items() if name == field},
+            {name: value for name, value in expected.items() if name == field},
+        )
+    ]
+    return FindingKind.PAYLOAD_DIFFERS, f"filter keys differ: {', '.join(differing)}"
+
+
+def vector_problem(held: Vectors, expected: Vectors) -> tuple[FindingKind, str] | None:
+    """Return what is wrong with the vector of a point, None when it is right; float32, shape (dimensions,) both."""
+    if held.shape != expected.shape:
+        return FindingKind.VECTOR_DIFFERS, f"the vector has {held.size} numbers, not {expected.size}"
+    if not np.isfinite(held).all():
+        return FindingKind.VECTOR_DIFFERS, "the vector is not finite"
+    if not expected.any():
+        return None if not held.any() else (FindingKind.VECTOR_DIFFERS, "the vector should be all zero")
+    if not held.any():
+        return FindingKind.VECTOR_DIFFERS, "the vector is all zero"
+    length = float(np.linalg.norm(held.astype(np.float64)))
+    if abs(length - 1.0) > _LENGTH_TOLERANCE:
+        return FindingKind.VECTOR_DIFFERS, f"the vector has the length {length:.3f}, not 1"
+    cosine = float(held.astype(np.float64) @ expected.astype(np.float64)) / length
+    if cosine < 1.0 - _COSINE_TOLERANCE:
+        return FindingKind.VECTOR_DIFFERS, f"the vector is another one: cosine {cosine:.3f}"
+    return None
+
 
 _NAMES_PER_PAGE = 500
-_ATTEMPTS = 5
+_ATTEMPTS_BESIDE_BUILDS = 5
 _LOOK_EVERY_S = 0.1
 _OUR_NAME = re.compile(r"gw-[0-9a-f]{32}")
 
@@ -127,17 +400,17 @@ class EngineCheck:
             key = found
             for finding in self.texts.problems(name, key):
                 tell(finding)
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS_BESIDE_BUILDS):
             collection = self._find(tenant, name)
             if collection is None:
                 return
             try:
                 yield from self._check_index(collection, budget, tell, repair=repair)
             except CollectionNotFoundError:
-                if attempt + 1 == _ATTEMPTS:
+                if attempt + 1 == _ATTEMPTS_BESIDE_BUILDS:
                     raise
             except StoreUnavailableError:
-                if attempt + 1 == _ATTEMPTS or not self._is_damaged(collection):
+                if attempt + 1 == _ATTEMPTS_BESIDE_BUILDS or not self._is_damaged(collection):
                     raise
                 tell(self._recovered(collection, budget))
             else:

@@ -56,9 +56,8 @@ def server_service(
     )
     # Each service is imported where it runs: others need packages that are not installed beside it.
     if _INGEST in names:
-        from groundwire.ingest.servicer.chunk_stream import MAX_PARTS_BYTES  # noqa: PLC0415
+        from groundwire.ingest.servicer.put_chunks import MAX_CHUNKS, MAX_PARTS_BYTES  # noqa: PLC0415
         from groundwire.ingest.uploads import MAX_PART_BYTES  # noqa: PLC0415
-        from groundwire.ingest.wire.ready_chunks import MAX_CHUNKS  # noqa: PLC0415
 
         limits.max_part_bytes = MAX_PART_BYTES
         limits.max_put_chunks_count = MAX_CHUNKS

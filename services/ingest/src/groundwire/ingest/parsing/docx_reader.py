@@ -11,8 +11,15 @@ from collections.abc import Container, Iterator
 from typing import Any
 
 from groundwire.ingest.parsing.formats import open_zip
-from groundwire.ingest.parsing.source_properties import source_properties
-from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText, TextBuilder, load, malformed, on_one_line
+from groundwire.ingest.parsing.source_text import (
+    ReadingLimits,
+    SourceText,
+    TextBuilder,
+    load,
+    malformed,
+    on_one_line,
+    source_properties,
+)
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation

@@ -4,8 +4,14 @@ import re
 from datetime import datetime
 from typing import Any
 
-from groundwire.ingest.parsing.source_properties import source_properties
-from groundwire.ingest.parsing.source_text import SourceText, TextBuilder, load, on_one_line, over_limit
+from groundwire.ingest.parsing.source_text import (
+    SourceText,
+    TextBuilder,
+    load,
+    on_one_line,
+    over_limit,
+    source_properties,
+)
 from groundwire.ingest.parsing.text_encoding import decode_html
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError

@@ -7,23 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from groundwire.ingest.chunking.chunkers import FixedChunker, HierarchyChunker, SentenceChunker, StructureChunker
 from groundwire.ingest.chunking.cuts import TextChunker
-from groundwire.ingest.chunking.fixed import FixedChunker
 from groundwire.ingest.chunking.headings import CHAPTER_LEVEL, SECTION_LEVEL, Heading
-from groundwire.ingest.chunking.hierarchy import HierarchyChunker
-from groundwire.ingest.chunking.sentence import SentenceChunker
 from groundwire.ingest.chunking.splitter import Splitter
-from groundwire.ingest.chunking.structure import StructureChunker
 from groundwire.ingest.parsing.docx_reader import read_docx
 from groundwire.ingest.parsing.formats import recognise_format
 from groundwire.ingest.parsing.html_reader import read_html
-from groundwire.ingest.parsing.markdown_reader import read_markdown
 from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules, stored_content
 from groundwire.ingest.parsing.pdf_reader import read_pdf
-from groundwire.ingest.parsing.record_readers import read_csv, read_jsonl
-from groundwire.ingest.parsing.rst_reader import read_rst
 from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText
 from groundwire.ingest.parsing.text_encoding import decode_text
+from groundwire.ingest.parsing.text_readers import read_csv, read_jsonl, read_markdown, read_rst
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy
 from groundwire.kernel.document import DocumentFormat

@@ -1,18 +1,298 @@
-"""A pool of parser processes, shared so that neither large nor costly documents hold up the others for long."""
+"""A pool of parser processes, shared so that neither large nor costly documents hold up the others for long.
 
+Each process is started, fed and, when it must be, killed from here; what it does itself is in `parser_worker`.
+"""
+
+import math
+import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 
-from groundwire.ingest.parsing.parsed_document import Original, ParsedDocument, ParseRules
-from groundwire.ingest.parsing.parser_process import ParserLimits, ParserProcess
+import structlog
+
+from groundwire.ingest.parsing.parsed_document import (
+    Message,
+    Original,
+    ParsedDocument,
+    ParseRules,
+    parsed_from_message,
+    refusal_from_message,
+    rules_to_message,
+)
+from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.document_errors import DocumentLimitError
+from groundwire.kernel.document_errors import DocumentLimitError, DocumentMalformedError
 from groundwire.kernel.embedder import TokenizerDefinition
-from groundwire.kernel.errors import UnavailableError
+from groundwire.kernel.errors import FieldViolation, MissingExtraError, UnavailableError
+from groundwire.processes.channel import Channel, json_parts, read_json
+from groundwire.processes.child import ChildProcess
+
+_MODULE = "groundwire.ingest.parsing.parser_worker"
+_NICENESS = 5
+"""Behind the serving process, for whose answers somebody waits."""
+_POLL_S = 0.05
+"""So often a waiting call looks whether its budget is over or the document has used up its time."""
+_MOST_BYTES = 1 << 30
+"""No longer answer is accepted from a process that a document may have taken over."""
+_DEATH_S = 1.0
+"""The connection of a process that dies breaks a moment before its exit code is there."""
+_START_LIMIT_S = 30.0
+_ATTEMPTS = 2
+_MIB = 1 << 20
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ParserLimits:
+    """What a document may cost: `base_s` and `s_per_mib` seconds, `memory_base_bytes` and `memory_per_byte` of memory.
+
+    The seconds are those of the processor, so that a busy machine refuses nothing. A process that uses none for
+    `stall_s` seconds of the clock hangs, which is not the document's fault. The memory is that beyond what the process
+    has at the start of the document; the whole process never gets more than `memory_bytes`.
+    """
+
+    base_s: float = 9.0
+    s_per_mib: float = 8.0
+    memory_base_bytes: int = 512 << 20
+    memory_per_byte: int = 64
+    memory_bytes: int = 4 << 30
+    stall_s: float = 10.0
+    reading: ReadingLimits = field(default_factory=ReadingLimits)
+
+    def time_s(self, size_bytes: int) -> float:
+        """Return the seconds of the processor that a document of this size may take."""
+        return self.base_s + self.s_per_mib * size_bytes / _MIB
+
+    def more_memory_bytes(self, size_bytes: int) -> int:
+        """Return the memory that a document of this size may take beyond what the process has."""
+        return min(self.memory_bytes, self.memory_base_bytes + self.memory_per_byte * size_bytes)
+
+
+class _TooSlow(Exception):  # noqa: N818 - not an error: a signal from the wait to the caller
+    """The document used up its time."""
+
+
+class _Stalled(Exception):  # noqa: N818 - as above
+    """The process does nothing."""
+
+
+class ParserProcess:
+    """A parser in a process of its own; a Parser for one thread at a time.
+
+    The process lives on between documents. It is killed when a document takes too long or its caller leaves, and the
+    next document starts another.
+    """
+
+    def __init__(self, tokenizer: TokenizerDefinition, limits: ParserLimits) -> None:
+        self._tokenizer = tokenizer
+        self._limits = limits
+        self._child: ChildProcess | None = None
+        self._channel: Channel | None = None
+        self._is_ready = False
+        self._closed = False
+
+    @property
+    def process_id(self) -> int | None:
+        child = self._child
+        return child.pid if child is not None else None
+
+    def start(self) -> None:
+        """Start the process ahead of the first document, without waiting until it is ready.
+
+        Where that fails the first document tries again, and everything else of the service works meanwhile.
+        """
+        try:
+            self._spawn()
+        except OSError as error:
+            self._kill()
+            _log.warning("the parser process does not start", error=str(error))
+
+    def parse(
+        self, original: Original, rules: ParseRules, budget: Budget, at_most_s: float | None = None
+    ) -> ParsedDocument:
+        """Return what a document holds.
+
+        A process that dies is started again and gets the document once more; the second death is the document's fault.
+        A process that cannot be started, or hangs twice, never is.
+
+        `at_most_s` bounds the seconds of the processor when fewer than the limits allow.
+
+        Raises:
+            InvalidRequestError: the document is refused; see `Parser.parse`.
+            UnavailableError: no process can be started, or it hangs.
+        """
+        limit_s = self._limits.time_s(original.size_bytes)
+        limit_s = limit_s if at_most_s is None else min(limit_s, at_most_s)
+        stalls = 0
+        for _ in range(_ATTEMPTS):
+            child, channel = self._ready(budget)
+            # Staged bytes stay on disk: the parser reads them, and the serving process never holds them.
+            path = str(original.path) if original.path else None
+            more_bytes = self._limits.more_memory_bytes(original.size_bytes)
+            # The system enforces both limits in the process itself; the watch below hears of a stall, too.
+            costs = {"cpu_s": math.ceil(limit_s), "more_memory_bytes": more_bytes}
+            channel.send(*json_parts({"rules": rules_to_message(rules), "path": path, **costs}, original.content))
+            watch = _Watch(budget, child, limit_s, self._limits.stall_s)
+            try:
+                while (received := channel.receive(_POLL_S)) is None:
+                    watch.check()
+                answer = read_json(received)
+            except _TooSlow:
+                self._kill()
+                raise _too_slow(rules, limit_s) from None
+            except _Stalled:
+                self._kill()
+                stalls += 1
+                _log.warning("the parser process hangs", size_bytes=original.size_bytes)
+            except (EOFError, OSError):
+                exit_code = self._ended()
+                _log.warning("the parser process died", exit_code=exit_code, size_bytes=original.size_bytes)
+                if exit_code == -signal.SIGXCPU:
+                    raise _too_slow(rules, limit_s) from None
+            except BaseException:
+                self._kill()  # it still works on a document that nobody waits for
+                raise
+            else:
+                return self._parsed(*answer, rules)
+        if stalls:
+            raise UnavailableError("the parser process does not answer")
+        raise _damaged(rules, "cannot be taken apart: the parser dies of it")
+
+    def close(self) -> None:
+        """Kill the process; a document in work fails."""
+        self._closed = True
+        self._kill()
+
+    def _ready(self, budget: Budget) -> tuple[ChildProcess, Channel]:
+        """Return a process that has said it is ready, and the connection to it.
+
+        Raises:
+            UnavailableError: the service is closed, or no process can be started.
+        """
+        for _ in range(_ATTEMPTS):
+            if self._closed:
+                raise UnavailableError("the ingest service is closed")
+            if self._has_ended():
+                self._kill()  # while nobody used it: that counts against no document
+            try:
+                channel = self._channel or self._spawn()
+                if not self._is_ready:
+                    self._wait_ready(channel, budget)
+            except (EOFError, OSError, _Stalled) as error:
+                _log.error("the parser process does not start", exit_code=self._ended(), error=str(error))
+            except BaseException:
+                self._kill()
+                raise
+            else:
+                if (child := self._child) is not None:
+                    return child, channel
+        raise UnavailableError("the parser process cannot be started")
+
+    def _wait_ready(self, channel: Channel, budget: Budget) -> None:
+        ends_at = time.monotonic() + _START_LIMIT_S
+        while channel.receive(_POLL_S) is None:
+            budget.check()
+            if time.monotonic() > ends_at:
+                raise _Stalled(f"it is not ready after {_START_LIMIT_S:.0f} s")
+        self._is_ready = True
+
+    def _has_ended(self) -> bool:
+        if self._child is None or self._channel is None:
+            return False
+        try:
+            if self._is_ready:
+                self._channel.receive(0.0)
+        except (EOFError, OSError):
+            return True
+        return self._child.exit_code is not None
+
+    def _spawn(self) -> Channel:
+        """Start the process; it listens, and says that it is ready, only once it has loaded what it needs."""
+        environment = {"TOKENIZERS_PARALLELISM": "false"}
+        child = ChildProcess(_MODULE, niceness=_NICENESS, environment=environment)
+        self._child, self._channel = child, Channel(child.connections[0], _MOST_BYTES)
+        limits = {"memory_bytes": self._limits.memory_bytes, "reading": asdict(self._limits.reading)}
+        self._channel.send(*json_parts({"tokenizer": asdict(self._tokenizer), **limits}))
+        return self._channel
+
+    def _parsed(self, answer: Message, body: bytearray, rules: ParseRules) -> ParsedDocument:
+        if "refused" in answer:
+            raise refusal_from_message(answer["refused"])
+        if "out_of_memory" in answer:
+            self._kill()  # what it holds on to may be too much for the next document
+            violation = FieldViolation(rules.field, "takes more memory to take apart than is allowed")
+            raise DocumentLimitError([violation], resource="memory_bytes", limit=answer["out_of_memory"])
+        if "missing_extra" in answer:
+            raise MissingExtraError(answer["missing_extra"], extra="formats")
+        if "failed" in answer:
+            _log.warning("a document could not be taken apart", error=answer["failed"], name=rules.file_name)
+            raise _damaged(rules, "cannot be taken apart: it is built wrongly")
+        return parsed_from_message(answer["parsed"], body)
+
+    def _ended(self) -> int | None:
+        """Return the exit code of a process whose connection broke, after a moment to die by itself."""
+        child = self._child
+        if child is not None:
+            child.wait(_DEATH_S)
+        exit_code = child.exit_code if child is not None else None
+        self._kill()
+        return exit_code
+
+    def _kill(self) -> None:
+        """End the process; idempotent."""
+        child, channel = self._child, self._channel
+        self._child = self._channel = None
+        self._is_ready = False
+        if channel is not None:
+            channel.close()
+        if child is not None:
+            child.kill()
+
+
+def _too_slow(rules: ParseRules, limit_s: float) -> DocumentLimitError:
+    violation = FieldViolation(rules.field, f"takes more than {limit_s:.0f} s of the processor to take apart")
+    return DocumentLimitError([violation], resource="time_s", limit=round(limit_s))
+
+
+def _damaged(rules: ParseRules, why: str) -> DocumentMalformedError:
+    found = rules.format.value if rules.format else "unknown"
+    return DocumentMalformedError([FieldViolation(rules.field, why)], format=found)
+
+
+class _Watch:
+    """Looks how much of the processor a process with a document uses."""
+
+    def __init__(self, budget: Budget, child: ChildProcess, limit_s: float, stall_s: float) -> None:
+        self._budget = budget
+        self._child = child
+        self._limit_s = limit_s
+        self._stall_s = stall_s
+        self._began_s = self._used_s = child.cpu_s() or 0.0
+        self._moved_at = time.monotonic()
+
+    def check(self) -> None:
+        """Return if it is worth waiting longer.
+
+        Raises:
+            CallCancelledError, DeadlineError: the budget is over.
+            _TooSlow: the document has used up its time.
+            _Stalled: the process does nothing.
+        """
+        self._budget.check()
+        # A process that is gone has used nothing more; its connection says that it is gone.
+        used_s, now = self._child.cpu_s() or 0.0, time.monotonic()
+        if used_s - self._began_s > self._limit_s:
+            raise _TooSlow
+        if used_s > self._used_s:
+            self._used_s, self._moved_at = used_s, now
+        elif now - self._moved_at > self._stall_s:
+            raise _Stalled
+
 
 QUICK_BYTES, MEDIUM_BYTES = 1 << 20, 8 << 20
 QUICK_CPU_S = 2.0

@@ -8,9 +8,9 @@ from itertools import accumulate
 from typing import Any
 
 from groundwire.ingest.chunking.headings import Heading, TextOutline
-from groundwire.ingest.parsing.source_properties import SourceProperties, source_properties
 from groundwire.ingest.parsing.source_text import (
     ReadingLimits,
+    SourceProperties,
     SourceText,
     SourceWarning,
     clean,
@@ -18,6 +18,7 @@ from groundwire.ingest.parsing.source_text import (
     malformed,
     on_one_line,
     over_limit,
+    source_properties,
 )
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import DocumentEncryptedError, DocumentWithoutTextError

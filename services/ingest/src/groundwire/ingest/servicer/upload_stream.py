@@ -13,7 +13,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.ingesting import IngestRequest, Progress, Report, Stage
 from groundwire.ingest.servicer.calls import CallParts
-from groundwire.ingest.servicer.operation_runner import OperationRunner
+from groundwire.ingest.servicer.operations import OperationRunner
 from groundwire.ingest.uploads import SYNC_EVERY_S, IncomingUpload, UploadReceiver
 from groundwire.ingest.wire.documents import (
     header_bytes,

@@ -16,9 +16,9 @@ from google.protobuf.message import Message
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2 as pb
 from groundwire.api.ingest.v1 import collection_service_pb2 as service_pb
-from groundwire.ingest.chunking.rules import ChunkingOverrides
 from groundwire.ingest.collections import CollectionFigures, NewCollection
-from groundwire.ingest.wire.checks import known, numbers_of, refuse_broken
+from groundwire.ingest.ingesting import ChunkingOverrides
+from groundwire.ingest.wire.fields import known, numbers_of, refuse_broken
 from groundwire.kernel.collection import (
     DEFAULT_PROFILE,
     PROFILES,

@@ -12,14 +12,20 @@ from groundwire.api.ingest.v1 import deletion_pb2, ingest_result_pb2, progress_p
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.deletions import Deletion
 from groundwire.ingest.changes import ChunkChange, DocumentChange, MetadataChange
-from groundwire.ingest.chunking.rules import ChunkingOverrides
 from groundwire.ingest.documents import IngestPlan, PlannedChange
-from groundwire.ingest.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult, Progress, Remarks
+from groundwire.ingest.ingesting import (
+    ChunkingOverrides,
+    DuplicatePolicy,
+    IngestOutcome,
+    IngestRequest,
+    IngestResult,
+    Progress,
+    Remarks,
+)
 from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.parsing.source_text import SourceWarning, check_size
-from groundwire.ingest.wire.checks import known, numbers_of
 from groundwire.ingest.wire.collections import parse_chunking
-from groundwire.ingest.wire.fields import parse_fields, parse_metadata, parse_tags
+from groundwire.ingest.wire.fields import known, numbers_of, parse_fields, parse_metadata, parse_tags
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Filter, leaves

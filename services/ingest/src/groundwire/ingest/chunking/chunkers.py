@@ -1,0 +1,397 @@
+"""The four ways to cut a text: by its structure, with chunks for its parents, into windows, into sentences."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+
+from groundwire.ingest.chunking.cuts import (
+    Branch,
+    Cut,
+    cut_before,
+    is_cluster_boundary,
+    lies_inside,
+    restart_near,
+    trim,
+)
+from groundwire.ingest.chunking.headings import (
+    CHAPTER_LEVEL,
+    SECTION_LEVEL,
+    Heading,
+    SectionPaths,
+    TextOutline,
+    TextSection,
+    runs_of,
+    sections_of,
+)
+from groundwire.ingest.chunking.splitter import Limits, Splitter, measured_pieces, pack, pieces_of
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS
+from groundwire.kernel.collection import MAX_CHARS_PER_TOKEN, ChunkingPolicy, ChunkUnit
+from groundwire.kernel.sentences import split_sentences
+
+_OVERLAP_SLACK = 0.3
+_MAX_OVERLAP_OF_NEIGHBOUR = 0.49
+
+
+@dataclass(frozen=True, slots=True)
+class StructureChunker:
+    """Cuts texts at the seams of their structure.
+
+    Promises: chunks are in order, cover every character but white space, never reach over a heading of
+    `border_level` or above, and end at the best seams near the target size. Sections under the minimum are joined
+    with neighbours between such headings as far as the maximum allows; what stays small is flagged. A chunk repeats
+    the end of the one before only when it begins inside a section: `overlap_ratio` of its whole length, give or take
+    30 % to begin at a seam, and less than half of the chunk before.
+    """
+
+    policy: ChunkingPolicy
+    splitter: Splitter
+    border_level: int = CHAPTER_LEVEL
+
+    def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
+        sections = [part for part in sections_of(outline, start, len(text)) if text[part.start : part.end].strip()]
+        runs = runs_of(text, sections, self.border_level)
+        cuts = [cut for run in runs for cut in self._cut_run(text, outline, run)]
+        counts = self.splitter.count_tokens([text[cut.start : cut.end] for cut in cuts])
+        counted = []
+        for cut, tokens in zip(cuts, counts, strict=True):
+            begin, own = cut.start, tokens
+            # The room that was left for the overlap is an estimate; the maximum binds, so the overlap goes.
+            if self.policy.size_of(cut.end - begin, tokens) > self.policy.maximum and begin < cut.core_start:
+                begin = cut.core_start
+                [own] = self.splitter.count_tokens([text[begin : cut.end]])
+            counted.append(replace(cut, start=begin, token_count=own))
+        return counted
+
+    def _cut_run(self, text: str, outline: TextOutline, sections: Sequence[TextSection]) -> Iterator[Cut]:
+        policy = self.policy
+        # With the overlap, a chunk that begins inside a section must still keep the maximum.
+        room = 1.0 - policy.overlap_ratio * (1.0 + _OVERLAP_SLACK)
+        after_cut = max(1, int(policy.maximum * room))
+        pieces = list(pieces_of(text, sections, outline.verbatim, policy, self.splitter, after_cut))
+        section_starts = frozenset(section.start for section in sections)
+        paths = SectionPaths(text, sections)
+        previous: tuple[int, int] | None = None
+        for first, after in pack(pieces, Limits(policy.minimum, policy.target, policy.min_chars)):
+            run = pieces[first:after]
+            start, end = trim(text, run[0].start, run[-1].end)
+            if start >= end:
+                continue
+            begin = start
+            if previous is not None and run[0].start not in section_starts:
+                begin = self._overlap_start(text, previous, start, end)
+            size = sum(piece.size for piece in run)
+            undersized = size < policy.minimum or end - start < policy.min_chars
+            yield Cut(begin, end, start, paths.path(start, end), undersized)
+            previous = (start, end)
+
+    def _overlap_start(self, text: str, previous: tuple[int, int], start: int, end: int) -> int:
+        """Return where the chunk start..end begins when it repeats the end of the one before."""
+        ratio = self.policy.overlap_ratio
+        limit = int((previous[1] - previous[0]) * _MAX_OVERLAP_OF_NEIGHBOUR)
+        # The ratio is that of the whole length, overlap and all.
+        ideal = min(limit, round((end - start) * ratio / (1.0 - ratio)))
+        if ideal < 1:
+            return start
+        base = previous[1]
+        lowest = base - min(limit, int(ideal * (1 + _OVERLAP_SLACK)))
+        begin = restart_near(text, base - ideal, lowest, base - int(ideal * (1 - _OVERLAP_SLACK)))
+        return start if begin is None or begin >= base else begin
+
+
+_PARAGRAPH_LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A document, chapter or section: its level, its range with all that is below it, its headings, its parent."""
+
+    level: int
+    start: int
+    end: int
+    path: tuple[Heading, ...]
+    parent: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HierarchyChunker:
+    """Chunks by structure that never reach over the border of a section, then their parents in the order of the text.
+
+    The parents are the section, else the chapter, else the document; levels that a text does not have are left out.
+    """
+
+    policy: ChunkingPolicy
+    splitter: Splitter
+
+    def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
+        leaves = StructureChunker(self.policy, self.splitter, SECTION_LEVEL).cut(text, outline, start)
+        if not leaves:
+            return []
+        sections = [each for each in sections_of(outline, start, len(text)) if 0 < each.level <= SECTION_LEVEL]
+        # From the last to the first: a section ends at the next heading of either level, a chapter at the next chapter.
+        next_start = {CHAPTER_LEVEL: len(text), SECTION_LEVEL: len(text)}
+        ends: list[int] = []
+        for section in reversed(sections):
+            ends.append(next_start[section.level])
+            next_start[SECTION_LEVEL] = section.start
+            if section.level == CHAPTER_LEVEL:
+                next_start[CHAPTER_LEVEL] = section.start
+        # In the order of the text, outer ones before what is in them.
+        nodes = [_Node(0, *trim(text, start, len(text)), (), None)]
+        chapter = 0
+        for section, end in zip(sections, reversed(ends), strict=True):
+            if section.level == CHAPTER_LEVEL:
+                chapter = len(nodes)
+            parent = chapter if section.level == SECTION_LEVEL else 0
+            nodes.append(_Node(section.level, *trim(text, section.start, end), section.path, parent))
+
+        def place(number: int | None) -> int | None:  # nodes follow after all leaves in the list of chunks
+            return None if number is None else len(leaves) + number
+
+        cuts: list[Cut] = []
+        paragraphs: Counter[int] = Counter()
+        owner = 0
+        for leaf in leaves:
+            # The last node that begins before its end is the innermost one around it: outer ones come first.
+            while owner + 1 < len(nodes) and nodes[owner + 1].start < leaf.end:
+                owner += 1
+            paragraphs[owner] += 1
+            branch = Branch(_PARAGRAPH_LEVEL, place(owner), place(nodes[owner].parent), paragraphs[owner])
+            cuts.append(replace(leaf, branch=branch))
+        # What is too long to be stored as a chunk has no content, and so no tokens.
+        stored = [text[each.start : each.end] if each.end - each.start <= MAX_CHUNK_CHARS else "" for each in nodes]
+        for node, tokens in zip(nodes, self.splitter.count_tokens(stored), strict=True):
+            above = None if node.parent is None else nodes[node.parent].parent
+            branch = Branch(node.level, place(node.parent), place(above), None)
+            whole = Cut(
+                node.start, node.end, node.start, node.path, undersized=False, token_count=tokens, branch=branch
+            )
+            cuts.append(whole)
+        return cuts
+
+
+_MAX_UNIT_CHARS = 64
+_MIN_PIECE_CHARS = 8
+_Window = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FixedChunker:
+    """Windows of `target` that repeat `overlap_ratio` of it.
+
+    Counted in characters a window has exactly the target, but that no character is torn that a reader sees as one.
+    Counted in tokens it ends with a whole word where words are shorter than half a window, so that it may be some
+    tokens shorter. A last window under the minimum is joined to the one before when the maximum allows.
+    """
+
+    policy: ChunkingPolicy
+    splitter: Splitter
+
+    def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
+        policy = self.policy
+        overlap = round(policy.target * policy.overlap_ratio)
+        if policy.unit is ChunkUnit.CHARS:
+            windows = list(_windows_of_chars(text, start, policy.target, overlap))
+        else:
+            windows = list(_TokenWindows(text, start, policy, overlap, self.splitter).windows())
+        windows = [(first, end) for first, end in windows if text[first:end].strip()]
+        if len(windows) > 1:
+            (before, _), (last, end) = windows[-2:]
+            size, joined = self.splitter.sizes([text[last:end], text[before:end]], policy)
+            if size < policy.minimum and joined <= policy.maximum:
+                windows[-2:] = [(before, end)]
+        paths = SectionPaths(text, list(sections_of(outline, start, len(text))))
+        counts = self.splitter.count_tokens([text[first:end] for first, end in windows])
+        cuts, previous_end = [], start
+        for (first, end), tokens in zip(windows, counts, strict=True):
+            small = policy.size_of(end - first, tokens) < policy.minimum or end - first < policy.min_chars
+            cuts.append(Cut(first, end, max(first, previous_end), paths.path(first, end), small, tokens))
+            previous_end = end
+        return cuts
+
+
+def _windows_of_chars(text: str, start: int, target: int, overlap: int) -> Iterator[_Window]:
+    while start < len(text):
+        end = _boundary(text, start, min(len(text), start + target))
+        yield start, end
+        if end == len(text):
+            return
+        start = _boundary(text, start, max(start + 1, end - overlap))
+
+
+class _TokenWindows:
+    """A text as units of a token or, where tokens lie inside a grapheme cluster, of several; `overlap` is in tokens.
+
+    `_starts` has one entry more than there are units: the end of the text. `_sums[i]` is the size of all units
+    before i.
+    """
+
+    def __init__(self, text: str, start: int, policy: ChunkingPolicy, overlap: int, splitter: Splitter) -> None:
+        self._text = text
+        self._policy = policy
+        self._overlap = overlap
+        self._splitter = splitter
+        piece = min(_MAX_UNIT_CHARS, max(_MIN_PIECE_CHARS, policy.target))
+        starts, sizes, tokens, begin = [start], [], 0, start
+        for token in (*splitter.token_starts(text[start:]), len(text) - start):
+            following = start + token
+            tokens += following > begin
+            if following <= begin or not is_cluster_boundary(text, following):
+                continue
+            while following - begin > _MAX_UNIT_CHARS:  # a token without end, or characters that are no tokens
+                starts.append(_boundary(text, begin, begin + piece))
+                sizes.append(-(-(starts[-1] - begin) // MAX_CHARS_PER_TOKEN))
+                begin = starts[-1]
+            starts.append(following)
+            sizes.append(tokens)
+            begin, tokens = following, 0
+        self._starts = starts
+        self._sums = list(accumulate(sizes, initial=0))
+
+    def windows(self) -> Iterator[_Window]:
+        """Iterate over the windows, trimmed; each ends behind the one before."""
+        starts, sums = self._starts, self._sums
+        last, first, reached, reached_char = len(starts) - 1, 0, 0, 0
+        while reached < last:
+            after = self._end_of(first)
+            if after <= reached:  # what is shared fills the window
+                first = reached
+                continue
+            start, end = trim(self._text, starts[first], starts[after])
+            if end > max(start, reached_char):
+                yield start, end
+                reached_char = end
+            reached = after
+            begin = after
+            while begin > first + 1 and sums[after] - sums[begin - 1] <= self._overlap:
+                begin -= 1
+            first = next((unit for unit in range(begin, after) if self._begins_word(unit)), begin)
+
+    def _end_of(self, first: int) -> int:
+        """Return the unit after the window that begins with unit `first`."""
+        policy, starts, sums, last = self._policy, self._starts, self._sums, len(self._starts) - 1
+        after = first + 1
+        limit = starts[first] + MAX_CHUNK_CHARS
+        while after < last and sums[after + 1] - sums[first] <= policy.target and starts[after + 1] <= limit:
+            after += 1
+        if after < last:
+            # No further back than half the window: a long word is torn rather than left to a window of its own.
+            lowest = first + (after - first) // 2
+            after = next((unit for unit in range(after, lowest, -1) if self._begins_word(unit)), after)
+        while after > first + 1:
+            content = self._text[starts[first] : starts[after]]
+            # A tokenizer may see more tokens in a window than in the whole text, where a word was torn.
+            if self._splitter.count_tokens([content])[0] <= policy.maximum:
+                break
+            after -= 1
+        return after
+
+    def _begins_word(self, unit: int) -> bool:
+        position = self._starts[unit]
+        return not (self._text[position - 1 : position].isalnum() and self._text[position : position + 1].isalnum())
+
+
+def _boundary(text: str, start: int, ideal: int) -> int:
+    """Return the last cluster boundary at or before `ideal` that lies behind `start`, else `ideal`."""
+    boundary = cut_before(text, ideal)
+    return boundary if boundary > start else ideal
+
+
+_BLANKS = " \t\r\n\f\v"
+_Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceChunker:
+    """One chunk a sentence; a heading belongs to the first sentence below it when the result keeps the maximum.
+
+    Tables, code and other blocks without sentences count as one. What is longer than the maximum is cut at its best
+    seams into chunks of the same sentence number. Of the policy's sizes only the maximum binds; sentences under
+    `min_chars` are flagged undersized. Chunks do not overlap.
+    """
+
+    policy: ChunkingPolicy
+    splitter: Splitter
+
+    def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
+        sentences = [cut for cut in self._sentences(text, outline, start) if text[cut.start : cut.end].strip()]
+        sizes = self._sizes(text, [(cut.start, cut.end) for cut in sentences])
+        cuts: list[Cut] = []
+        for number, (sentence, size) in enumerate(zip(sentences, sizes, strict=True)):
+            whole = (sentence.start, sentence.end)
+            for first, end in [whole] if size <= self.policy.maximum else self._pieces(text, *whole):
+                small = end - first < self.policy.min_chars
+                cuts.append(Cut(first, end, first, sentence.path, small, sentence=number))
+        counts = self.splitter.count_tokens([text[cut.start : cut.end] for cut in cuts])
+        return [replace(cut, token_count=tokens) for cut, tokens in zip(cuts, counts, strict=True)]
+
+    def _sentences(self, text: str, outline: TextOutline, start: int) -> Iterator[Cut]:
+        """Yield the sentences, not yet measured, whatever their length."""
+        verbatim = [(first, first + len(text[first:end].rstrip())) for first, end in outline.verbatim]
+        headings: list[TextSection] = []  # sections of a heading alone, which wait for the first sentence below them
+
+        def alone() -> Cut:
+            first, end = trim(text, headings[0].start, headings[-1].end)
+            return Cut(first, end, first, headings[0].path, undersized=False)
+
+        for section in sections_of(outline, start, len(text)):
+            if headings and section.level == CHAPTER_LEVEL:  # no chunk reaches over the border of a chapter
+                yield alone()
+                headings = []
+            headings.append(section)
+            if not text[section.body_start : section.end].strip():
+                continue
+            ranges = list(_sentences_between(text, section.body_start, section.end, verbatim))
+            begin = headings[0].start
+            if begin < section.body_start:
+                joined = trim(text, begin, ranges[0][1])
+                if self._sizes(text, [joined])[0] <= self.policy.maximum:
+                    ranges[0] = joined
+                else:
+                    ranges.insert(0, trim(text, begin, section.body_start))
+            yield from (Cut(first, end, first, section.path, undersized=False) for first, end in ranges)
+            headings = []
+        if headings:
+            yield alone()
+
+    def _sizes(self, text: str, ranges: Sequence[_Range]) -> list[int]:
+        return self.splitter.sizes([text[start:end] for start, end in ranges], self.policy)
+
+    def _pieces(self, text: str, start: int, end: int) -> list[_Range]:
+        """Cut a range that is too long into as few pieces as its seams allow."""
+        pieces: list[_Range] = []
+        first, size = start, 0
+        for piece_start, piece_end, piece_size in measured_pieces(text[start:end], start, self.policy, self.splitter):
+            if size and size + piece_size > self.policy.maximum:
+                pieces.append((first, piece_start))
+                first, size = piece_start, 0
+            size += piece_size
+            end = piece_end
+        trimmed = [_tight(text, *piece) for piece in (*pieces, (first, end))]
+        return [piece for piece in trimmed if piece[0] < piece[1]]
+
+
+def _sentences_between(text: str, start: int, end: int, verbatim: Sequence[_Range]) -> Iterator[_Range]:
+    """Yield the sentences of start..end with all marks around them, so that nothing but white space lies between.
+
+    `verbatim` holds blocks of code and HTML without white space at their ends, in order; none of them is cut.
+    """
+    body = text[start:end]
+    begin = 0
+    for sentence, following in pairwise(split_sentences(body)):
+        # The border is the first white space: closing marks belong to the sentence, opening ones to the next.
+        between = range(sentence.end, following.start)
+        border = next((index for index in between if body[index] in _BLANKS), following.start)
+        may_cut = is_cluster_boundary(body, border) and not lies_inside(start + border, verbatim)
+        if may_cut and body[begin:border].strip():
+            yield _tight(text, start + begin, start + border)
+            begin = border
+    yield _tight(text, start + begin, end)
+
+
+def _tight(text: str, start: int, end: int) -> _Range:
+    """Leave out white space at both ends, but for the indentation of a line."""
+    start, end = trim(text, start, end)
+    if start and text[start - 1] not in "\r\n":
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+    return cut_before(text, start), end  # a mark that stands on white space keeps it
