@@ -201,7 +201,7 @@ class Harness:
 
     def without_housekeeping(self) -> "Harness":
         """Take documents apart in the calling thread, and run nothing behind the calls."""
-        object.__setattr__(self.service.use.documents.preparer, "parser", InProcessParser(self.embedder.tokenizer))
+        object.__setattr__(self.service.use.documents, "parser", InProcessParser(self.embedder.tokenizer))
         return self
 
     def start_without_parser_process(self) -> "Harness":

@@ -260,7 +260,7 @@ def test_a_collection_of_another_model_is_refused(harness: Harness, collection: 
     found = harness.collection(collection)
 
     other_model = replace(found.identity, probe_digest="0" * 64)
-    other = replace(use, preparer=replace(use.preparer, identity=other_model))
+    other = replace(use, identity=other_model)
     with pytest.raises(EmbeddingMismatchError) as caught:
         other.ingest(request_for(collection, "a.txt"), Original(4, b"text"), Budget(), lambda _: None)
     assert set(caught.value.metadata) == {"expected", "got"}

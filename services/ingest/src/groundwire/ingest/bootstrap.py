@@ -45,7 +45,6 @@ from groundwire.ingest.keyed_locks import MAX_WAITING, KeyedLocks, Slots
 from groundwire.ingest.parsing.parser_pool import ParserLimits, ParserPool
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.persona_file import PersonaFile
-from groundwire.ingest.preparing import DocumentPreparer
 from groundwire.ingest.purging import DocumentPurge
 from groundwire.ingest.records import RecordUpkeep
 from groundwire.ingest.servicer.batches import BatchIngest
@@ -210,14 +209,16 @@ def build(
         Slots(settings.concurrent_documents),
     )
     ingest = DocumentIngest(
-        DocumentPreparer(
-            collections, documents, Sources(catalog), parser, embedder.identity, settings.max_document_bytes
-        ),
+        collections,
+        documents,
+        Sources(catalog),
+        Chunks(catalog),
+        parser,
         writer,
         sources,
-        Chunks(catalog),
-        cache,
+        embedder.identity,
         embedder.tokenizer,
+        settings.max_document_bytes,
         after_write,
     )
     document_upkeep = DocumentUpkeep(

@@ -13,10 +13,9 @@ from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import IndexMovedError
 from groundwire.catalog.soft_deletes import Return, SoftDeletes
 from groundwire.ingest.deletions import DeletionCompleter
-from groundwire.ingest.embedding import ChunkEmbedder
+from groundwire.ingest.embedding import ChunkEmbedder, refuse_other_model
 from groundwire.ingest.engine_upkeep import EngineTasks
 from groundwire.ingest.keyed_locks import KeyedLocks
-from groundwire.ingest.preparing import refuse_other_model
 from groundwire.ingest.writing import MAX_INDEX_MOVES
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from groundwire.catalog.chunks import Chunks
-from groundwire.catalog.generations import GenerationDraft
-from groundwire.catalog.vectors import VectorCache
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.documents import Documents
+from groundwire.catalog.generations import GenerationDraft, refuse_stale_version
+from groundwire.catalog.texts import Sources
 from groundwire.ingest.chunking.ready_chunks import (
     ReadyDocument,
     check_vectors,
@@ -18,21 +21,33 @@ from groundwire.ingest.chunking.ready_chunks import (
     rules_digest,
     unit_vectors,
 )
-from groundwire.ingest.ingesting import IngestOutcome, IngestRequest, IngestResult, Progress, Remarks, Report, Stage
+from groundwire.ingest.embedding import refuse_other_model
+from groundwire.ingest.ingesting import (
+    DuplicatePolicy,
+    IngestOutcome,
+    IngestRequest,
+    IngestResult,
+    Progress,
+    Remarks,
+    Report,
+    Stage,
+)
 from groundwire.ingest.keyed_locks import KeyedLocks
-from groundwire.ingest.parsing.parsed_document import Original
-from groundwire.ingest.parsing.source_text import SourceWarning
-from groundwire.ingest.preparing import DocumentPreparer, drafted
+from groundwire.ingest.parsing.parsed_document import Original, Parser, ParseRules
+from groundwire.ingest.parsing.source_text import SourceWarning, check_size, filled_from_source, following_source
 from groundwire.ingest.writing import GenerationWriter
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
-from groundwire.kernel.collection import Collection
+from groundwire.kernel.collection import ChunkingPolicy, Collection, CollectionSettings
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat, file_name
-from groundwire.kernel.embedder import Tokenizer
+from groundwire.kernel.embedder import EmbeddingIdentity, Tokenizer
+from groundwire.kernel.errors import DuplicateDocumentError, InvalidRequestError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.latencies import Step
+from groundwire.kernel.records import SOURCE_PREFIX
 
 _CHUNKS_PER_READ = 1000
+_SCHEMES = frozenset({"http", "https"})
 
 
 class PlannedChange(StrEnum):
@@ -72,20 +87,79 @@ class IngestPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class _Preparation:
+    """A document under way: what was asked, where it goes, and what is known of it.
+
+    `properties` is what the source of the existing document says about itself.
+    """
+
+    request: IngestRequest
+    original: Original
+    collection: Collection
+    policy: ChunkingPolicy
+    source_hash: str
+    existing: Document | None
+    properties: DocumentFields
+
+    def fields(self, properties: DocumentFields) -> DocumentFields:
+        """Return the fields of the document when its source says this about itself."""
+        if self.request.fields is None and self.existing is not None:
+            return following_source(self.existing.fields, self.properties, properties)
+        return filled_from_source(self.request.fields or DocumentFields(), properties)
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentIngest:
     """Takes documents in, one at a time for each source and for each content.
 
-    `tokenizer` is that of the server's model. `after_write` is told which collection was written to, also when that
+    `identity` and `tokenizer` are those of the server's model; a collection of another one is refused. `max_bytes` is
+    the server's bound of the size of a document. `after_write` is told which collection was written to, also when that
     failed.
     """
 
-    preparer: DocumentPreparer
+    collections: Collections
+    documents: Documents
+    sources: Sources
+    chunks: Chunks
+    parser: Parser
     writer: GenerationWriter
     locks: KeyedLocks
-    chunks: Chunks
-    cache: VectorCache
+    identity: EmbeddingIdentity
     tokenizer: Tokenizer
+    max_bytes: int
     after_write: Callable[[Collection], None]
+
+    def admit(self, request: IngestRequest, size_bytes: int | None) -> Collection:
+        """Return the collection that takes the document; the size is None while it is not known.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            EmbeddingMismatchError: its vectors are another model's.
+            DocumentTooLargeError: the document is larger than collection or server allow.
+            InvalidRequestError: the collection does not take this source, or its rules of chunking cannot be changed
+                like this.
+        """
+        collection = self.collections.get(request.tenant, request.collection)
+        # The cheap refusals come first: whoever sends a document of many megabytes hears of them at once.
+        refuse_other_model(collection, self.identity)
+        check_source(request.source_uri, collection.settings)
+        request.chunking.over(collection.settings.chunking, "chunking")
+        if size_bytes is not None:
+            check_size(size_bytes, self._limit(collection), request.content_field)
+        return collection
+
+    def admit_bytes(self, request: IngestRequest, original: Original) -> tuple[Collection, str]:
+        """Return the collection that takes the document, and the SHA-256 of its bytes.
+
+        Raises:
+            InvalidRequestError: the bytes have another hash than was announced.
+            GroundwireError: whatever `admit` raises.
+        """
+        collection = self.admit(request, original.size_bytes)
+        source_hash = original.sha256()
+        if request.source_hash not in {None, source_hash}:
+            raise InvalidRequestError.of("source_hash", f"the bytes have the SHA-256 {source_hash}")
+        return collection, source_hash
 
     def ingest(
         self,
@@ -105,18 +179,17 @@ class DocumentIngest:
             DocumentChangedError: someone else changed the document meanwhile.
         """
         # Hashed before the locks, so that nobody waits for the reading of another's large file.
-        collection, source_hash = self.preparer.admit_bytes(request, original)
+        collection, source_hash = self.admit_bytes(request, original)
         with self._locked(collection, request.source_uri, source_hash, budget):
-            under_way = self.preparer.examine(request, original, collection, source_hash)
-            settled = self.preparer.settled(under_way)
+            under_way, settled = self._examine(request, original, collection, source_hash)
             if settled is not None:
                 return self._without_generation(request, settled)
             report(Progress(Stage.PARSING, 0, 1))
             with Step("ingest.parse"):
-                parsed = self.preparer.parse(under_way, budget)
+                draft, warnings = self._parse(under_way, budget)
             report(Progress(Stage.PARSING, 1, 1))
-            report(Progress(Stage.CHUNKING, len(parsed.chunks), len(parsed.chunks)))
-            return self._write(collection, drafted(under_way, parsed), budget, report, receipt, parsed.warnings)
+            report(Progress(Stage.CHUNKING, len(draft.chunks), len(draft.chunks)))
+            return self._write(collection, draft, budget, report, receipt, warnings)
 
     def put_chunks(
         self, request: IngestRequest, ready: ReadyDocument, budget: Budget, receipt: Receipt[IngestResult] | None = None
@@ -133,14 +206,14 @@ class DocumentIngest:
             DocumentChangedError: someone else changed the document meanwhile.
         """
         # Twice: what needs no text is refused before the text is put together, which takes time.
-        collection = self.preparer.admit(request, None)
+        collection = self.admit(request, None)
         check_vectors(ready, collection.identity)
-        text = placed(ready, self.preparer.limit(collection))
+        text = placed(ready, self._limit(collection))
         encoded = text.text.encode()
-        self.preparer.admit(request, len(encoded))
+        self.admit(request, len(encoded))
         source_hash = request.source_hash or hashlib.sha256(encoded).hexdigest()
         with self._locked(collection, request.source_uri, source_hash, budget):
-            existing = self.preparer.existing(request, source_hash)
+            existing = self._existing(request, source_hash)
             stored = existing.fields if existing else DocumentFields()
             fields = stored if request.fields is None else request.fields
             fallback = fields.title or file_name(request.source_uri)
@@ -160,7 +233,7 @@ class DocumentIngest:
                 source_version=request.source_version,
             )
             if existing is None or existing.source_hash != source_hash:
-                reused = self.preparer.twin(request, existing, source_hash)
+                reused = self._twin(request, existing, source_hash)
             else:
                 reused = existing if existing.source_uri != request.source_uri else None
                 before = (existing.rules_digest, existing.fields, existing.format)
@@ -171,7 +244,7 @@ class DocumentIngest:
             if ready.chunks[0].vector is not None:
                 # They wait there for their chunks: vectors that no chunk has are kept for an hour.
                 hashes = [chunk.embedding_hash for chunk in draft.chunks]
-                self.cache.put(collection.identity.digest, hashes, unit_vectors(ready.chunks))
+                self.writer.embedder.cache.put(collection.identity.digest, hashes, unit_vectors(ready.chunks))
             return self._write(collection, draft, budget, lambda _: None, receipt, {})
 
     def plan(self, request: IngestRequest, original: Original, budget: Budget) -> IngestPlan:
@@ -183,14 +256,12 @@ class DocumentIngest:
             InvalidRequestError: the document would be refused; see its subclasses.
             DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
         """
-        under_way = self.preparer.examine(request, original, *self.preparer.admit_bytes(request, original))
-        settled = self.preparer.settled(under_way)
+        under_way, settled = self._examine(request, original, *self.admit_bytes(request, original))
         if settled is not None:
             old = self._stored(request, settled.document)
             return IngestPlan(settled.outcome, settled.document, planned_chunks(old, old), remarks=settled.remarks)
         existing, embedder = under_way.existing, self.writer.embedder
-        parsed = self.preparer.parse(under_way, budget)
-        draft = drafted(under_way, parsed)
+        draft, warnings = self._parse(under_way, budget)
         new = self.writer.without_repeated(under_way.collection, draft.document_id, draft.chunks)
         new_texts = embedder.new_texts(under_way.collection, new)
         return IngestPlan(
@@ -199,8 +270,27 @@ class DocumentIngest:
             chunks=planned_chunks(self._stored(request, existing) if existing else [], new),
             embedded=len(new_texts),
             embedded_tokens=sum(new_texts.values()),
-            remarks=Remarks(sum(chunk.undersized for chunk in new), embedder.beyond_model(new), parsed.warnings),
+            remarks=Remarks(sum(chunk.undersized for chunk in new), embedder.beyond_model(new), warnings),
         )
+
+    def unchanged(self, request: IngestRequest) -> IngestResult | None:
+        """Return the result if the hash that the caller gives shows that there is nothing to do, without the bytes.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            EmbeddingMismatchError: the collection belongs to another model.
+        """
+        collection = self.admit(request, None)
+        existing = self.documents.find_by_source(request.tenant, request.collection, request.source_uri)
+        if existing is None or existing.source_uri != request.source_uri or existing.source_hash != request.source_hash:
+            return None
+        if request.source_version not in {None, existing.source_version}:
+            return None
+        policy = request.chunking.over(collection.settings.chunking, "chunking")
+        is_same = request.document_id in {None, existing.document_id} and _same_rules(request, policy, existing)
+        if is_same and request.fields is not None:
+            is_same = filled_from_source(request.fields, self._properties(request, existing)) == existing.fields
+        return IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
 
     @contextmanager
     def _locked(self, collection: Collection, source_uri: str, source_hash: str, budget: Budget) -> Iterator[None]:
@@ -212,12 +302,112 @@ class DocumentIngest:
         ):
             yield
 
+    def _limit(self, collection: Collection) -> int:
+        """Return the most bytes that a document of the collection may have."""
+        return min(self.max_bytes, collection.settings.limits.max_document_bytes or self.max_bytes)
+
+    def _existing(self, request: IngestRequest, source_hash: str) -> Document | None:
+        """Return the document that the request would replace or leave as it is.
+
+        Raises:
+            InvalidRequestError: it has another id than the request gives.
+            StaleSourceVersionError: it is of a later version.
+        """
+        existing = self.documents.find_by_source(request.tenant, request.collection, request.source_uri)
+        if existing is None:
+            return None
+        if existing.source_uri != request.source_uri:
+            # An alias that has bytes of its own, or is to be one no more, becomes a document of its own.
+            stays = request.duplicate_policy is DuplicatePolicy.REUSE and existing.source_hash == source_hash
+            return existing if stays else None
+        if request.document_id not in {None, existing.document_id}:
+            raise InvalidRequestError.of("document_id", f"the source has the id {existing.document_id!r}")
+        refuse_stale_version(existing.document_id, request.source_version, existing.source_version)
+        return existing
+
+    def _twin(self, request: IngestRequest, existing: Document | None, source_hash: str) -> Document | None:
+        """Return another document with the same bytes that stands for this one.
+
+        Raises:
+            DuplicateDocumentError: there is one and the policy is REJECT.
+        """
+        twin = self.documents.find_by_hash(request.tenant, request.collection, source_hash)
+        if twin is None or twin.source_uri == request.source_uri or request.duplicate_policy is DuplicatePolicy.ALLOW:
+            return None
+        if request.duplicate_policy is DuplicatePolicy.REJECT:
+            message = f"the same bytes are stored as {twin.source_uri!r}"
+            raise DuplicateDocumentError(message, document_id=twin.document_id, source_uri=twin.source_uri)
+        return twin if existing is None else None  # a document that became equal to another one stays a document
+
+    def _properties(self, request: IngestRequest, existing: Document) -> DocumentFields:
+        return self.sources.properties(request.tenant, existing.document_id, existing.generation)
+
+    def _examine(
+        self, request: IngestRequest, original: Original, collection: Collection, source_hash: str
+    ) -> tuple[_Preparation, IngestResult | None]:
+        """Return what is known of the source, and the result if no generation has to be written.
+
+        Of a reused document the source may be a new alias.
+
+        Raises:
+            InvalidRequestError: it has another id than the request gives.
+            StaleSourceVersionError: it is of a later version.
+            DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
+        """
+        existing = self._existing(request, source_hash)
+        # What the source said last time: a field that still says so follows the source, another one the caller set.
+        properties = DocumentFields() if existing is None else self._properties(request, existing)
+        policy = request.chunking.over(collection.settings.chunking, "chunking")
+        under_way = _Preparation(request, original, collection, policy, source_hash, existing, properties)
+        if existing is None or existing.source_hash != source_hash:
+            reused = self._twin(request, existing, source_hash)
+        elif existing.source_uri != request.source_uri:
+            reused = existing
+        else:
+            is_same = existing.fields == under_way.fields(properties) and _same_rules(request, policy, existing)
+            return under_way, IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
+        if reused is None:
+            return under_way, None
+        return under_way, IngestResult(reused, IngestOutcome.REUSED, remarks=request.without_effect(reused))
+
+    def _parse(self, under_way: _Preparation, budget: Budget) -> tuple[GenerationDraft, Mapping[SourceWarning, int]]:
+        """Take the document apart; return what is to be written, and the warnings of the source.
+
+        Raises:
+            InvalidRequestError: the document is refused; see its subclasses.
+        """
+        request, existing = under_way.request, under_way.existing
+        rules = ParseRules(
+            format=request.format,
+            policy=under_way.policy,
+            title=under_way.fields(DocumentFields()).title,  # one that does not come from the source
+            file_name=request.source_uri.rstrip("/").rsplit("/", 1)[-1] or request.source_uri,
+            field=request.content_field,
+        )
+        parsed = self.parser.parse(under_way.original, rules, budget)
+        draft = GenerationDraft(
+            document_id=existing.document_id if existing else request.document_id,
+            source_uri=request.source_uri,
+            format=parsed.format,
+            source_hash=under_way.source_hash,
+            fields=under_way.fields(parsed.properties),
+            text=parsed.text,
+            chunks=parsed.chunks,
+            expected_generation=existing.generation if existing else 0,
+            pages=parsed.pages,
+            properties=parsed.properties,
+            rules_digest=under_way.policy.digest,
+            encoding=parsed.encoding,
+            source_version=request.source_version,
+        )
+        return draft, parsed.warnings
+
     def _without_generation(self, request: IngestRequest, settled: IngestResult) -> IngestResult:
         """Do what is left to do where the content is stored already: note an alias, or a later version."""
-        documents, document = self.preparer.documents, settled.document
+        documents, document = self.documents, settled.document
         if settled.outcome is IngestOutcome.REUSED:
             # The source may be an alias of a document whose bytes it had before.
-            holder = self.preparer.of_source(request)
+            holder = documents.find_by_source(request.tenant, request.collection, request.source_uri)
             moved_from = "" if holder is None or holder.document_id == document.document_id else holder.document_id
             documents.add_alias(
                 request.tenant, request.collection, document.document_id, request.source_uri, moved_from
@@ -276,3 +466,38 @@ def planned_chunks(old: Sequence[Chunk], new: Sequence[Chunk]) -> list[PlannedCh
 def _content_of(chunk: Chunk) -> str:
     """Return what tells contents apart; an upper chunk that holds none is known by what is embedded of it."""
     return chunk.content_hash if chunk.content else chunk.embedding_hash
+
+
+def _same_rules(request: IngestRequest, policy: ChunkingPolicy, existing: Document) -> bool:
+    return existing.rules_digest == policy.digest and request.format in {None, existing.format}
+
+
+def check_source(source_uri: str, settings: CollectionSettings) -> None:
+    """Return if the source is allowed; it is kept as it was sent (requirement T18).
+
+    Raises:
+        InvalidRequestError: naming `source_uri`.
+    """
+    if source_uri.startswith(SOURCE_PREFIX):
+        raise InvalidRequestError.of("source_uri", f"must not begin with {SOURCE_PREFIX!r}, as those of records do")
+    if settings.limits.require_url and not is_url(source_uri):
+        raise InvalidRequestError.of("source_uri", "must be an absolute http or https URL in this collection")
+    prefixes = settings.approved_source_prefixes
+    if prefixes and not source_uri.startswith(prefixes):
+        raise InvalidRequestError.of("source_uri", "begins with none of the approved prefixes of the collection")
+
+
+def is_url(value: str) -> bool:
+    """Tell whether a text is an absolute http or https URL with a host; nothing is opened."""
+    if any(char.isspace() for char in value):
+        return False
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname, parts.port  # a bad port raises
+    except ValueError:
+        return False
+    if parts.scheme not in _SCHEMES or host is None:
+        return False
+    labels = host.removesuffix(".").split(".")
+    # With a colon it is an IPv6 address, which `urlsplit` has checked; else labels of letters and digits.
+    return ":" in host or all(label and label.replace("-", "a").replace("_", "a").isalnum() for label in labels)

@@ -16,8 +16,8 @@ from groundwire.catalog.records import RecordAccesses, Records
 from groundwire.catalog.vectors import NewVectors
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.ingest.contradicting import ContradictionFinder
+from groundwire.ingest.embedding import refuse_other_model
 from groundwire.ingest.keyed_locks import KeyedLocks
-from groundwire.ingest.preparing import refuse_other_model
 from groundwire.ingest.writing import GenerationWriter, Written
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk

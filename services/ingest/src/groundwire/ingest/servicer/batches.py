@@ -90,7 +90,7 @@ class BatchIngest:
 
     def _begin(self, collection: str, key: RequestKey | None) -> None:
         """Refuse a batch whose request id was used otherwise, also while none of its documents is ingested."""
-        tenant, collections = request_context.current().tenant, self.documents.preparer.collections
+        tenant, collections = request_context.current().tenant, self.documents.collections
         self.parts.once.run(tenant, key, lambda _: collections.get(tenant, collection), lambda _: b"begun")
 
     async def _outcomes(

@@ -412,7 +412,7 @@ class LongWork:
 
         def staged(operation_id: str) -> ingest_pb.IngestDocumentRequest:
             parsed, original = parse_ingest_document(request, tenant)
-            self.use.documents.preparer.admit_bytes(parsed, original)
+            self.use.documents.admit_bytes(parsed, original)
             self.use.uploads.keep(tenant, operation_id, original.read())
             described = ingest_pb.IngestDocumentRequest()
             described.CopyFrom(request)

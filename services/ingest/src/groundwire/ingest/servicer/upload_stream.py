@@ -149,7 +149,7 @@ class UploadStream:
             ExhaustedError: the tenant has too many bytes on their way in.
         """
         header = await _header(messages)
-        request = parse_upload_header(header, tenant, self.documents.preparer.max_bytes)
+        request = parse_upload_header(header, tenant, self.documents.max_bytes)
         upload_id = header.upload_id or str(uuid.uuid4())
         async with self.claims.hold(upload_id, tenant, budget) as claim:
             known = await self.parts.pools.reads.run(budget, self._known, header, request, upload_id)
@@ -188,7 +188,7 @@ class UploadStream:
         if earlier is not None:
             return self._answer(ingest_result_pb2.IngestResult.FromString(earlier), request.collection)
         # Of an upload that goes on, bytes are here to be ingested; an operation is begun by the parts.
-        unchanged = None if header.upload_id or header.run_async else self.documents.preparer.unchanged(request)
+        unchanged = None if header.upload_id or header.run_async else self.documents.unchanged(request)
         if unchanged is None:
             return None
         result = self.parts.once.ingest(request.tenant, key if header.request_id else None, lambda _: unchanged)
@@ -197,7 +197,7 @@ class UploadStream:
     def _open(self, header: pb.UploadHeader, request: IngestRequest, upload_id: str) -> IncomingUpload:
         tenant = request.tenant
         if not header.upload_id:
-            self.documents.preparer.admit(request, header.total_bytes)
+            self.documents.admit(request, header.total_bytes)
             self.uploads.begin(tenant, upload_id, header_bytes(header), header.total_bytes)
         try:
             return self.uploads.open(tenant, upload_id)
