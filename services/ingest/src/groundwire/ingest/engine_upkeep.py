@@ -10,7 +10,7 @@ from groundwire.catalog.collections import Collections
 from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.outbox import Outbox, OutboxItem, OutboxKind
 from groundwire.catalog.vectors import VectorCache
-from groundwire.ingest.housekeeping import Job, Subject
+from groundwire.ingest.housekeeping import Subject
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.store_check import PointCheck
 from groundwire.kernel.budget import Budget
@@ -28,9 +28,6 @@ from groundwire.kernel.vector_store import Rebuildable, Recoverable, VectorStore
 _POINTS_PER_STEP = 250
 _POINTS_PER_FILL = 1000
 _TASKS_PER_ROUND = 20
-_LOOK_EVERY_S = 0.5
-_REWRITE_S = 6 * 3600.0
-"""Longer than comparing or writing millions of points, or building their index, takes."""
 
 _log = structlog.get_logger(__name__)
 
@@ -63,14 +60,11 @@ class EngineTasks:
             return False
         return True
 
-    def job(self, name: str) -> Job:
-        """Return the job that does the tasks which calls left, in order, for each engine collection alone."""
-        return Job(name, self._do_waiting, self._subjects)
-
-    def _subjects(self) -> list[Subject]:
+    def subjects(self) -> list[Subject]:
         return [Subject(each.engine_name, each.tenant, each.collection) for each in self.outbox.waiting()]
 
-    def _do_waiting(self, subject: Subject, budget: Budget) -> int:
+    def do_waiting(self, subject: Subject, budget: Budget) -> int:
+        """Do the tasks of an engine collection which calls left, in order."""
         done = 0
         while items := self.outbox.pending(_TASKS_PER_ROUND, subject.key):
             for item in items:
@@ -123,16 +117,13 @@ class RepeatedChunks:
     cache: VectorCache
     vectors: VectorStore
 
-    def job(self, name: str) -> Job:
-        """Return the job, for each collection with chunks that are not indexed because of another one."""
-        return Job(name, self._index_orphans, self._subjects)
-
-    def _subjects(self) -> list[Subject]:
+    def subjects(self) -> list[Subject]:
+        """Return the collections with chunks that are not indexed because of another one."""
         return [
             Subject(f"{tenant}/{name}", tenant, name) for tenant, name in self.duplicates.collections_with_duplicates()
         ]
 
-    def _index_orphans(self, subject: Subject, budget: Budget) -> int:
+    def index_orphans(self, subject: Subject, budget: Budget) -> int:
         """Give the engine their vectors, then make them visible; every step may be repeated."""
         done = 0
         with suppress(CollectionNotFoundError):  # dropped meanwhile
@@ -162,14 +153,11 @@ class StaleIndexes:
         """Take note that a collection was written to; returns at once."""
         self.written[collection.engine_name] = collection
 
-    def job(self) -> Job:
-        """Return the job, which takes minutes for a large collection; searches go on."""
-        return Job("rebuild", self._rebuild, self._subjects, timeout_s=_REWRITE_S)
-
-    def _subjects(self) -> list[Subject]:
+    def subjects(self) -> list[Subject]:
         return [Subject(name, each.tenant, each.name) for name, each in list(self.written.items())]
 
-    def _rebuild(self, subject: Subject, budget: Budget) -> int:
+    def rebuild(self, subject: Subject, budget: Budget) -> int:
+        """Rebuild an index that is stale, which takes minutes for a large collection; searches go on."""
         collection, store, done = self.written.get(subject.key), self.vectors, 0
         with suppress(CollectionNotFoundError):  # dropped, or another engine collection serves now
             if (
@@ -204,11 +192,7 @@ class IndexRecovery:
         if isinstance(store, Recoverable):
             store.distrust(set(self.collections.engine_names()).difference(store.collections(budget)))
 
-    def job(self) -> Job:
-        """Return the job, which takes a tenth of a second for a small collection."""
-        return Job("recovery", self._recover, self._subjects, every_s=_LOOK_EVERY_S, timeout_s=_REWRITE_S)
-
-    def _subjects(self) -> list[Subject]:
+    def subjects(self) -> list[Subject]:
         subjects = []
         for engine_name in self.vectors.unverified() if isinstance(self.vectors, Recoverable) else ():
             try:
@@ -218,8 +202,11 @@ class IndexRecovery:
                 subjects.append(Subject(engine_name))
         return subjects
 
-    def _recover(self, subject: Subject, budget: Budget) -> int:
-        """Make the points of a collection those of the catalog; return how many were wrong or missing."""
+    def recover(self, subject: Subject, budget: Budget) -> int:
+        """Make the points of a collection those of the catalog; return how many were wrong or missing.
+
+        Takes a tenth of a second for a small collection.
+        """
         store = self.vectors
         if not isinstance(store, Recoverable):
             return 0

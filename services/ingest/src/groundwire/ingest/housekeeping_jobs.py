@@ -24,8 +24,9 @@ _COUNT_EVERY_S = 5.0
 _TIDY_EVERY_S = 60.0
 _FORGET_EVERY_S = 3600.0
 _FIND_LOST_S = 30.0
-_RENEW_S = 6 * 3600.0
-"""Longer than millions of chunks take."""
+_LOOK_EVERY_S = 0.5
+_REWRITE_S = 6 * 3600.0
+"""Longer than comparing or writing millions of points or chunks, or building their index, takes."""
 
 _log = structlog.get_logger(__name__)
 
@@ -48,11 +49,8 @@ class WordRenewal:
         if not found:
             self.full_text.note_rules()
 
-    def job(self) -> Job:
-        """Return the job, which takes half a second for a thousand chunks."""
-        return Job("words", self._renew, lambda: list(self.waiting.values()), timeout_s=_RENEW_S)
-
-    def _renew(self, subject: Subject, budget: Budget) -> int:
+    def renew(self, subject: Subject, budget: Budget) -> int:
+        """Write the index of a collection anew, which takes half a second for a thousand chunks."""
         self.full_text.rebuild(subject.tenant, subject.collection, budget)
         del self.waiting[subject.key]
         if not self.waiting:
@@ -106,8 +104,19 @@ class Upkeep:
         A hung engine must not keep the catalog from being tidied, nor a rebuild of minutes the points from being
         deleted.
         """
+
+        def take_back(_subject: Subject, budget: Budget) -> int:
+            # A call whose tidying up failed left them; those that a dead process left are gone since the start.
+            leftovers = self.recovery.leftovers(lambda: self.documents.under_way)
+            for pending in leftovers:
+                budget.check()
+                self.documents.abandon(pending)
+            if leftovers:
+                _log.warning("took back generations that nobody writes any more", generations=len(leftovers))
+            return len(leftovers)
+
         of_catalog = [
-            Job("unfinished", self._take_back, every_s=_TIDY_EVERY_S),
+            Job("unfinished", take_back, every_s=_TIDY_EVERY_S),
             Job(
                 "retention",
                 lambda subject, budget: self.expired.sweep(subject.key, budget),
@@ -119,16 +128,15 @@ class Upkeep:
             Job("record_accesses", lambda _s, _b: self.accesses.flush(), every_s=_COUNT_EVERY_S),
             Job("vectors", lambda _s, _b: self.cache.sweep(self.identity_digest), every_s=_FORGET_EVERY_S),
         ]
-        of_engine = [self.tasks.job(OUTBOX), self.repeated.job(REPEATED_CHUNKS)]
-        rewriting = [self.stale.job(), self.completer.job(), self.words.job()]
-        return [of_catalog, of_engine, rewriting, [self.index_recovery.job()]]
-
-    def _take_back(self, _subject: Subject, budget: Budget) -> int:
-        # A call whose tidying up failed left them; those that a dead process left are gone since the start.
-        leftovers = self.recovery.leftovers(lambda: self.documents.under_way)
-        for pending in leftovers:
-            budget.check()
-            self.documents.abandon(pending)
-        if leftovers:
-            _log.warning("took back generations that nobody writes any more", generations=len(leftovers))
-        return len(leftovers)
+        of_engine = [
+            Job(OUTBOX, self.tasks.do_waiting, self.tasks.subjects),
+            Job(REPEATED_CHUNKS, self.repeated.index_orphans, self.repeated.subjects),
+        ]
+        rewriting = [
+            Job("rebuild", self.stale.rebuild, self.stale.subjects, timeout_s=_REWRITE_S),
+            self.completer.job(),
+            Job("words", self.words.renew, lambda: list(self.words.waiting.values()), timeout_s=_REWRITE_S),
+        ]
+        recovery = self.index_recovery
+        recovering = Job("recovery", recovery.recover, recovery.subjects, every_s=_LOOK_EVERY_S, timeout_s=_REWRITE_S)
+        return [of_catalog, of_engine, rewriting, [recovering]]

@@ -115,9 +115,8 @@ class SharedRuns:
                 run = self._runs[key] = _Run(kind)
                 # In the context of who began it, so that the log names that request; the budget is the run's own.
                 context = contextvars.copy_context()
-                run.thread = threading.Thread(
-                    target=context.run, args=(self._do, key, run, work), name="operation", daemon=True
-                )
+                args = (self._do, key, run, work)
+                run.thread = threading.Thread(target=context.run, args=args, name="operation", daemon=True)
                 run.thread.start()
             elif run.kind != kind:
                 raise ConflictError("something else is being done to the same collection; wait for its end")
@@ -241,8 +240,18 @@ class IndexBuilder:
                 store.rebuild(built.engine_name, lambda: self.cache.points(built, _POINTS_PER_BATCH), budget)
                 report(Progress(Stage.INDEXING, 1, 1))
             self.full_text.rebuild(collection.tenant, collection.name, budget)
+
+            def catch_up_at_once(missing: Sequence[int], gone: Sequence[int]) -> bool:
+                budget.check()
+                if len(missing) + len(gone) > _POINTS_WHILE_WRITERS_WAIT:
+                    return False
+                self._write(built, missing, gone, budget, lambda _: None)  # takes no time, so nobody is told
+                return True
+
             attempt = 1
-            while not self._move(collection, built, held, budget, compares_all=attempt > _ATTEMPTS_BESIDE_WRITERS):
+            while not self.builds.move(
+                collection, built, held, catch_up_at_once, compares_all=attempt > _ATTEMPTS_BESIDE_WRITERS
+            ):
                 held = self._catch_up(built, held, self.builds.live_points(collection), budget, report)
                 attempt += 1
         except BaseException:
@@ -255,18 +264,6 @@ class IndexBuilder:
         finally:
             self.after()
         return built
-
-    def _move(
-        self, serving: Collection, built: Collection, held: LivePoints, budget: Budget, *, compares_all: bool
-    ) -> bool:
-        def catch_up(missing: Sequence[int], gone: Sequence[int]) -> bool:
-            budget.check()
-            if len(missing) + len(gone) > _POINTS_WHILE_WRITERS_WAIT:
-                return False
-            self._write(built, missing, gone, budget, lambda _: None)  # takes no time, so nobody is told
-            return True
-
-        return self.builds.move(serving, built, held, catch_up, compares_all=compares_all)
 
     def _catch_up(
         self, built: Collection, held: LivePoints, live: LivePoints, budget: Budget, report: Report

@@ -45,12 +45,12 @@ class PersonaFile:
 
     def job(self) -> Job:
         """Return the job that looks at the file and loads it."""
-        return Job("persona_file", self._load, self._subjects, every_s=_LOOK_EVERY_S, timeout_s=_LOAD_S)
 
-    def _subjects(self) -> list[Subject]:
-        if self.path.stat().st_mtime == self.loaded:
-            return []
-        return [Subject(str(self.path), Identity().tenant, self.collection)]
+        def changed() -> list[Subject]:
+            is_loaded = self.path.stat().st_mtime == self.loaded
+            return [] if is_loaded else [Subject(str(self.path), Identity().tenant, self.collection)]
+
+        return Job("persona_file", self._load, changed, every_s=_LOOK_EVERY_S, timeout_s=_LOAD_S)
 
     def _load(self, _subject: Subject, budget: Budget) -> int:
         identity, modified = Identity(), self.path.stat().st_mtime

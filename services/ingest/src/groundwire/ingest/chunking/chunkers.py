@@ -79,24 +79,18 @@ class StructureChunker:
                 continue
             begin = start
             if previous is not None and run[0].start not in section_starts:
-                begin = self._overlap_start(text, previous, start, end)
+                limit = int((previous[1] - previous[0]) * _MAX_OVERLAP_OF_NEIGHBOUR)
+                # The ratio is that of the whole length, overlap and all.
+                ideal = min(limit, round((end - start) * policy.overlap_ratio / (1.0 - policy.overlap_ratio)))
+                if ideal >= 1:
+                    base = previous[1]
+                    lowest = base - min(limit, int(ideal * (1 + _OVERLAP_SLACK)))
+                    near = restart_near(text, base - ideal, lowest, base - int(ideal * (1 - _OVERLAP_SLACK)))
+                    begin = start if near is None or near >= base else near
             size = sum(piece.size for piece in run)
             undersized = size < policy.minimum or end - start < policy.min_chars
             yield Cut(begin, end, start, paths.path(start, end), undersized)
             previous = (start, end)
-
-    def _overlap_start(self, text: str, previous: tuple[int, int], start: int, end: int) -> int:
-        """Return where the chunk start..end begins when it repeats the end of the one before."""
-        ratio = self.policy.overlap_ratio
-        limit = int((previous[1] - previous[0]) * _MAX_OVERLAP_OF_NEIGHBOUR)
-        # The ratio is that of the whole length, overlap and all.
-        ideal = min(limit, round((end - start) * ratio / (1.0 - ratio)))
-        if ideal < 1:
-            return start
-        base = previous[1]
-        lowest = base - min(limit, int(ideal * (1 + _OVERLAP_SLACK)))
-        begin = restart_near(text, base - ideal, lowest, base - int(ideal * (1 - _OVERLAP_SLACK)))
-        return start if begin is None or begin >= base else begin
 
 
 _PARAGRAPH_LEVEL = 3
@@ -191,7 +185,11 @@ class FixedChunker:
         policy = self.policy
         overlap = round(policy.target * policy.overlap_ratio)
         if policy.unit is ChunkUnit.CHARS:
-            windows = list(_windows_of_chars(text, start, policy.target, overlap))
+            windows, first = [], start
+            while first < len(text):
+                end = _boundary(text, first, min(len(text), first + policy.target))
+                windows.append((first, end))
+                first = end if end == len(text) else _boundary(text, first, max(first + 1, end - overlap))
         else:
             windows = list(_TokenWindows(text, start, policy, overlap, self.splitter).windows())
         windows = [(first, end) for first, end in windows if text[first:end].strip()]
@@ -208,15 +206,6 @@ class FixedChunker:
             cuts.append(Cut(first, end, max(first, previous_end), paths.path(first, end), small, tokens))
             previous_end = end
         return cuts
-
-
-def _windows_of_chars(text: str, start: int, target: int, overlap: int) -> Iterator[_Window]:
-    while start < len(text):
-        end = _boundary(text, start, min(len(text), start + target))
-        yield start, end
-        if end == len(text):
-            return
-        start = _boundary(text, start, max(start + 1, end - overlap))
 
 
 class _TokenWindows:

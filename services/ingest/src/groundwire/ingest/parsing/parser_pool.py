@@ -43,6 +43,10 @@ _DEATH_S = 1.0
 _START_LIMIT_S = 30.0
 _ATTEMPTS = 2
 _MIB = 1 << 20
+QUICK_BYTES, MEDIUM_BYTES = 1 << 20, 8 << 20
+QUICK_CPU_S = 2.0
+"""Documents up to QUICK_BYTES nearly always take less; one that takes longer begins again among the long ones."""
+_HANDICAP_S = 5.0
 
 _log = structlog.get_logger(__name__)
 
@@ -294,12 +298,6 @@ class _Watch:
             raise _Stalled
 
 
-QUICK_BYTES, MEDIUM_BYTES = 1 << 20, 8 << 20
-QUICK_CPU_S = 2.0
-"""Documents up to QUICK_BYTES nearly always take less; one that takes longer begins again among the long ones."""
-_HANDICAP_S = 5.0
-
-
 class Cost(IntEnum):
     """How long a document is expected to keep a process: below a second, some seconds, up to minutes."""
 
@@ -314,10 +312,6 @@ class _Ticket:
 
     cost: Cost
     came_at: float = field(default_factory=time.monotonic)
-
-    @property
-    def turn(self) -> float:
-        return self.came_at + self.cost * _HANDICAP_S
 
 
 class ParserPool:
@@ -404,13 +398,11 @@ class ParserPool:
         """Return the ticket whose turn it is, None while none may begin."""
         if not self._free:
             return None
-        allowed = (ticket for ticket in self._waiting if self._may_begin(ticket.cost))
-        return min(allowed, key=lambda ticket: ticket.turn, default=None)
-
-    def _may_begin(self, cost: Cost) -> bool:
         # At least one may run whatever it costs, so that a pool of two parses large documents, too.
-        return all(
-            sum(running >= bound for running in self._running) < max(1, len(self._processes) - bound)
-            for bound in Cost
-            if 0 < bound <= cost
-        )
+        full = [
+            bound
+            for bound in (Cost.MEDIUM, Cost.LONG)
+            if sum(running >= bound for running in self._running) >= max(1, len(self._processes) - bound)
+        ]
+        allowed = (ticket for ticket in self._waiting if not any(bound <= ticket.cost for bound in full))
+        return min(allowed, key=lambda ticket: ticket.came_at + ticket.cost * _HANDICAP_S, default=None)

@@ -44,17 +44,14 @@ def main(connections: Sequence[socket.socket]) -> None:
             # Anew for each document: both count what the process has used before.
             _, hard = resource.getrlimit(resource.RLIMIT_CPU)
             resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + message["cpu_s"], hard))
-            _limit_memory(message["more_memory_bytes"])
+            # So that allocations fail which would take this process so much further than it is.
+            _, hard = resource.getrlimit(resource.RLIMIT_AS)
+            used_pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+            most_bytes = used_pages * resource.getpagesize() + message["more_memory_bytes"]
+            resource.setrlimit(resource.RLIMIT_AS, (min(hard, most_bytes), hard))
             send_message(parent, *json_parts(*_answer(message, body, limits, tokenizer)))
     except (EOFError, ConnectionError):
         return
-
-
-def _limit_memory(more_bytes: int) -> None:
-    """Let allocations fail that would take this process so much further than it is."""
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (min(hard, pages * resource.getpagesize() + more_bytes), hard))
 
 
 def _answer(

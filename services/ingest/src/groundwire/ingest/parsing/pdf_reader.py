@@ -10,7 +10,6 @@ from typing import Any
 from groundwire.ingest.chunking.headings import Heading, TextOutline
 from groundwire.ingest.parsing.source_text import (
     ReadingLimits,
-    SourceProperties,
     SourceText,
     SourceWarning,
     clean,
@@ -75,7 +74,14 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
             for number, (start, page) in enumerate(zip(starts, texts, strict=False), start=1)
         )
         headings = find_headings(text, pages, _bookmarks(pdf))
-        properties = _properties(pdf)
+        said = {key: value for key, value in pdf.get_metadata_dict().items() if value.lower() not in _PLACEHOLDERS}
+        properties = source_properties(
+            title=said.get("Title"),
+            creators=[said.get("Author", "")],
+            subjects=re.split("[,;]", said.get("Keywords", "")),
+            description=said.get("Subject"),
+            date_created=_date(said.get("CreationDate", "")),
+        )
     finally:
         pdf.close()  # PDFium frees what it holds outside of Python only now
     warnings = {**properties.warnings, **({SourceWarning.PAGE_WITHOUT_TEXT: blank} if blank else {})}
@@ -147,17 +153,6 @@ def _bookmarks(pdf: Any) -> list[Bookmark]:
     except load("pypdfium2").PdfiumError:
         return bookmarks  # damaged bookmarks cost headings, not the document
     return bookmarks
-
-
-def _properties(pdf: Any) -> SourceProperties:
-    said = {key: value for key, value in pdf.get_metadata_dict().items() if value.lower() not in _PLACEHOLDERS}
-    return source_properties(
-        title=said.get("Title"),
-        creators=[said.get("Author", "")],
-        subjects=re.split("[,;]", said.get("Keywords", "")),
-        description=said.get("Subject"),
-        date_created=_date(said.get("CreationDate", "")),
-    )
 
 
 def _date(value: str) -> datetime | None:
