@@ -60,7 +60,7 @@ from groundwire.ingest.servicer.servicers import (
 )
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.settings import IngestSettings
-from groundwire.ingest.store_check import AnswerCheck, CatalogCheck, EngineCheck, PointCheck, StoreCheck
+from groundwire.ingest.store_check import CatalogCheck, EngineCheck, PointCheck, StoreCheck
 from groundwire.ingest.uploads import StagingFolder, UploadReceiver
 from groundwire.ingest.writing import GenerationWriter
 from groundwire.kernel.clock import Clock, SystemClock
@@ -283,8 +283,7 @@ def build(
         documents=documents,
         sweep=lambda budget: housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), budget),
     )
-    answers = AnswerCheck(points.inspection, vectors)
-    of_engine = EngineCheck(collections, TextInspection(catalog), points, answers, builder, vectors)
+    of_engine = EngineCheck(collections, TextInspection(catalog), points, builder, vectors)
     use = LongUseCases(
         builder,
         StoreCheck(collections, of_catalog, of_engine, runs),

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -41,7 +41,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filters import Comparator, Comparison, Payload
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 from groundwire.kernel.stored_chunk import same_filter_keys
-from groundwire.kernel.vector_store import PointBatch, Recoverable, VectorStore
+from groundwire.kernel.vector_store import Recoverable, VectorStore
 
 _POINTS_PER_BATCH = 250
 _NUMBERS_PER_BATCH = 2000
@@ -90,7 +90,14 @@ class PointCheck:
         held = self.vectors.numbers(collection.engine_name, budget)
         while numbers := list(islice(held, _NUMBERS_PER_BATCH)):
             budget.check()
-            self._check_orphans(collection, numbers, budget, tell, repair=repair)
+            suspects = self.inspection.unexplained(collection, numbers)
+            # A point whose removal was finished between the two looks is gone by now.
+            orphans = self.vectors.fetch(collection.engine_name, suspects, budget).numbers if suspects else ()
+            if repair and len(orphans):
+                self.vectors.delete(collection.engine_name, list(orphans), budget)
+            for number in orphans:
+                message = "the engine has a vector without a live chunk"
+                tell(StoreFinding(FindingKind.VECTOR_ORPHANED, collection.name, str(number), message, repaired=repair))
         # Chunks that have no point: searches from the top down and restorations need their vectors all the same.
         after = 0
         while lost := self.inspection.lost_vectors(collection, after, _POINTS_PER_BATCH):
@@ -115,10 +122,15 @@ class PointCheck:
         *,
         repair: bool,
     ) -> None:
-        problems = self._confirmed(collection, self._problems(collection, points, budget), budget)
-        if not problems:
+        found = self._problems(collection, points, budget)
+        if not found:
             return
-        repaired = self._repair(collection, list(problems), budget) if repair else set()
+        # Tasks of the outbox will solve these: they are lag, not damage. What is still wrong of the others, and of
+        # chunks that are still live, is damage.
+        waiting = self.inspection.waiting(collection)
+        suspects = [number for number in found if number not in waiting]
+        problems = self._problems(collection, self.inspection.expected_of(collection, suspects), budget)
+        repaired = self._repair(collection, list(problems), budget) if repair and problems else set()
         for number, (chunk_id, (kind, message)) in problems.items():
             tell(StoreFinding(kind, collection.name, chunk_id, message, repaired=number in repaired))
 
@@ -127,20 +139,20 @@ class PointCheck:
     ) -> dict[int, tuple[str, Problem]]:
         batch = self.vectors.fetch(collection.engine_name, [point.number for point in points], budget)
         rows = {number: row for row, number in enumerate(batch.numbers)}
-        found = {point.number: (point.chunk_id, _problem(point, batch, rows)) for point in points}
-        return {number: (chunk_id, problem) for number, (chunk_id, problem) in found.items() if problem is not None}
-
-    def _confirmed(
-        self, collection: Collection, problems: Mapping[int, tuple[str, Problem]], budget: Budget
-    ) -> dict[int, tuple[str, Problem]]:
-        """Return those problems that are still there, of chunks that are still live, and not about to be solved."""
-        if not problems:
-            return {}
-        # Tasks of the outbox will solve these: they are lag, not damage.
-        waiting = self.inspection.waiting(collection)
-        suspects = [number for number in problems if number not in waiting]
-        points = self.inspection.expected_of(collection, suspects)
-        return self._problems(collection, points, budget)
+        found: dict[int, tuple[str, Problem]] = {}
+        for point in points:
+            row = rows.get(point.number)
+            problem: Problem | None
+            if point.vector is None:
+                problem = FindingKind.EMBEDDING_MISSING, "the catalog has no sound vector of the chunk"
+            elif row is None:
+                problem = FindingKind.VECTOR_MISSING, "the engine has no vector of the chunk"
+            else:
+                problem = vector_problem(batch.vectors[row], point.vector)
+                problem = problem or payload_problem(batch.payloads[row], point.payload)
+            if problem is not None:
+                found[point.number] = point.chunk_id, problem
+        return found
 
     def _repair(self, collection: Collection, numbers: Sequence[int], budget: Budget) -> set[int]:
         """Write points anew from the catalog; return the numbers of those that are right now."""
@@ -159,48 +171,10 @@ class PointCheck:
         left = self._problems(collection, points, budget)
         return {point.number for point in points if point.number not in left}
 
-    def _check_orphans(
-        self,
-        collection: Collection,
-        numbers: Sequence[int],
-        budget: Budget,
-        tell: Tell,
-        *,
-        repair: bool,
-    ) -> None:
-        suspects = self.inspection.unexplained(collection, numbers)
-        if not suspects:
-            return
-        # A point whose removal was finished between the two looks is gone by now.
-        orphans = list(self.vectors.fetch(collection.engine_name, suspects, budget).numbers)
-        if repair and orphans:
-            self.vectors.delete(collection.engine_name, orphans, budget)
-        finding = StoreFinding(
-            FindingKind.VECTOR_ORPHANED, collection.name, "", "the engine has a vector without a live chunk"
-        )
-        for number in orphans:
-            tell(replace(finding, subject=str(number), repaired=repair))
-
-
-def _problem(point: ExpectedPoint, batch: PointBatch, rows: Mapping[int, int]) -> Problem | None:
-    if point.vector is None:
-        return FindingKind.EMBEDDING_MISSING, "the catalog has no sound vector of the chunk"
-    row = rows.get(point.number)
-    if row is None:
-        return FindingKind.VECTOR_MISSING, "the engine has no vector of the chunk"
-    found = vector_problem(batch.vectors[row], point.vector)
-    return found or payload_problem(batch.payloads[row], point.payload)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerCheck:
-    """Answers are compared only if nothing was written meanwhile."""
-
-    inspection: PointInspection
-    vectors: VectorStore
-
-    def check(self, collection: Collection, budget: Budget) -> list[StoreFinding]:
+    def wrong_answers(self, collection: Collection, budget: Budget) -> list[StoreFinding]:
         """Return what an engine answers wrongly about points that were found to be right.
+
+        Answers are compared only if nothing was written meanwhile.
 
         Raises:
             CollectionNotFoundError: the engine collection is gone.
@@ -235,16 +209,12 @@ class AnswerCheck:
         wrong = [f"the engine counts {count} points and lists {len(numbers)}"] if differs else []
         # Where more than a few are missed, the index approximates too much.
         wrong += lost + (missed if len(missed) > _MISSED_SHARE * len(samples) else [])
-        wrong += self._filtered_wrongly(collection, samples, budget)
-        return [StoreFinding(FindingKind.SEARCH_DIFFERS, collection.name, "", message) for message in wrong]
-
-    def _filtered_wrongly(self, collection: Collection, samples: Sequence[ExpectedPoint], budget: Budget) -> list[str]:
-        wrong = []
-        for document_id in sorted({point.document_id for point in samples})[: _SAMPLES // 2]:
-            point = next(point for point in samples if point.document_id == document_id)
+        of_documents = {point.document_id: point for point in reversed(samples)}
+        for document_id in sorted(of_documents)[: _SAMPLES // 2]:
+            point = of_documents[document_id]
             if point.vector is None or not self._agrees(collection, point, budget):
                 wrong.append(f"a filter on document {document_id} finds other chunks than the catalog")
-        return wrong
+        return [StoreFinding(FindingKind.SEARCH_DIFFERS, collection.name, "", message) for message in wrong]
 
     def _agrees(self, collection: Collection, point: ExpectedPoint, budget: Budget) -> bool:
         expected = self.inspection.of_document(collection, point.document_id, _MOST_POINTS_OF_A_DOCUMENT)
@@ -388,7 +358,6 @@ class EngineCheck:
     collections: Collections
     texts: TextInspection
     points: PointCheck
-    answers: AnswerCheck
     builder: IndexBuilder
     vectors: VectorStore
 
@@ -435,7 +404,7 @@ class EngineCheck:
         yield from self.points.check(collection, budget, tell_and_count, repair=repair)
         if unrepaired:
             return  # wrong points explain wrong answers
-        wrong = self.answers.check(collection, budget)
+        wrong = self.points.wrong_answers(collection, budget)
         if wrong and repair:
             self._rebuild(collection, budget)
         for finding in wrong:

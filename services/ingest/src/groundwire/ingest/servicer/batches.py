@@ -76,7 +76,10 @@ class BatchIngest:
                 raise InvalidRequestError.of(f"{place}.source_uri", f"is that of requests[{first}] already")
             if item.document_id and (first := ids.setdefault(item.document_id, number)) != number:
                 raise InvalidRequestError.of(f"{place}.document_id", f"is that of requests[{first}] already")
-        await self.parts.pools.changes.run(budget, self._begin, collection, key)
+        # Refuses a batch whose request id was used otherwise, also while none of its documents is ingested.
+        tenant, get = request_context.current().tenant, self.documents.collections.get
+        begin, changes = self.parts.once.run, self.parts.pools.changes
+        await changes.run(budget, begin, tenant, key, lambda _: get(tenant, collection), lambda _: b"begun")
         outcomes = await self._outcomes(request, key, budget)
         # What can be read elsewhere is left out from where the response would have too many bytes.
         total = 0
@@ -87,11 +90,6 @@ class BatchIngest:
             total += outcome.ByteSize()
         response = pb.BatchIngestDocumentsResponse(outcomes=outcomes)
         return await self.parts.pools.reads.run(budget, self.parts.write_tokens.add, response, collection)
-
-    def _begin(self, collection: str, key: RequestKey | None) -> None:
-        """Refuse a batch whose request id was used otherwise, also while none of its documents is ingested."""
-        tenant, collections = request_context.current().tenant, self.documents.collections
-        self.parts.once.run(tenant, key, lambda _: collections.get(tenant, collection), lambda _: b"begun")
 
     async def _outcomes(
         self, request: pb.BatchIngestDocumentsRequest, key: RequestKey | None, budget: Budget

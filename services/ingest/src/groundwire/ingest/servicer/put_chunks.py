@@ -3,7 +3,6 @@
 What breaks a rule raises InvalidRequestError, which names the field.
 """
 
-import asyncio
 import hashlib
 import math
 import re
@@ -269,29 +268,26 @@ class ChunkStream:
         first = await anext(messages, None)
         if first is None or first.WhichOneof("message") != "header":
             raise InvalidRequestError.of("header", "must be the first message")
-        header = first.header
+        header, reads = first.header, self.parts.pools.reads
         parse_put_chunks_header(header, tenant)
-        parts = SpooledParts(await self.parts.pools.reads.run(budget, self.staging.scratch))
         received_bytes = 0
         try:
-            async for message in messages:
-                if message.WhichOneof("message") != "part":
-                    raise InvalidRequestError.of("message", "must be a part after the header")
-                received_bytes += message.part.ByteSize()
-                self._reserve(tenant, message.part.ByteSize())
-                await self.parts.pools.reads.run(budget, parts.add, message.part)
-            workers = self.parts.pools.of_document(parts.size_bytes)
-            return await workers.run(budget, self._store, header, parts, budget)
+            # Made and dropped in threads: to drop a large file takes longer than the event loop has.
+            async with reads.opened(budget, lambda: SpooledParts(self.staging.scratch())) as parts:
+                async for message in messages:
+                    if message.WhichOneof("message") != "part":
+                        raise InvalidRequestError.of("message", "must be a part after the header")
+                    received_bytes += message.part.ByteSize()
+                    self.incoming_bytes[tenant] += message.part.ByteSize()
+                    if self.incoming_bytes[tenant] > self.quota_bytes:
+                        quota = self.quota_bytes
+                        refusal = f"more than {quota} bytes of chunks are on their way in; send fewer at a time"
+                        raise ExhaustedError(refusal, limit_bytes=quota)
+                    await reads.run(budget, parts.add, message.part)
+                workers = self.parts.pools.of_document(parts.size_bytes)
+                return await workers.run(budget, self._store, header, parts, budget)
         finally:
             self.incoming_bytes[tenant] -= received_bytes
-            # The call may be cancelled, once and again; to drop a large file takes longer than the event loop has.
-            await asyncio.shield(self.parts.pools.reads.run(Budget(), parts.close))
-
-    def _reserve(self, tenant: str, size_bytes: int) -> None:
-        self.incoming_bytes[tenant] += size_bytes
-        if self.incoming_bytes[tenant] > self.quota_bytes:
-            message = f"more than {self.quota_bytes} bytes of chunks are on their way in; send fewer at a time"
-            raise ExhaustedError(message, limit_bytes=self.quota_bytes)
 
     def _store(self, header: pb.PutChunksHeader, parts: SpooledParts, budget: Budget) -> pb.PutChunksResponse:
         tenant = request_context.current().tenant

@@ -148,7 +148,10 @@ class UploadStream:
             ConflictError: a newer stream took the upload over.
             ExhaustedError: the tenant has too many bytes on their way in.
         """
-        header = await _header(messages)
+        first = await anext(messages, None)
+        if first is None or first.WhichOneof("message") != "header":
+            raise InvalidRequestError.of("header", "must be the first message")
+        header = first.header
         request = parse_upload_header(header, tenant, self.documents.max_bytes)
         upload_id = header.upload_id or str(uuid.uuid4())
         async with self.claims.hold(upload_id, tenant, budget) as claim:
@@ -229,11 +232,25 @@ class UploadStream:
             await reader.close()
 
     async def _ingest(self, arrival: _Arrival) -> Events:
-        workers = self.parts.pools.of_document(arrival.header.total_bytes)
-        reported = workers.stream(arrival.budget, partial(self._run, arrival), is_passing=lambda _: True)
+        request, total = arrival.request, arrival.header.total_bytes
+
+        def run(report: Report) -> pb.UploadDocumentResponse:
+            with arrival.incoming.complete() as original:
+                try:
+                    result = self.parts.once.ingest(
+                        request.tenant,
+                        arrival.key(original.sha256()),
+                        lambda receipt: self.documents.ingest(request, original, arrival.budget, report, receipt),
+                    )
+                except (InvalidRequestError, AlreadyExistsError, StaleSourceVersionError):
+                    self.uploads.forget(request.tenant, arrival.upload_id)  # no repetition can end otherwise
+                    raise
+                self.uploads.finish(request.tenant, arrival.upload_id)
+                return self._answer(result, request.collection)
+
+        reported = self.parts.pools.of_document(total).stream(arrival.budget, run, is_passing=lambda _: True)
         async with aclosing(reported) as events:
             async for event in events:
-                total = arrival.header.total_bytes
                 yield _progress(event, total) if isinstance(event, Progress) else event
 
     async def _begin(self, arrival: _Arrival) -> Events:
@@ -252,31 +269,8 @@ class UploadStream:
 
         yield await self.parts.pools.reads.run(arrival.budget, begin)
 
-    def _run(self, arrival: _Arrival, report: Report) -> pb.UploadDocumentResponse:
-        request = arrival.request
-        with arrival.incoming.complete() as original:
-            try:
-                result = self.parts.once.ingest(
-                    request.tenant,
-                    arrival.key(original.sha256()),
-                    lambda receipt: self.documents.ingest(request, original, arrival.budget, report, receipt),
-                )
-            except (InvalidRequestError, AlreadyExistsError, StaleSourceVersionError):
-                self.uploads.forget(request.tenant, arrival.upload_id)  # no repetition can end otherwise
-                raise
-            self.uploads.finish(request.tenant, arrival.upload_id)
-            return self._answer(result, request.collection)
-
     def _answer(self, result: ingest_result_pb2.IngestResult, collection: str) -> pb.UploadDocumentResponse:
         return pb.UploadDocumentResponse(result=self.parts.write_tokens.add(result, collection))
-
-
-async def _header(messages: AsyncIterator[pb.UploadDocumentRequest]) -> pb.UploadHeader:
-    async for message in messages:
-        if message.WhichOneof("message") == "header":
-            return message.header
-        break
-    raise InvalidRequestError.of("header", "must be the first message")
 
 
 def _accepted(upload_id: str, durable_bytes: int) -> pb.UploadDocumentResponse:

@@ -29,7 +29,6 @@ from groundwire.kernel.collection import (
     DuplicateChunkPolicy,
     FieldDescription,
     FieldType,
-    MemoryWeights,
     ProfileName,
     SearchMode,
 )
@@ -212,7 +211,15 @@ def parse_settings(
     }
     refuse_broken("settings.limits.", rules)
     mode = known(_MODES, message.retrieval.mode, "settings.retrieval.mode") or profile.retrieval.mode
-    memory = _parse_memory_weights(message.retrieval.memory, profile.retrieval.memory)
+    memory = replace(profile.retrieval.memory, **_given(message.retrieval.memory))
+    weight = f"must be 0.0 to {_MAX_WEIGHT}"
+    rules = {
+        f"similarity must be above 0.0 and at most {_MAX_WEIGHT}": 0.0 < memory.similarity <= _MAX_WEIGHT,
+        f"importance {weight}": 0.0 <= memory.importance <= _MAX_WEIGHT,
+        f"recency {weight}": 0.0 <= memory.recency <= _MAX_WEIGHT,
+        "half_life_days must be 0.01 to 36500": 0.01 <= memory.half_life_days <= 36_500,  # noqa: PLR2004 - said
+    }
+    refuse_broken("settings.retrieval.memory.", rules)
     defaults = replace(profile.retrieval, **(_given(message.retrieval) | {"mode": mode, "memory": memory}))
     rules = {
         f"top_k must be 1 to {_MAX_TOP_K}": 1 <= defaults.top_k <= _MAX_TOP_K,
@@ -237,19 +244,6 @@ def parse_settings(
 def _given(message: Message) -> dict[str, Any]:
     """Return the values that a message has, by their fields, which are named like ours."""
     return {field.name: value for field, value in message.ListFields()}
-
-
-def _parse_memory_weights(message: pb.MemoryWeights, profile: MemoryWeights) -> MemoryWeights:
-    weights = replace(profile, **_given(message))
-    weight = f"must be 0.0 to {_MAX_WEIGHT}"
-    rules = {
-        f"similarity must be above 0.0 and at most {_MAX_WEIGHT}": 0.0 < weights.similarity <= _MAX_WEIGHT,
-        f"importance {weight}": 0.0 <= weights.importance <= _MAX_WEIGHT,
-        f"recency {weight}": 0.0 <= weights.recency <= _MAX_WEIGHT,
-        "half_life_days must be 0.01 to 36500": 0.01 <= weights.half_life_days <= 36_500,  # noqa: PLR2004 - said
-    }
-    refuse_broken("settings.retrieval.memory.", rules)
-    return weights
 
 
 def _parse_field_descriptions(messages: Sequence[pb.FieldDescription]) -> tuple[FieldDescription, ...]:
