@@ -16,8 +16,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.operations import Operations
 from groundwire.client.long_running import metadata_of, response_of
-from groundwire.ingest.servicer.operations import OperationRunner
-from groundwire.ingest.wire.operations import MAX_FINDINGS
+from groundwire.ingest.servicer.operations import MAX_FINDINGS, OperationRunner
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     CallCancelledError,

@@ -58,6 +58,13 @@ _COSINE_TOLERANCE = 1e-3
 
 Problem: TypeAlias = tuple[FindingKind, str]
 Tell: TypeAlias = Callable[[StoreFinding], None]
+_NAMES_PER_PAGE = 500
+_ATTEMPTS_BESIDE_BUILDS = 5
+_LOOK_EVERY_S = 0.1
+_OUR_NAME = re.compile(r"gw-[0-9a-f]{32}")
+CheckEvent: TypeAlias = Progress | StoreFinding
+CheckReport: TypeAlias = Callable[[CheckEvent], None]
+"""Hears how far a check is, and what it finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,12 +279,6 @@ def vector_problem(held: Vectors, expected: Vectors) -> tuple[FindingKind, str] 
     return None
 
 
-_NAMES_PER_PAGE = 500
-_ATTEMPTS_BESIDE_BUILDS = 5
-_LOOK_EVERY_S = 0.1
-_OUR_NAME = re.compile(r"gw-[0-9a-f]{32}")
-
-
 @dataclass(frozen=True, slots=True)
 class StoreReport:
     """What a check found in all; `checked` chunks were compared."""
@@ -285,11 +286,6 @@ class StoreReport:
     checked: int
     findings: int
     repaired: int
-
-
-CheckEvent: TypeAlias = Progress | StoreFinding
-CheckReport: TypeAlias = Callable[[CheckEvent], None]
-"""Hears how far a check is, and what it finds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,12 @@ from groundwire.kernel.sentences import split_sentences
 
 _OVERLAP_SLACK = 0.3
 _MAX_OVERLAP_OF_NEIGHBOUR = 0.49
+_PARAGRAPH_LEVEL = 3
+_MAX_UNIT_CHARS = 64
+_MIN_PIECE_CHARS = 8
+_Window = tuple[int, int]
+_BLANKS = " \t\r\n\f\v"
+_Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +97,6 @@ class StructureChunker:
             undersized = size < policy.minimum or end - start < policy.min_chars
             yield Cut(begin, end, start, paths.path(start, end), undersized)
             previous = (start, end)
-
-
-_PARAGRAPH_LEVEL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +165,6 @@ class HierarchyChunker:
             )
             cuts.append(whole)
         return cuts
-
-
-_MAX_UNIT_CHARS = 64
-_MIN_PIECE_CHARS = 8
-_Window = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,10 +282,6 @@ def _boundary(text: str, start: int, ideal: int) -> int:
     """Return the last cluster boundary at or before `ideal` that lies behind `start`, else `ideal`."""
     boundary = cut_before(text, ideal)
     return boundary if boundary > start else ideal
-
-
-_BLANKS = " \t\r\n\f\v"
-_Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,13 @@ _SEAMS = (
     re.compile(r"(?s).*(?:\n|\r)"),
     re.compile(r"(?s).*\s"),
 )
+_CHARS_PER_TOKEN = 4
+_PIECES_PER_CHUNK = 8
+_MIN_PIECE_CHARS = 16
+_JOIN_SECTIONS, _JOIN_SUBSECTIONS = 1.5, 0.8
+"""Costs of a chunk that goes on over a heading of level 2 or less, and of a deeper one."""
+_UNDERSIZED_COST = 100.0
+_MAX_PIECES = 256
 
 
 class Splitter:
@@ -73,15 +80,6 @@ def _blocks(text: str) -> Iterator[str]:
         start = end
     if start < len(text):
         yield text[start:]
-
-
-_CHARS_PER_TOKEN = 4
-_PIECES_PER_CHUNK = 8
-_MIN_PIECE_CHARS = 16
-_JOIN_SECTIONS, _JOIN_SUBSECTIONS = 1.5, 0.8
-"""Costs of a chunk that goes on over a heading of level 2 or less, and of a deeper one."""
-_UNDERSIZED_COST = 100.0
-_MAX_PIECES = 256
 
 
 @dataclass(frozen=True, slots=True)

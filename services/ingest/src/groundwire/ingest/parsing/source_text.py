@@ -29,6 +29,10 @@ _LINE_END = re.compile("\r\n?|\x0b|\x0c|\u0085|\u2028|\u2029")
 _NO_CHARACTER = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _SPACE = re.compile(r"\s+")
+_LANGUAGE = re.compile(r"([a-z]{2})(?:[-_].*)?", re.IGNORECASE)
+_DEFAULTS = DocumentFields()
+# Metadata is the caller's alone: no source speaks of it.
+_NAMES = tuple(each.name for each in fields(DocumentFields) if each.name != "metadata")
 
 
 class SourceWarning(StrEnum):
@@ -166,12 +170,6 @@ class TextBuilder:
     def outline(self) -> TextOutline:
         """Return the headings and the verbatim blocks."""
         return TextOutline(tuple(self._headings), tuple(self._verbatim))
-
-
-_LANGUAGE = re.compile(r"([a-z]{2})(?:[-_].*)?", re.IGNORECASE)
-_DEFAULTS = DocumentFields()
-# Metadata is the caller's alone: no source speaks of it.
-_NAMES = tuple(each.name for each in fields(DocumentFields) if each.name != "metadata")
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,24 @@ _LINE_END = re.compile(r"\r\n?|\n")
 # The inline rules would take ten times as long as the rules for blocks (5 MB/s) and find nothing that is needed.
 _PARSER = MarkdownIt("commonmark").disable(["inline", "text_join"])
 _VERBATIM = frozenset({"fence", "code_block", "html_block"})
+_LINE_ENDS = "\r\n\x1c\x1d\x1e\x85\u2028\u2029"
+_SPACE_FOR_DOCUTILS = {0x0B: " ", 0x0C: " "}
+_MAX_LEVEL = 6
+_NEVER = 5
+# Nothing outside the text is read, nothing raw is taken over, no configuration file is looked for.
+_SETTINGS = {
+    "_disable_config": True,
+    "file_insertion_enabled": False,
+    "raw_enabled": False,
+    "report_level": _NEVER,
+    "halt_level": _NEVER,
+    "syntax_highlight": "none",
+    "warning_stream": False,
+    "line_length_limit": 1 << 30,
+}
+_DELIMITERS = ",;\t|"
+_MAX_CELL_CHARS = 1 << 20
+_HEAD_CHARS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,23 +168,6 @@ def _values(entry: Sequence[str]) -> list[str]:
     return [each for each in stripped if each]
 
 
-_LINE_ENDS = "\r\n\x1c\x1d\x1e\x85\u2028\u2029"
-_SPACE_FOR_DOCUTILS = {0x0B: " ", 0x0C: " "}
-_MAX_LEVEL = 6
-_NEVER = 5
-# Nothing outside the text is read, nothing raw is taken over, no configuration file is looked for.
-_SETTINGS = {
-    "_disable_config": True,
-    "file_insertion_enabled": False,
-    "raw_enabled": False,
-    "report_level": _NEVER,
-    "halt_level": _NEVER,
-    "syntax_highlight": "none",
-    "warning_stream": False,
-    "line_length_limit": 1 << 30,
-}
-
-
 def read_rst(text: str) -> SourceText:
     """Return a text with its section titles as headings."""
     return SourceText(DocumentFormat.RST, text, rst_outline(text))
@@ -219,11 +220,6 @@ def _is_rule(line: str) -> bool:
     """Tell whether a line is one punctuation character over and over."""
     mark = line.strip()
     return len(set(mark)) == 1 and not mark[0].isalnum()
-
-
-_DELIMITERS = ",;\t|"
-_MAX_CELL_CHARS = 1 << 20
-_HEAD_CHARS = 1 << 16
 
 
 def read_csv(text: str, field: str) -> SourceText:

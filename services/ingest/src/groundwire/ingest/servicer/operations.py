@@ -30,22 +30,16 @@ from groundwire.ingest.wire.documents import (
     parse_ingest_document,
     parse_purge_filter,
     parse_staged,
-)
-from groundwire.ingest.wire.operations import (
-    MAX_FINDINGS,
-    operation_id_of,
-    operation_name,
-    to_index_build_result,
-    to_operation,
-    to_purge_response,
-    to_report_message,
+    to_progress,
 )
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     AlreadyExistsError,
+    DocumentNotFoundError,
     ExhaustedError,
     GroundwireError,
     InternalError,
+    InvalidRequestError,
     OperationNotFoundError,
     OverloadedError,
     UnavailableError,
@@ -53,17 +47,40 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey, parse_collection_name
 from groundwire.kernel.identity import Identity, bind_current_identity, current_identity
-from groundwire.kernel.store_findings import StoreFinding
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
+from groundwire.rpc.messages import to_identity_message
 from groundwire.rpc.pagination import Position
 from groundwire.rpc.request_context import request_key
+from groundwire.rpc.value_messages import to_timestamp
 
+MAX_FINDINGS = 1000
+"""Findings that the report of a check shows; it counts them all."""
+_COLLECTION_OF_OPERATIONS = "operations/"
 _SMALL_AT_A_TIME = 8
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Before it is tried again: an engine or a model may be starting, and nobody is there to repeat the call."""
 
 _log = structlog.get_logger(__name__)
+
+
+def operation_name(operation: Operation) -> str:
+    """Return the name that calls know an operation by."""
+    return f"{_COLLECTION_OF_OPERATIONS}{operation.operation_id}"
+
+
+def operation_id_of(name: str) -> str:
+    """Return the id of the operation of this name.
+
+    Raises:
+        InvalidRequestError: it is no name of an operation.
+    """
+    try:
+        if name.startswith(_COLLECTION_OF_OPERATIONS):
+            return str(uuid.UUID(name.removeprefix(_COLLECTION_OF_OPERATIONS)))
+    except ValueError:
+        pass
+    raise InvalidRequestError.of("name", "must be operations/ and a UUID")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +255,23 @@ class OperationRunner:
         return None if run is None else run.ended
 
     def _message(self, operation: Operation) -> operations_pb2.Operation:
+        message = operations_pb2.Operation(name=operation_name(operation))
+        if operation.outcome is not None:
+            message.MergeFromString(operation.outcome)
+        if operation.outcome == b"":
+            message.done = True
+            message.error.CopyFrom(to_status(DocumentNotFoundError(operation.resource_id)))
         run = self._runs.get(operation.operation_id)
-        return to_operation(operation, run.progress if run is not None else None)
+        metadata = pb.OperationMetadata(
+            method=operation.method,
+            collection=operation.collection,
+            progress=None if run is None or run.progress is None or message.done else to_progress(run.progress),
+            cancel_requested=operation.cancel_requested,
+            create_time=to_timestamp(operation.create_time),
+            end_time=None if operation.end_time is None else to_timestamp(operation.end_time),
+        )
+        message.metadata.Pack(metadata)
+        return message
 
     def _release(self, tenant: str) -> None:
         with self._lock:
@@ -317,20 +349,38 @@ class LongUseCases:
 
     def _build_index(self, operation: Operation, budget: Budget, report: Report) -> pb.IndexBuildResult:
         build = self.builder.reembed if operation.method == "Reembed" else self.builder.reindex
-        return to_index_build_result(build(operation.tenant, operation.collection, budget, report))
+        built = build(operation.tenant, operation.collection, budget, report)
+        return pb.IndexBuildResult(
+            vector_count=built.vectors,
+            embedded_count=built.embedded,
+            embedding=to_identity_message(built.identity),
+        )
 
     def _check_store(self, operation: Operation, budget: Budget, report: Report) -> pb.StoreReport:
-        findings: list[StoreFinding] = []
+        findings: list[pb.StoreFinding] = []
 
         def hear(event: CheckEvent) -> None:
             if isinstance(event, Progress):
                 report(event)
             elif len(findings) < MAX_FINDINGS:  # the report counts all of them, and has to fit into a message
-                findings.append(event)
+                finding = pb.StoreFinding(
+                    kind=pb.StoreFindingKind.Value(f"STORE_FINDING_KIND_{event.kind.value}"),
+                    collection=event.collection,
+                    subject=event.subject,
+                    message=event.message,
+                    repaired=event.repaired,
+                )
+                findings.append(finding)
 
         repair = pb.CheckStoreRequest.FromString(operation.request).repair
         checked = self.check.check(operation.tenant, operation.collection, budget, hear, repair=repair)
-        return to_report_message(checked, findings)
+        return pb.StoreReport(
+            checked_count=checked.checked,
+            finding_count=checked.findings,
+            repaired_count=checked.repaired,
+            consistent=checked.repaired == checked.findings,
+            findings=findings,
+        )
 
     def _purge_documents(
         self, operation: Operation, budget: Budget, report: Report
@@ -344,7 +394,8 @@ class LongUseCases:
             operation.create_time,
             operation.done_count,
         )
-        return to_purge_response(self.purge.delete(purge, budget, report) if request.force else self.purge.count(purge))
+        purged = self.purge.delete(purge, budget, report) if request.force else self.purge.count(purge)
+        return ingest_pb.PurgeDocumentsResponse(purge_count=purged.documents, purge_sample=purged.sample)
 
     def _ingest_staged(self, operation: Operation, budget: Budget, report: Report) -> ingest_pb.IngestDocumentResponse:
         kind = ingest_pb.UploadHeader if operation.method == "UploadDocument" else ingest_pb.IngestDocumentRequest

@@ -38,6 +38,8 @@ _MAX_LEVEL = 3
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _OF_SERVER = re.compile(r".*#chunk_\d{3,}|\d+")
 """Ids that the server makes itself, and numbers, which stand for chunk numbers."""
+MAX_PARTS_BYTES = 256 << 20
+"""The most that the parts of one document may have together: 10,000 vectors of 4,096 numbers take 156 MiB."""
 
 
 def parse_put_chunks_header(header: pb.PutChunksHeader, tenant: str) -> IngestRequest:
@@ -182,10 +184,6 @@ def _check_together(chunks: Sequence[ReadyChunk]) -> None:
             raise InvalidRequestError.of(f"chunks[{number}].char_start", found)
         lowest = chunk.start if chunk.start is not None else lowest
         seen |= {chunk.chunk_id} if chunk.chunk_id else set()
-
-
-MAX_PARTS_BYTES = 256 << 20
-"""The most that the parts of one document may have together: 10,000 vectors of 4,096 numbers take 156 MiB."""
 
 
 class SpooledParts:

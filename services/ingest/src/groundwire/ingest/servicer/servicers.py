@@ -14,7 +14,7 @@ from typing import Any
 from google.longrunning import operations_pb2, operations_pb2_grpc
 from google.protobuf import empty_pb2
 
-from groundwire.api.common.v1 import document_pb2
+from groundwire.api.common.v1 import document_pb2, error_reason_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collection_pb
 from groundwire.api.ingest.v1 import collection_service_pb2_grpc as collection_grpc
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
@@ -55,7 +55,6 @@ from groundwire.ingest.wire.documents import (
     to_deletion_receipt,
     to_plan_response,
 )
-from groundwire.ingest.wire.operations import to_failure_message, to_job_messages
 from groundwire.ingest.wire.records import (
     MAX_IDS,
     MAX_RECORDS,
@@ -88,6 +87,12 @@ from groundwire.rpc.messages import parse_reference, to_chunk_message, to_docume
 from groundwire.rpc.pagination import PageTokens, page_size
 from groundwire.rpc.record_messages import to_links_message, to_record_message
 from groundwire.rpc.request_context import request_key
+
+_MAX_PAGE = 100
+_SHOWN = 100
+_MESSAGE_CHARS = 2000
+_LONGEST_WAIT_S = 600.0
+_ANSWER_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -274,9 +279,6 @@ class CollectionServicer(collection_grpc.CollectionServiceServicer):
         )
 
 
-_MAX_PAGE = 100
-
-
 @dataclass(frozen=True)
 class RecordServicer(record_grpc.RecordServiceServicer):
     """Writes run where documents are ingested, as they wait for the model; reads and deletions do not wait for them."""
@@ -410,11 +412,6 @@ class RecordServicer(record_grpc.RecordServiceServicer):
         return replace(record, access_count=record.access_count + count, last_accessed=last or record.last_accessed)
 
 
-_SHOWN = 100
-_LONGEST_WAIT_S = 600.0
-_ANSWER_S = 0.5
-
-
 @dataclass(frozen=True)
 class MaintenanceServicer(maintenance_grpc.MaintenanceServiceServicer):
     """Begins long work, and says what goes on behind the calls."""
@@ -439,11 +436,24 @@ class MaintenanceServicer(maintenance_grpc.MaintenanceServiceServicer):
     def GetHousekeeping(self, request: maintenance_pb.GetHousekeepingRequest) -> maintenance_pb.GetHousekeepingResponse:
         tenant = request_context.current().tenant
         incomplete = self.parts.deletions.incomplete(tenant, _SHOWN)
-        return maintenance_pb.GetHousekeepingResponse(
-            jobs=to_job_messages(self.housekeeping.figures(tenant)),
-            failures=[to_failure_message(failure) for failure in self.housekeeping.failures(tenant)[:_SHOWN]],
-            incomplete_deletions=[to_deletion_receipt(each) for each in incomplete],
+        response = maintenance_pb.GetHousekeepingResponse(
+            incomplete_deletions=[to_deletion_receipt(each) for each in incomplete]
         )
+        for name, each in sorted(self.housekeeping.figures(tenant).items()):
+            job = response.jobs.add(name=name, run_count=each.runs, failure_count=each.failures, done_count=each.done)
+            if each.last_success is not None:
+                job.last_success_time.FromDatetime(each.last_success)
+        for failure in self.housekeeping.failures(tenant)[:_SHOWN]:
+            message = response.failures.add(
+                job=failure.job,
+                collection=failure.subject.collection,
+                failure_count=failure.count,
+                reason=error_reason_pb2.ErrorReason.Value(f"ERROR_REASON_{failure.reason}"),
+                message=failure.message[:_MESSAGE_CHARS],
+            )
+            message.start_time.FromDatetime(failure.since)
+            message.retry_delay.FromNanoseconds(round(failure.retry_in_s * 1e9))
+        return response
 
 
 @dataclass(frozen=True)

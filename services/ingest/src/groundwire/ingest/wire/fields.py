@@ -31,6 +31,8 @@ EnumT = TypeVar("EnumT", bound=Enum)
 
 _ALLOWED_CONTROLS = "\t\n\r"
 WITHOUT_CONTROLS = "must not contain control characters except tab, newline and return"
+_MAX_LIST = 256
+_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def has_controls(text: str) -> bool:
@@ -60,10 +62,6 @@ def refuse_broken(prefix: str, rules: Mapping[str, bool] | Iterable[tuple[str, b
     broken = [rule.partition(" ") for rule, holds in pairs if not holds]
     if broken:
         raise InvalidRequestError([FieldViolation(f"{prefix}{name}", said) for name, _, said in broken])
-
-
-_MAX_LIST = 256
-_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class _Checks:
