@@ -34,7 +34,6 @@ _MAX_OVERLAP_OF_NEIGHBOUR = 0.49
 _PARAGRAPH_LEVEL = 3
 _MAX_UNIT_CHARS = 64
 _MIN_PIECE_CHARS = 8
-_Window = tuple[int, int]
 _BLANKS = " \t\r\n\f\v"
 _Range = tuple[int, int]
 
@@ -235,7 +234,7 @@ class _TokenWindows:
         self._starts = starts
         self._sums = list(accumulate(sizes, initial=0))
 
-    def windows(self) -> Iterator[_Window]:
+    def windows(self) -> Iterator[_Range]:
         """Iterate over the windows, trimmed; each ends behind the one before."""
         starts, sums = self._starts, self._sums
         last, first, reached, reached_char = len(starts) - 1, 0, 0, 0

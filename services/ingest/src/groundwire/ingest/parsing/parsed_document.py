@@ -13,8 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from groundwire.ingest.parsing.source_text import SourceWarning
-from groundwire.ingest.parsing.text_encoding import utf_8_text
+from groundwire.ingest.parsing.source_text import SourceWarning, utf_8_text
 from groundwire.kernel import document_errors
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk

@@ -25,6 +25,8 @@ from groundwire.kernel.spans import PageSpan
 
 EXTRA = "formats"
 REPLACEMENT = "\ufffd"
+_BLOCK_BYTES = 1 << 20
+_CONTINUATION_MASK, _CONTINUATION = 0xC0, 0x80
 _LINE_END = re.compile("\r\n?|\x0b|\x0c|\u0085|\u2028|\u2029")
 _NO_CHARACTER = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
@@ -108,6 +110,32 @@ def load(module: str) -> Any:
         package = module.partition(".")[0]
         message = f"reading this format needs {package}: pip install 'groundwire[{EXTRA}]'"
         raise MissingExtraError(message, extra=EXTRA) from error
+
+
+def utf_8_text(data: bytes | bytearray, start: int = 0) -> str:
+    """Return the text of UTF-8 bytes from `start` on, decoded in blocks of 1 MiB.
+
+    Other threads get the interpreter in between.
+
+    Raises:
+        UnicodeDecodeError: `start` is the offset of the first bad byte in `data`.
+    """
+    view, parts = memoryview(data), []
+    while start < len(data):
+        end = min(start + _BLOCK_BYTES, len(data))
+        # Back to the start of a character, which has at most three bytes more (RFC 3629); damage is found in decoding.
+        for candidate in range(end, end - 4, -1):
+            if candidate == len(data) or data[candidate] & _CONTINUATION_MASK != _CONTINUATION:
+                end = candidate
+                break
+        try:
+            parts.append(str(view[start:end], "utf-8"))
+        except UnicodeDecodeError as error:
+            raise UnicodeDecodeError(
+                "utf-8", bytes(data), start + error.start, start + error.end, error.reason
+            ) from None
+        start = end
+    return "".join(parts)
 
 
 def clean(text: str) -> str:

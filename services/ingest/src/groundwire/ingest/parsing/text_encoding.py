@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from groundwire.ingest.parsing.source_text import load
+from groundwire.ingest.parsing.source_text import load, utf_8_text
 from groundwire.kernel.document_errors import BinaryDocumentError, DocumentEncodingError, EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
 
@@ -71,8 +71,6 @@ _SIGNATURES = {
 }
 _NOT_IN_TEXT = bytes(set(range(0x20)) - {0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x1B}) + b"\x7f"
 _MAX_CONTROL_SHARE = 0.01
-_BLOCK_BYTES = 1 << 20
-_CONTINUATION_MASK, _CONTINUATION = 0xC0, 0x80
 _NON_BLANK = re.compile(r"\S")
 
 _HTML_MARKS = ((codecs.BOM_UTF8, UTF_8), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -142,32 +140,6 @@ def canonical_text(data: bytes) -> str:
         UnicodeDecodeError: `start` is the offset of the first bad byte in `data`.
     """
     return utf_8_text(data, len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0)
-
-
-def utf_8_text(data: bytes | bytearray, start: int = 0) -> str:
-    """Return the text of UTF-8 bytes from `start` on, decoded in blocks of 1 MiB.
-
-    Other threads get the interpreter in between.
-
-    Raises:
-        UnicodeDecodeError: `start` is the offset of the first bad byte in `data`.
-    """
-    view, parts = memoryview(data), []
-    while start < len(data):
-        end = min(start + _BLOCK_BYTES, len(data))
-        # Back to the start of a character, which has at most three bytes more (RFC 3629); damage is found in decoding.
-        for candidate in range(end, end - 4, -1):
-            if candidate == len(data) or data[candidate] & _CONTINUATION_MASK != _CONTINUATION:
-                end = candidate
-                break
-        try:
-            parts.append(str(view[start:end], "utf-8"))
-        except UnicodeDecodeError as error:
-            raise UnicodeDecodeError(
-                "utf-8", bytes(data), start + error.start, start + error.end, error.reason
-            ) from None
-        start = end
-    return "".join(parts)
 
 
 def binary_kind(data: bytes) -> str | None:

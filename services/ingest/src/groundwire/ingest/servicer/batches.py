@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.documents import DocumentIngest
-from groundwire.ingest.servicer.calls import CallParts, ExactlyOnce
+from groundwire.ingest.servicer.calls import CallParts
 from groundwire.ingest.wire.documents import parse_ingest_document
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
@@ -23,19 +22,6 @@ from groundwire.rpc.request_context import request_key
 MAX_DOCUMENTS = 100
 _AT_A_TIME = 8
 """Threads that one batch has at most, so that others have some too; as many documents are written at a time."""
-
-
-def ingest_once(
-    documents: DocumentIngest, once: ExactlyOnce, request: pb.IngestDocumentRequest, key: RequestKey | None
-) -> ingest_result_pb2.IngestResult:
-    """Ingest a document, or return the first result of the same key; without a token of the write."""
-    current = request_context.current()
-    parsed, original = parse_ingest_document(request, current.tenant)
-    return once.ingest(
-        current.tenant,
-        key,
-        lambda receipt: documents.ingest(parsed, original, current.budget, lambda _: None, receipt),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +113,14 @@ class BatchIngest:
         alone.CopyFrom(item)
         alone.collection = collection
         try:
-            return pb.BatchIngestDocumentsOutcome(result=ingest_once(self.documents, self.parts.once, alone, key))
+            current = request_context.current()
+            parsed, original = parse_ingest_document(alone, current.tenant)
+            result = self.parts.once.ingest(
+                current.tenant,
+                key,
+                lambda receipt: self.documents.ingest(parsed, original, current.budget, lambda _: None, receipt),
+            )
+            return pb.BatchIngestDocumentsOutcome(result=result)
         except (CallCancelledError, DeadlineError):
             raise
         except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours

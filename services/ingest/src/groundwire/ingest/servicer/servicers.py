@@ -30,7 +30,7 @@ from groundwire.ingest.collections import CollectionFigures, CollectionUpkeep
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.records import RecordUpkeep, WrittenRecord
-from groundwire.ingest.servicer.batches import BatchIngest, ingest_once
+from groundwire.ingest.servicer.batches import BatchIngest
 from groundwire.ingest.servicer.calls import (
     CallParts,
     change,
@@ -51,6 +51,7 @@ from groundwire.ingest.wire.collections import (
 from groundwire.ingest.wire.documents import (
     parse_chunk_change,
     parse_document_change,
+    parse_ingest_document,
     parse_plan_ingest,
     to_deletion_receipt,
     to_plan_response,
@@ -112,7 +113,13 @@ class IngestServicer(ingest_grpc.IngestServiceServicer):
     def IngestDocument(self, request: ingest_pb.IngestDocumentRequest) -> ingest_pb.IngestDocumentResponse:
         if request.run_async:
             return ingest_pb.IngestDocumentResponse(operation=self.long_work.begin_ingest(request))
-        result = ingest_once(self.documents, self.parts.once, request, request_key("IngestDocument", request))
+        current = request_context.current()
+        parsed, original = parse_ingest_document(request, current.tenant)
+        result = self.parts.once.ingest(
+            current.tenant,
+            request_key("IngestDocument", request),
+            lambda receipt: self.documents.ingest(parsed, original, current.budget, lambda _: None, receipt),
+        )
         return self.parts.write_tokens.add(ingest_pb.IngestDocumentResponse(result=result), request.collection)
 
     async def BatchIngestDocuments(

@@ -11,19 +11,15 @@ from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
-from google.protobuf.message import Message
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2 as pb
 from groundwire.api.ingest.v1 import collection_service_pb2 as service_pb
 from groundwire.ingest.collections import CollectionFigures, NewCollection
-from groundwire.ingest.ingesting import ChunkingOverrides
-from groundwire.ingest.wire.fields import known, numbers_of, refuse_broken
+from groundwire.ingest.wire.fields import given_values, known, numbers_of, parse_chunking, refuse_broken
 from groundwire.kernel.collection import (
     DEFAULT_PROFILE,
     PROFILES,
-    ChunkerKind,
-    ChunkUnit,
     Collection,
     CollectionSettings,
     DuplicateChunkPolicy,
@@ -37,8 +33,6 @@ from groundwire.kernel.identifiers import parse_collection_name, parse_source_ur
 from groundwire.rpc.messages import to_identity_message
 from groundwire.rpc.value_messages import parse_duration, to_timestamp
 
-_UNITS = numbers_of(pb.ChunkUnit, "CHUNK_UNIT", ChunkUnit)
-_CHUNKERS = numbers_of(pb.Chunker, "CHUNKER", ChunkerKind)
 _MODES = numbers_of(search_mode_pb2.SearchMode, "SEARCH_MODE", SearchMode)
 _DUPLICATES = numbers_of(pb.DuplicateChunkPolicy, "DUPLICATE_CHUNK_POLICY", DuplicateChunkPolicy)
 _FIELD_TYPES = numbers_of(pb.FieldType, "FIELD_TYPE", FieldType)
@@ -60,7 +54,6 @@ _PROFILE_MODELS = {
 """Dimensions of the models of the source designs (C01); other profiles take the server's default."""
 _BOOK_DENSE_WEIGHT_OF_0_1_0 = 0.7
 _MAX_WEIGHT = 10.0
-_OVERRIDES = {"target_size": "target", "minimum_size": "minimum", "maximum_size": "maximum"}
 _WHOLE = frozenset({"*", "settings"})
 _GROUPS = frozenset({"chunking", "retrieval", "limits"})
 _FIELDS: Any = pb.CollectionSettings.DESCRIPTOR.fields_by_name
@@ -132,14 +125,6 @@ def to_collection_message(figures: CollectionFigures) -> pb.Collection:
     )
 
 
-def parse_chunking(message: pb.ChunkingPolicy, field: str) -> ChunkingOverrides:
-    """Return what a request says about chunking; `field` is the path of the message in the request."""
-    given = {_OVERRIDES.get(name, name): value for name, value in _given(message).items()}
-    given["unit"] = known(_UNITS, message.unit, f"{field}.unit")
-    given["chunker"] = known(_CHUNKERS, message.chunker, f"{field}.chunker")
-    return ChunkingOverrides(**given)
-
-
 def to_settings_message(settings: CollectionSettings) -> pb.CollectionSettings:
     """Return the message of settings; a limit that is the server's is left out."""
     retrieval, limits = settings.retrieval, settings.limits
@@ -202,7 +187,7 @@ def parse_settings(
         raise InvalidRequestError.of(field, f"must have at most {_MAX_ENTRIES} entries")
     for number, prefix in enumerate(prefixes):
         parse_source_uri(prefix, f"settings.approved_source_prefixes[{number}]")
-    limits = replace(profile.limits, **_given(message.limits))
+    limits = replace(profile.limits, **given_values(message.limits))
     size = limits.max_document_bytes
     rules = {
         f"max_query_chars must be 1 to {_MAX_QUERY_CHARS}": 1 <= limits.max_query_chars <= _MAX_QUERY_CHARS,
@@ -211,7 +196,7 @@ def parse_settings(
     }
     refuse_broken("settings.limits.", rules)
     mode = known(_MODES, message.retrieval.mode, "settings.retrieval.mode") or profile.retrieval.mode
-    memory = replace(profile.retrieval.memory, **_given(message.retrieval.memory))
+    memory = replace(profile.retrieval.memory, **given_values(message.retrieval.memory))
     weight = f"must be 0.0 to {_MAX_WEIGHT}"
     rules = {
         f"similarity must be above 0.0 and at most {_MAX_WEIGHT}": 0.0 < memory.similarity <= _MAX_WEIGHT,
@@ -220,7 +205,7 @@ def parse_settings(
         "half_life_days must be 0.01 to 36500": 0.01 <= memory.half_life_days <= 36_500,  # noqa: PLR2004 - said
     }
     refuse_broken("settings.retrieval.memory.", rules)
-    defaults = replace(profile.retrieval, **(_given(message.retrieval) | {"mode": mode, "memory": memory}))
+    defaults = replace(profile.retrieval, **(given_values(message.retrieval) | {"mode": mode, "memory": memory}))
     rules = {
         f"top_k must be 1 to {_MAX_TOP_K}": 1 <= defaults.top_k <= _MAX_TOP_K,
         "min_relevance must be 0.0 to 1.0": 0.0 <= defaults.min_relevance <= 1.0,
@@ -239,11 +224,6 @@ def parse_settings(
         content_description=_parse_text(message.content_description, "settings.content_description"),
         field_descriptions=_parse_field_descriptions(message.field_descriptions),
     )
-
-
-def _given(message: Message) -> dict[str, Any]:
-    """Return the values that a message has, by their fields, which are named like ours."""
-    return {field.name: value for field, value in message.ListFields()}
 
 
 def _parse_field_descriptions(messages: Sequence[pb.FieldDescription]) -> tuple[FieldDescription, ...]:
@@ -304,8 +284,8 @@ def _masked_settings(
     paths = [path.removeprefix("settings.") for path in mask.paths]
     if not paths:
         # A group such as `limits` is no path of its own: its unset fields are to stay as they are.
-        groups = {name: _given(value) for name, value in _given(given).items() if name in _GROUPS}
+        groups = {name: given_values(value) for name, value in given_values(given).items() if name in _GROUPS}
         paths = [f"{group}.{name}" for group, inner in groups.items() for name in inner]
-        paths += _given(given).keys() - _GROUPS
+        paths += given_values(given).keys() - _GROUPS
     FieldMask(paths=paths).MergeMessage(source, changed, replace_message_field=True, replace_repeated_field=True)
     return changed

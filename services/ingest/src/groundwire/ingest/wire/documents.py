@@ -24,8 +24,7 @@ from groundwire.ingest.ingesting import (
 )
 from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.parsing.source_text import SourceWarning, check_size
-from groundwire.ingest.wire.collections import parse_chunking
-from groundwire.ingest.wire.fields import known, numbers_of, parse_fields, parse_metadata, parse_tags
+from groundwire.ingest.wire.fields import known, numbers_of, parse_chunking, parse_fields, parse_metadata, parse_tags
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Filter, leaves

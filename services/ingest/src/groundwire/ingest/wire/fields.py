@@ -11,10 +11,14 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar
 
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import document_pb2, metadata_value_pb2
+from groundwire.api.ingest.v1 import collection_pb2
+from groundwire.ingest.ingesting import ChunkingOverrides
 from groundwire.kernel.clock import epoch_ms
+from groundwire.kernel.collection import ChunkerKind, ChunkUnit
 from groundwire.kernel.document import (
     ISO_639_1,
     MAX_DESCRIPTION_CHARS,
@@ -62,6 +66,24 @@ def refuse_broken(prefix: str, rules: Mapping[str, bool] | Iterable[tuple[str, b
     broken = [rule.partition(" ") for rule, holds in pairs if not holds]
     if broken:
         raise InvalidRequestError([FieldViolation(f"{prefix}{name}", said) for name, _, said in broken])
+
+
+_UNITS = numbers_of(collection_pb2.ChunkUnit, "CHUNK_UNIT", ChunkUnit)
+_CHUNKERS = numbers_of(collection_pb2.Chunker, "CHUNKER", ChunkerKind)
+_OVERRIDES = {"target_size": "target", "minimum_size": "minimum", "maximum_size": "maximum"}
+
+
+def given_values(message: Message) -> dict[str, Any]:
+    """Return the values that a message has, by their fields, which are named like ours."""
+    return {field.name: value for field, value in message.ListFields()}
+
+
+def parse_chunking(message: collection_pb2.ChunkingPolicy, field: str) -> ChunkingOverrides:
+    """Return what a request says about chunking; `field` is the path of the message in the request."""
+    given = {_OVERRIDES.get(name, name): value for name, value in given_values(message).items()}
+    given["unit"] = known(_UNITS, message.unit, f"{field}.unit")
+    given["chunker"] = known(_CHUNKERS, message.chunker, f"{field}.chunker")
+    return ChunkingOverrides(**given)
 
 
 class _Checks:
