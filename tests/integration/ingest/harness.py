@@ -18,8 +18,8 @@ from groundwire.catalog.query_log import QueryLogs
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.bootstrap import IngestService, build
 from groundwire.ingest.housekeeping_jobs import OUTBOX, REPEATED_CHUNKS
-from groundwire.ingest.parsing.parse_document import parse_document
 from groundwire.ingest.parsing.parsed_document import Original, ParsedDocument, ParseRules
+from groundwire.ingest.parsing.parser_worker import parse_document
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.settings import IngestSettings
 from groundwire.kernel.budget import Budget

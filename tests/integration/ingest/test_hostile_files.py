@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from groundwire.embedders.hashing import HashingEmbedder
-from groundwire.ingest.parsing.parse_document import read_source
 from groundwire.ingest.parsing.parsed_document import Original, ParsedDocument, ParseRules
 from groundwire.ingest.parsing.parser_pool import ParserLimits, ParserProcess
+from groundwire.ingest.parsing.parser_worker import read_source
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import PROFILES, ProfileName

@@ -15,9 +15,9 @@ import pytest
 
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.parsing import parser_pool
-from groundwire.ingest.parsing.parse_document import parse_document
 from groundwire.ingest.parsing.parsed_document import Original, ParseRules, rules_from_message, rules_to_message
 from groundwire.ingest.parsing.parser_pool import QUICK_BYTES, ParserLimits, ParserPool, ParserProcess
+from groundwire.ingest.parsing.parser_worker import parse_document
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import PROFILES, ProfileName

@@ -81,7 +81,7 @@ print([name for name in names if f"groundwire.cli.{name}" in sys.modules], file=
 
 
 def test_services_are_put_together_without_what_few_calls_need() -> None:
-    rarely = ["groundwire.ingest.parsing.parse_document", "groundwire.retrieve.self_query.rules", "openvino", "torch"]
+    rarely = ["groundwire.ingest.parsing.parser_worker", "groundwire.retrieve.self_query.rules", "openvino", "torch"]
     code = f"""
 import sys
 import groundwire.standalone.bootstrap

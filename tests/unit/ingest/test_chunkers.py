@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from groundwire.ingest.chunking.cuts import is_cluster_boundary
 from groundwire.ingest.ingesting import check_policy
 from groundwire.ingest.parsing.html_reader import read_html
-from groundwire.ingest.parsing.parse_document import MAX_CHUNKS
 from groundwire.ingest.parsing.parsed_document import ParsedDocument, parsed_from_message, parsed_to_message
+from groundwire.ingest.parsing.parser_worker import MAX_CHUNKS
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk
 from groundwire.kernel.collection import (
     MAX_CHUNK_SIZES,

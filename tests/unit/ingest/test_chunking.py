@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.chunking.cuts import is_cluster_boundary
 from groundwire.ingest.chunking.splitter import Splitter
-from groundwire.ingest.parsing.parse_document import parse_document
 from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
+from groundwire.ingest.parsing.parser_worker import parse_document
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.parsing.text_encoding import canonical_text
 from groundwire.kernel.chunk import Chunk

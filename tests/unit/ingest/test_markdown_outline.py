@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.ingest.chunking.headings import TextOutline, runs_of, sections_of
-from groundwire.ingest.parsing.parse_document import place_of
+from groundwire.ingest.chunking.cuts import TextOutline, runs_of, sections_of
+from groundwire.ingest.parsing.parser_worker import place_of
 from groundwire.ingest.parsing.text_readers import markdown_outline
 from groundwire.kernel.sentences import MAX_HEADING_CHARS, heading_text
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.ingest.parsing.parse_document import read_source
 from groundwire.ingest.parsing.parsed_document import ParseRules
+from groundwire.ingest.parsing.parser_worker import read_source
 from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText
 from groundwire.ingest.parsing.text_encoding import decode_text
 from groundwire.kernel.collection import PROFILES, ProfileName

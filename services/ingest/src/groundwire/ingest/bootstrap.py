@@ -198,7 +198,21 @@ def build(
         stale.wrote(collection)
         housekeeping.nudge()
 
-    parser = ParserPool(embedder.tokenizer.definition, _parser_limits(settings), settings.parser_processes)
+    limits = ParserLimits(
+        base_s=settings.parser_base_s,
+        s_per_mib=settings.parser_s_per_mib,
+        memory_base_bytes=settings.parser_memory_base_mib * _MIB,
+        memory_per_byte=settings.parser_memory_per_byte,
+        memory_bytes=settings.parser_memory_mib * _MIB,
+        stall_s=settings.parser_stall_s,
+        reading=ReadingLimits(
+            zip_entries=settings.parser_zip_entries,
+            inflated_bytes=settings.parser_inflated_mib * _MIB,
+            zip_ratio=settings.parser_zip_ratio,
+            pages=settings.parser_pages,
+        ),
+    )
+    parser = ParserPool(embedder.tokenizer.definition, limits, settings.parser_processes)
     writer = GenerationWriter(
         documents,
         DuplicateChunks(catalog),
@@ -319,21 +333,4 @@ def build(
         housekeeping=housekeeping,
         upkeep=upkeep,
         parser=parser,
-    )
-
-
-def _parser_limits(settings: IngestSettings) -> ParserLimits:
-    return ParserLimits(
-        base_s=settings.parser_base_s,
-        s_per_mib=settings.parser_s_per_mib,
-        memory_base_bytes=settings.parser_memory_base_mib * _MIB,
-        memory_per_byte=settings.parser_memory_per_byte,
-        memory_bytes=settings.parser_memory_mib * _MIB,
-        stall_s=settings.parser_stall_s,
-        reading=ReadingLimits(
-            zip_entries=settings.parser_zip_entries,
-            inflated_bytes=settings.parser_inflated_mib * _MIB,
-            zip_ratio=settings.parser_zip_ratio,
-            pages=settings.parser_pages,
-        ),
     )

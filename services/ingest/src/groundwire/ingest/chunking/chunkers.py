@@ -6,23 +6,21 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from groundwire.ingest.chunking.cuts import (
-    Branch,
-    Cut,
-    cut_before,
-    is_cluster_boundary,
-    lies_inside,
-    restart_near,
-    trim,
-)
-from groundwire.ingest.chunking.headings import (
     CHAPTER_LEVEL,
     SECTION_LEVEL,
+    Branch,
+    Cut,
     Heading,
     SectionPaths,
     TextOutline,
     TextSection,
+    cut_before,
+    is_cluster_boundary,
+    lies_inside,
+    restart_near,
     runs_of,
     sections_of,
+    trim,
 )
 from groundwire.ingest.chunking.splitter import Limits, Splitter, measured_pieces, pack, pieces_of
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS

@@ -1,27 +1,26 @@
-"""What chunkers return and promise, where a text may be cut without tearing a character, and what each place costs."""
+"""What chunkers get (headings, sections) and return; where a text may be cut, and what each place costs."""
 
 import re
 import unicodedata
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from groundwire.ingest.chunking.headings import Heading, TextOutline
 from groundwire.kernel.sentences import ends_in_abbreviation
 
+CHAPTER_LEVEL = 1
+SECTION_LEVEL = 2
 AFTER_PARAGRAPH, AFTER_LINE, AFTER_SENTENCE, AFTER_WORD, INSIDE_WORD = 0.1, 0.3, 0.4, 1.5, 5.0
 """Costs of ending a chunk there, on the scale of `packing.pack`; judged on technical books."""
 AFTER_HEADING = 3.0
 _IN_CODE = 0.5
-
 _BLANK_LINE_END = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?:\r\n|\r|\n)\s*\Z")
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f:;][\"'\u201d\u2019)\]*_`]*\s+\Z")
 _RESTART = re.compile(r"(?:\r\n|\r|\n)\s*|[.!?\u2026][\"'\u201d\u2019)\]*_`]*\s+|[\u3002\uff01\uff1f]\s*")
 _SPACE = re.compile(r"\s+")
 # What stands before a place is judged by its last 64 characters, so that no search takes longer in a longer text.
 _TAIL_CHARS = 64
-
 MAX_LOOK_BACK = 64
 """Code points that `cut_before` goes back; longer clusters are cut inside."""
 _JOINER = "\u200d"
@@ -32,6 +31,90 @@ _REGIONAL = range(0x1F1E6, 0x1F200)
 _HANGUL_LEADS = range(0x1100, 0x1160)
 _HANGUL_VOWELS_AND_TAILS = range(0x1160, 0x1200)
 _HANGUL = range(0xAC00, 0xD7A4)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading: `level` 1 to 6, `text` without markup, and the code points of its source line or lines."""
+
+    level: int
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextOutline:
+    """Headings in order, and the code point ranges of code and HTML blocks in order."""
+
+    headings: tuple[Heading, ...] = ()
+    verbatim: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextSection:
+    """The text from one heading to the next one of any level, or the text before the first heading.
+
+    `path` holds the headings above the text including its own, outermost first; it is empty before the first heading.
+    `body_start` is the code point after the section's own heading.
+    """
+
+    start: int
+    end: int
+    body_start: int
+    path: tuple[Heading, ...]
+
+    @property
+    def level(self) -> int:
+        """Return the level of the section's own heading, 0 before the first heading."""
+        return self.path[-1].level if self.path else 0
+
+
+def sections_of(outline: TextOutline, start: int, end: int) -> Iterator[TextSection]:
+    """Cut the code points start..end at every heading; sections that hold nothing are left out."""
+    first = outline.headings[0].start if outline.headings else end
+    if start < first:
+        yield TextSection(start, first, start, ())
+    path: tuple[Heading, ...] = ()
+    for index, heading in enumerate(outline.headings):
+        path = (*(above for above in path if above.level < heading.level), heading)
+        following = outline.headings[index + 1].start if index + 1 < len(outline.headings) else end
+        yield TextSection(heading.start, following, heading.end, path)
+
+
+def runs_of(text: str, sections: Sequence[TextSection], level: int) -> Iterator[list[TextSection]]:
+    """Group sections into runs that begin at each heading of `level` or above; text before the first is a run too.
+
+    A chapter that has only its heading before its first section begins with that section's run.
+    """
+    run: list[TextSection] = []
+    has_text = False
+    for section in sections:
+        if run and section.level <= level and (has_text or section.level == CHAPTER_LEVEL):
+            yield run
+            run, has_text = [], False
+        run.append(section)
+        has_text = has_text or bool(text[section.body_start : section.end].strip())
+    if run:
+        yield run
+
+
+class SectionPaths:
+    """Finds the headings above a part of a text; `sections` are in order."""
+
+    def __init__(self, text: str, sections: Sequence[TextSection]) -> None:
+        self._text = text
+        self._sections = sections
+        self._starts = [section.start for section in sections]
+
+    def path(self, start: int, end: int) -> tuple[Heading, ...]:
+        """Return the headings above the first text of start..end that is no heading, else above its first heading."""
+        touched = self._sections[max(0, bisect_right(self._starts, start) - 1) : bisect_left(self._starts, end)]
+        for section in touched:
+            # A chunk that begins with a heading and goes on below the next one is about the latter.
+            if self._text[max(start, section.body_start) : min(end, section.end)].strip():
+                return section.path
+        return touched[0].path
 
 
 def is_cluster_boundary(text: str, index: int) -> bool:

@@ -8,8 +8,7 @@ from itertools import accumulate
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-from groundwire.ingest.chunking.cuts import AFTER_HEADING, cut_before, cut_cost
-from groundwire.ingest.chunking.headings import SECTION_LEVEL, TextSection
+from groundwire.ingest.chunking.cuts import AFTER_HEADING, SECTION_LEVEL, TextSection, cut_before, cut_cost
 from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.embedder import Tokenizer

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from itertools import accumulate
 from typing import Any
 
-from groundwire.ingest.chunking.headings import Heading, TextOutline
+from groundwire.ingest.chunking.cuts import Heading, TextOutline
 from groundwire.ingest.parsing.source_text import (
     ReadingLimits,
     SourceText,

@@ -9,7 +9,7 @@ from enum import StrEnum
 from importlib import import_module
 from typing import Any
 
-from groundwire.ingest.chunking.headings import Heading, TextOutline
+from groundwire.ingest.chunking.cuts import Heading, TextOutline
 from groundwire.kernel.document import (
     ISO_639_1,
     MAX_DESCRIPTION_CHARS,

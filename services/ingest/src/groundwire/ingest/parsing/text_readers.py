@@ -14,7 +14,7 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from groundwire.ingest.chunking.headings import Heading, TextOutline
+from groundwire.ingest.chunking.cuts import Heading, TextOutline
 from groundwire.ingest.parsing.source_text import (
     REPLACEMENT,
     SourceProperties,
