@@ -13,7 +13,7 @@ from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.generations import IndexMovedError, PendingGeneration
 from groundwire.ingest.ingesting import DuplicatePolicy, IngestRequest, Progress, Stage
-from groundwire.ingest.keyed_locks import KeyedLocks, Slots
+from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.writing import MAX_INDEX_MOVES
 from groundwire.kernel.budget import Budget
@@ -214,10 +214,10 @@ def test_a_lock_is_given_in_order_of_arrival_to_a_bounded_number_of_callers() ->
 
 
 def test_slots_bound_who_works_and_those_who_wait_leave_with_their_budget() -> None:
-    slots, at_work, most = Slots(2), list[int](), list[int]()
+    slots, at_work, most = KeyedLocks(holders=2), list[int](), list[int]()
 
     def work(number: int) -> None:
-        with slots.hold(Budget()):
+        with slots.hold(("a",), Budget()):
             at_work.append(number)
             most.append(len(at_work))
             time.sleep(0.02)
@@ -226,9 +226,10 @@ def test_slots_bound_who_works_and_those_who_wait_leave_with_their_budget() -> N
     in_threads(*(partial(work, number) for number in range(8)))
     assert len(most) == 8
     assert max(most) == 2
-    with slots.hold(Budget()), slots.hold(Budget()), pytest.raises(DeadlineError), slots.hold(Budget(0.1)):
-        pass
-    with slots.hold(Budget(10)), slots.hold(Budget(10)):
+    with slots.hold(("a",), Budget()), slots.hold(("a",), Budget()):  # noqa: SIM117 - two hold, a third waits
+        with pytest.raises(DeadlineError), slots.hold(("a",), Budget(0.1)):
+            pass
+    with slots.hold(("a",), Budget(10)), slots.hold(("a",), Budget(10)):
         pass
 
 

@@ -41,7 +41,7 @@ from groundwire.ingest.engine_upkeep import EngineTasks, IndexRecovery, Repeated
 from groundwire.ingest.housekeeping import Housekeeping, Job
 from groundwire.ingest.housekeeping_jobs import OUTBOX, REPEATED_CHUNKS, Upkeep, WordRenewal
 from groundwire.ingest.index_builds import IndexBuilder, SharedRuns
-from groundwire.ingest.keyed_locks import MAX_WAITING, KeyedLocks, Slots
+from groundwire.ingest.keyed_locks import MAX_WAITING, KeyedLocks
 from groundwire.ingest.parsing.parser_pool import ParserLimits, ParserPool
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.persona_file import PersonaFile
@@ -220,7 +220,7 @@ def build(
         vectors,
         chunk_embedder,
         embedder.tokenizer.name,
-        Slots(settings.concurrent_documents),
+        KeyedLocks(holders=settings.concurrent_documents),
     )
     ingest = DocumentIngest(
         collections,

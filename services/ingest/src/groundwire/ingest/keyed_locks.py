@@ -1,9 +1,10 @@
-"""Locks by name and slots: what calls that write wait for, in order of arrival and within their budgets."""
+"""Locks by name: what calls that write wait for, in order of arrival and within their budgets."""
 
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import islice
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import OverloadedError
@@ -13,7 +14,7 @@ MAX_WAITING = 8
 
 
 class KeyedLocks:
-    """One lock for each key that is in use; keys nobody uses take no memory.
+    """One lock for each key that is in use, which `holders` may hold at a time; keys nobody uses take no memory.
 
     More than `max_waiting` calls for one key are refused at once; None allows any number. `among_processes`, given a
     key and a budget, keeps other processes out as well.
@@ -23,7 +24,9 @@ class KeyedLocks:
         self,
         max_waiting: int | None = None,
         among_processes: Callable[[str, Budget], AbstractContextManager[None]] = lambda _key, _budget: nullcontext(),
+        holders: int = 1,
     ) -> None:
+        self._holders = holders
         self._max_waiting = max_waiting
         self._among_processes = among_processes
         self._changed = threading.Condition()
@@ -42,13 +45,13 @@ class KeyedLocks:
         ticket = object()
         with self._changed:
             queue = self._queues.setdefault(key, deque())
-            if self._max_waiting is not None and len(queue) > self._max_waiting:
+            if self._max_waiting is not None and len(queue) >= self._holders + self._max_waiting:
                 message = f"{self._max_waiting} calls wait for the same document already"
                 raise OverloadedError(message, limit=self._max_waiting)
             queue.append(ticket)
         try:
             with self._changed:
-                budget.wait_for(self._changed, lambda: queue[0] is ticket)
+                budget.wait_for(self._changed, lambda: ticket in islice(queue, self._holders))
             with self._among_processes("/".join(key), budget):
                 yield
         finally:
@@ -57,33 +60,4 @@ class KeyedLocks:
                 if not queue:
                     del self._queues[key]
                 # All: they wait for different keys, and the condition does not know who is next for this one.
-                self._changed.notify_all()
-
-
-class Slots:
-    """Lets `size` callers work at a time; the others wait in order of arrival."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._changed = threading.Condition()
-        self._tickets: list[object] = []
-
-    @contextmanager
-    def hold(self, budget: Budget) -> Iterator[None]:
-        """Hold a slot.
-
-        Raises:
-            CallCancelledError: `budget` was cancelled while waiting.
-            DeadlineError: `budget` was used up while waiting.
-        """
-        ticket = object()
-        with self._changed:
-            self._tickets.append(ticket)
-        try:
-            with self._changed:
-                budget.wait_for(self._changed, lambda: ticket in self._tickets[: self._size])
-            yield
-        finally:
-            with self._changed:
-                self._tickets.remove(ticket)
                 self._changed.notify_all()

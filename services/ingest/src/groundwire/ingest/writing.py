@@ -12,7 +12,7 @@ from groundwire.catalog.generations import GenerationDraft, IndexMovedError, Pen
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.ingest.embedding import ChunkEmbedder, EmbeddedChunks
 from groundwire.ingest.ingesting import IngestOutcome, IngestResult, Progress, Remarks, Report, Stage
-from groundwire.ingest.keyed_locks import Slots
+from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.parsing.source_text import SourceWarning
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
@@ -58,7 +58,7 @@ class GenerationWriter:
     vectors: VectorStore
     embedder: ChunkEmbedder
     tokenizer: str
-    slots: Slots
+    slots: KeyedLocks
 
     def write(
         self,
@@ -110,7 +110,7 @@ class GenerationWriter:
             UnavailableError: the model or the vector store does not answer.
             GroundwireError: whatever `publish` raises; nothing of the generations stays then.
         """
-        with self.slots.hold(budget):
+        with self.slots.hold(("generation",), budget):
             drafts = [
                 replace(
                     draft,
