@@ -101,7 +101,6 @@ class IngestService:
     parser: ParserPool
 
     def services(self) -> list[Service]:
-        """Return what a server of this process offers."""
         add_collections = collection_service_pb2_grpc.add_CollectionServiceServicer_to_server
         add_maintenance = maintenance_service_pb2_grpc.add_MaintenanceServiceServicer_to_server
         return [

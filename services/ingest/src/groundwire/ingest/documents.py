@@ -82,7 +82,6 @@ class IngestPlan:
     remarks: Remarks = field(default_factory=Remarks)
 
     def count(self, change: PlannedChange) -> int:
-        """Return the number of chunks with which this would happen."""
         return sum(planned.change is change for planned in self.chunks)
 
 

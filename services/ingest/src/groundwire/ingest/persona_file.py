@@ -44,7 +44,6 @@ class PersonaFile:
     loaded: float | None = field(default=None, init=False)
 
     def job(self) -> Job:
-        """Return the job that looks at the file and loads it."""
 
         def changed() -> list[Subject]:
             is_loaded = self.path.stat().st_mtime == self.loaded

@@ -139,7 +139,6 @@ class StagingFolder:
         return StagedFile(self._folder / upload_id, durable_bytes, grows=grows)
 
     def scratch(self) -> ScratchFile:
-        """Return an empty file without a name."""
         with _translated_failures():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return ScratchFile(self._folder)
@@ -154,7 +153,6 @@ class StagingFolder:
             (self._folder / upload_id).unlink(missing_ok=True)
 
     def names(self) -> set[str]:
-        """Return the upload ids of all files."""
         return {path.name for path in self._folder.iterdir()} if self._folder.is_dir() else set()
 
 

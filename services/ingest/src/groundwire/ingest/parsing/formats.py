@@ -196,7 +196,6 @@ def open_zip(data: bytes, limits: ReadingLimits, field: str) -> zipfile.ZipFile:
 
 
 def _type_of_zip(archive: zipfile.ZipFile) -> str:
-    """Return the media type of what the archive is."""
     names = archive.namelist()
     # Open documents and e-books begin with an entry that names their type.
     if names and names[0] == "mimetype" and archive.getinfo("mimetype").file_size <= _NAMED_TYPE_BYTES:

@@ -45,7 +45,6 @@ class Original:
         return self.path.read_bytes() if self.path else self.content
 
     def head(self, size_bytes: int) -> bytes:
-        """Return the first bytes, at most `size_bytes`."""
         if self.path is None:
             return self.content[:size_bytes]
         with self.path.open("rb") as file:

@@ -209,7 +209,6 @@ class SourceProperties:
 
     @property
     def warnings(self) -> Mapping[SourceWarning, int]:
-        """Return what the caller should know."""
         return {SourceWarning.PROPERTY_IGNORED: self.ignored} if self.ignored else {}
 
 

@@ -54,7 +54,6 @@ class Pools:
         )
 
     def of_document(self, size_bytes: int) -> Workers:
-        """Return the threads for a document or request of this size."""
         return self.large_documents if size_bytes > LARGE_BYTES else self.small_documents
 
     def close(self) -> None:

@@ -65,7 +65,6 @@ _log = structlog.get_logger(__name__)
 
 
 def operation_name(operation: Operation) -> str:
-    """Return the name that calls know an operation by."""
     return f"{_COLLECTION_OF_OPERATIONS}{operation.operation_id}"
 
 

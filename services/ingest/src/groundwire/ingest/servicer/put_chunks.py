@@ -166,7 +166,6 @@ def _parse_id(value: str, field: str, document_id: str | None, number: int) -> s
 
 
 def _check_together(chunks: Sequence[ReadyChunk]) -> None:
-    """Check what concerns several chunks."""
     for name, given in (
         ("chunk_id", [chunk.chunk_id is not None for chunk in chunks]),
         ("embedding", [chunk.vector is not None for chunk in chunks]),

@@ -414,7 +414,6 @@ class RecordServicer(record_grpc.RecordServiceServicer):
         return record_pb.ListRecordsResponse(records=listed, next_page_token=token)
 
     def _with_accesses(self, record: StoredRecord) -> StoredRecord:
-        """Return a record with the accesses that are not written yet."""
         count, last = self.records.accesses.waiting(request_context.current().tenant, record.document.document_id)
         return replace(record, access_count=record.access_count + count, last_accessed=last or record.last_accessed)
 

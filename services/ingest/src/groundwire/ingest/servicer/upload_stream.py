@@ -101,7 +101,6 @@ class PartReader:
         return message.part
 
     async def close(self) -> None:
-        """Stop reading."""
         for task in (self._lost, self._coming):
             if task is not None:
                 task.cancel()

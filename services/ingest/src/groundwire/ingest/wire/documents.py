@@ -268,7 +268,6 @@ def to_ingest_result(result: IngestResult) -> ingest_result_pb2.IngestResult:
 
 
 def to_warnings(remarks: Remarks) -> list[ingest_result_pb2.IngestWarning]:
-    """Return the messages of what the caller should know."""
     ignored = remarks.ignored
     counts = {
         "CHUNK_UNDERSIZED": remarks.undersized,
@@ -289,7 +288,6 @@ def to_warnings(remarks: Remarks) -> list[ingest_result_pb2.IngestWarning]:
 
 
 def to_progress(progress: Progress) -> progress_pb2.Progress:
-    """Return the message of how far a call is."""
     return progress_pb2.Progress(
         stage=progress_pb2.ProgressStage.Value(f"PROGRESS_STAGE_{progress.stage.name}"),
         done_count=progress.done,

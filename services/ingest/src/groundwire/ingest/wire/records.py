@@ -228,12 +228,10 @@ def to_result(written: WrittenRecord) -> pb.RecordResult:
 
 
 def to_results(written: list[WrittenRecord]) -> list[pb.RecordResult]:
-    """Return the messages of what a call did to several records."""
     return [to_result(each) for each in written]
 
 
 def to_outcomes(written: list[WrittenRecord | GroundwireError]) -> list[pb.BatchUpsertRecordsOutcome]:
-    """Return the messages of what became of the records of a batch."""
     return [
         pb.BatchUpsertRecordsOutcome(error=to_status(each))
         if isinstance(each, GroundwireError)
