@@ -121,13 +121,7 @@ class PointCheck:
         yield checked
 
     def _check(
-        self,
-        collection: Collection,
-        points: Sequence[ExpectedPoint],
-        budget: Budget,
-        tell: Tell,
-        *,
-        repair: bool,
+        self, collection: Collection, points: Sequence[ExpectedPoint], budget: Budget, tell: Tell, *, repair: bool
     ) -> None:
         found = self._problems(collection, points, budget)
         if not found:

@@ -11,12 +11,7 @@ import numpy as np
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import ChunkingPolicy
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
-from groundwire.kernel.errors import (
-    DimensionMismatchError,
-    EmbeddingMismatchError,
-    FieldViolation,
-    InvalidRequestError,
-)
+from groundwire.kernel.errors import DimensionMismatchError, EmbeddingMismatchError, FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Value
 from groundwire.kernel.spans import OffsetMap
 

@@ -16,11 +16,7 @@ from groundwire.kernel.embedder import Tokenizer
 # The library takes quadratic time on long paragraphs (12 s for 1 MB in one line), so it gets blocks of this size.
 _BLOCK_CHARS = 8192
 # The last blank line, the last line, the last white space: the earlier, the better the seam.
-_SEAMS = (
-    re.compile(r"(?s).*(?:\n|\r)[ \t]*(?:\r\n|\n|\r)"),
-    re.compile(r"(?s).*(?:\n|\r)"),
-    re.compile(r"(?s).*\s"),
-)
+_SEAMS = (re.compile(r"(?s).*(?:\n|\r)[ \t]*(?:\r\n|\n|\r)"), re.compile(r"(?s).*(?:\n|\r)"), re.compile(r"(?s).*\s"))
 _CHARS_PER_TOKEN = 4
 _PIECES_PER_CHUNK = 8
 _MIN_PIECE_CHARS = 16

@@ -26,12 +26,7 @@ from groundwire.ingest.purging import DocumentPurge, Purge
 from groundwire.ingest.servicer.calls import CallParts, ExactlyOnce
 from groundwire.ingest.store_check import CheckEvent, StoreCheck
 from groundwire.ingest.uploads import UploadReceiver
-from groundwire.ingest.wire.documents import (
-    parse_ingest_document,
-    parse_purge_filter,
-    parse_staged,
-    to_progress,
-)
+from groundwire.ingest.wire.documents import parse_ingest_document, parse_purge_filter, parse_staged, to_progress
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -118,12 +113,7 @@ class OperationRunner:
     """
 
     def __init__(
-        self,
-        work: Mapping[str, Work],
-        operations: Operations,
-        once: ExactlyOnce,
-        at_a_time: int,
-        max_unfinished: int,
+        self, work: Mapping[str, Work], operations: Operations, once: ExactlyOnce, at_a_time: int, max_unfinished: int
     ) -> None:
         self._work = work
         self._operations = operations
@@ -350,9 +340,7 @@ class LongUseCases:
         build = self.builder.reembed if operation.method == "Reembed" else self.builder.reindex
         built = build(operation.tenant, operation.collection, budget, report)
         return pb.IndexBuildResult(
-            vector_count=built.vectors,
-            embedded_count=built.embedded,
-            embedding=to_identity_message(built.identity),
+            vector_count=built.vectors, embedded_count=built.embedded, embedding=to_identity_message(built.identity)
         )
 
     def _check_store(self, operation: Operation, budget: Budget, report: Report) -> pb.StoreReport:
@@ -416,9 +404,7 @@ class LongUseCases:
         key = RequestKey(f"operation:{operation.operation_id}", operation.method, "")
         with self.uploads.kept(operation.tenant, operation.operation_id) as original:
             result = self.parts.once.ingest(
-                operation.tenant,
-                key,
-                lambda receipt: self.documents.ingest(request, original, budget, report, receipt),
+                operation.tenant, key, lambda receipt: self.documents.ingest(request, original, budget, report, receipt)
             )
         response = ingest_pb.IngestDocumentResponse(result=result)
         return self.parts.write_tokens.add(response, operation.collection, operation.tenant)

@@ -43,11 +43,7 @@ from groundwire.ingest.servicer.calls import (
 from groundwire.ingest.servicer.operations import LongWork, OperationRunner
 from groundwire.ingest.servicer.put_chunks import ChunkStream
 from groundwire.ingest.servicer.upload_stream import UploadStream
-from groundwire.ingest.wire.collections import (
-    changed_settings,
-    parse_create_collection,
-    to_collection_message,
-)
+from groundwire.ingest.wire.collections import changed_settings, parse_create_collection, to_collection_message
 from groundwire.ingest.wire.documents import (
     parse_chunk_change,
     parse_document_change,
@@ -202,13 +198,7 @@ class IngestServicer(ingest_grpc.IngestServiceServicer):
         if scope is not None and not current.identity.allows_scope(scope):
             raise ChunkNotFoundError(chunk.chunk_id)
         return self.upkeep.update_chunk(
-            current.tenant,
-            collection,
-            chunk.chunk_id,
-            parse_chunk_change(request),
-            chunk.etag,
-            current.budget,
-            receipt,
+            current.tenant, collection, chunk.chunk_id, parse_chunk_change(request), chunk.etag, current.budget, receipt
         )
 
     def _seen(self, collection: str, message: document_pb2.DocumentReference) -> DocumentReference:

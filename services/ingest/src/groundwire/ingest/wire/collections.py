@@ -46,11 +46,7 @@ _MAX_BYTES = 256 * 1024  # so that a collection always fits into a page
 _MAX_VALUES = 256
 _MAX_DESCRIPTION_CHARS = 1024
 _MAX_RETENTION = timedelta(days=3650)
-_PROFILE_MODELS = {
-    ProfileName.CONVERSATIONS: 768,
-    ProfileName.WEB: 1024,
-    ProfileName.BOOK: 1024,
-}
+_PROFILE_MODELS = {ProfileName.CONVERSATIONS: 768, ProfileName.WEB: 1024, ProfileName.BOOK: 1024}
 """Dimensions of the models of the source designs (C01); other profiles take the server's default."""
 _BOOK_DENSE_WEIGHT_OF_0_1_0 = 0.7
 _MAX_WEIGHT = 10.0

@@ -86,9 +86,7 @@ def parse_staged(message: pb.IngestDocumentRequest | pb.UploadHeader, tenant: st
 
 
 def parse_described(
-    message: pb.IngestDocumentRequest | pb.UploadHeader | pb.PutChunksHeader,
-    tenant: str,
-    content_field: str,
+    message: pb.IngestDocumentRequest | pb.UploadHeader | pb.PutChunksHeader, tenant: str, content_field: str
 ) -> IngestRequest:
     """Return what a request says about a document but for its content."""
     if message.source_hash and _SHA256.fullmatch(message.source_hash) is None:
@@ -305,10 +303,7 @@ def to_deletion_receipt(deletion: Deletion) -> deletion_pb2.DeletionReceipt:
         chunk_count=deletion.chunks,
         stores=[
             deletion_pb2.StoreDeletion(
-                store=each.store,
-                removed_count=each.removed,
-                leftover_count=each.left,
-                complete=each.left == 0,
+                store=each.store, removed_count=each.removed, leftover_count=each.left, complete=each.left == 0
             )
             for each in deletion.stores
         ],
