@@ -1,6 +1,7 @@
 """The stream of PutChunks over a real server: many messages, one document, and nothing of one that does not end."""
 
 import asyncio
+import threading
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.client import AsyncGroundwireClient
 from groundwire.ingest.servicer import put_chunks
+from groundwire.ingest.uploads import ScratchFile
 from groundwire.kernel.document_errors import DocumentTooLargeError
 from groundwire.kernel.errors import (
     ExhaustedError,
@@ -129,6 +131,37 @@ async def test_a_stream_that_is_cut_in_the_middle_stores_nothing(harness: Harnes
         await settled(harness)
     harness.sweep()
     assert (harness.live_numbers(collection), harness.points(collection), harness.text(collection, "ready")) == before
+
+
+async def test_a_file_made_for_a_caller_who_has_left_is_dropped(
+    stub: Any, harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staging, began, has_left = harness.service.ingest.chunks.staging, threading.Event(), threading.Event()
+    made, dropped, make, close = list[ScratchFile](), list[ScratchFile](), staging.scratch, ScratchFile.close
+
+    def make_late() -> ScratchFile:
+        began.set()
+        assert has_left.wait(20)
+        made.append(make())
+        return made[-1]
+
+    def drop(file: ScratchFile) -> None:
+        close(file)
+        dropped.append(file)
+
+    monkeypatch.setattr(staging, "scratch", make_late)
+    monkeypatch.setattr(ScratchFile, "close", drop)
+    call = stub.PutChunks()
+    await call.write(pb.PutChunksRequest(header=header(collection)))
+    async with asyncio.timeout(20):
+        while not began.is_set():  # noqa: ASYNC110 - a thread
+            await asyncio.sleep(0.02)
+        call.cancel()
+        await asyncio.sleep(0.3)  # until the server has heard of it
+        has_left.set()
+        while not dropped:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.02)
+    assert dropped == made
 
 
 async def test_a_stream_that_stands_still_is_ended(harness: Harness, collection: str) -> None:

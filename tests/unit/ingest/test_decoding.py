@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.ingest.parsing import text_encoding
+from groundwire.ingest.parsing import source_text
 from groundwire.ingest.parsing.source_text import check_size
 from groundwire.ingest.parsing.text_encoding import canonical_text, checked_text
 from groundwire.kernel.document_errors import (
@@ -20,7 +20,7 @@ from groundwire.kernel.document_errors import (
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=200), st.integers(1, 40))
 def test_text_comes_back_exactly_whatever_the_block_size(text: str, block_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_encoding, "_BLOCK_BYTES", max(4, block_bytes))
+        patch.setattr(source_text, "_BLOCK_BYTES", max(4, block_bytes))
         assert canonical_text(text.encode()) == text.removeprefix("\ufeff")
 
 
@@ -66,7 +66,7 @@ def test_form_feeds_and_terminal_escapes_are_text() -> None:
 def test_the_offset_of_the_first_bad_byte_is_told(text: str, block_bytes: int) -> None:
     good = ("a" * 100 + text).encode()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_encoding, "_BLOCK_BYTES", block_bytes)
+        patch.setattr(source_text, "_BLOCK_BYTES", block_bytes)
         with pytest.raises(DocumentEncodingError) as caught:
             checked_text(good + b"\xc3(", "content")
     assert caught.value.metadata["offset"] == str(len(good))
