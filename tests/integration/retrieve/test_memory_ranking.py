@@ -9,7 +9,6 @@ import pytest
 
 from groundwire.api.common.v1 import retrieval_options_pb2, search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.document import DocumentFields
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.serving import refused, serving
@@ -41,8 +40,8 @@ async def stub(library: Library) -> "AsyncIterator[Stub]":
 
 def remember(library: Library, source: str, text: str, importance: int, age_days: float = 0.0) -> None:
     made = library.service.search.clock.now() - timedelta(days=age_days)
-    fields = DocumentFields(metadata={"record_type": "memory", "importance": importance, "ingested_at": epoch_ms(made)})
-    library.put(source, [text], fields=fields)
+    record = {"type": "memory", "scope": "global", "importance": importance, "timestamp": made.isoformat()}
+    library.put(source, [text], fields=DocumentFields(record=record))
 
 
 async def search(stub: "Stub", query: str, **options: Any) -> pb.RetrieveResponse:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.collection import MemoryWeights
-from groundwire.kernel.filters import Payload
+from groundwire.kernel.records import RecordFacts
 from groundwire.retrieve.fusion import Scores
 from groundwire.retrieve.memory_ranking import MemoryScore, rank_memories
 
@@ -29,11 +29,11 @@ def ranked(
     """Rank memories, which are numbered from 0, and return them best first."""
     similarity = np.array([each[0] for each in memories])
     columns = (np.arange(len(memories)), similarity, similarity, np.zeros(len(memories)), similarity)
-    payloads: dict[int, Payload] = {
-        number: {"record_type": "memory", "importance": importance, "ingested_at": epoch_ms(NOW - timedelta(days=age))}
+    records = {
+        number: RecordFacts("memory", importance, epoch_ms(NOW - timedelta(days=age)))
         for number, (_, importance, age) in enumerate(memories)
     }
-    scores, components = rank_memories(Scores(*columns), payloads, weights or MemoryWeights(), NOW, against or {})
+    scores, components = rank_memories(Scores(*columns), records, weights or MemoryWeights(), NOW, against or {})
     assert scores.numbers.tolist() == [*components]
     assert scores.relevance.tolist() == [each.relevance for each in components.values()]
     return [*components.items()]
@@ -142,9 +142,8 @@ def test_half_of_the_bonus_is_left_after_the_half_life() -> None:
     assert score.recency_bonus == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize("payload", [{}, {"importance": "high", "ingested_at": 5}])
-def test_what_is_no_record_is_neutral(payload: Payload) -> None:
+def test_what_is_no_record_is_neutral() -> None:
     columns = (np.array([1]), np.array([0.5]), np.array([0.5]), np.zeros(1), np.array([0.5]))
-    scores, components = rank_memories(Scores(*columns), {1: payload}, MemoryWeights(), NOW)
+    scores, components = rank_memories(Scores(*columns), {}, MemoryWeights(), NOW)
     assert (components[1].importance, components[1].recency_bonus, components[1].age_days) == (3, 0.0, np.inf)
     assert scores.relevance[0] == pytest.approx((0.25 + 0.3) / 1.1)

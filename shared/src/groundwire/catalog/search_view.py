@@ -24,8 +24,8 @@ from sqlalchemy import (
 
 from groundwire.catalog.chunks import ChunkFacts, documents_by_key, facts_now, facts_then, live_rows
 from groundwire.catalog.database import Database
-from groundwire.catalog.dialects import among, array_of, driver_rows, read_array
-from groundwire.catalog.encoding import decode_json, encode_json
+from groundwire.catalog.dialects import CompiledArray, among, array_of, driver_rows, read_array
+from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import chunks_matching, to_sql
 from groundwire.catalog.generations import check_snapshot, oldest_snapshot
 from groundwire.catalog.lexical_search import LexicalMatches, LexicalSearch, Reading, live_numbers
@@ -34,7 +34,6 @@ from groundwire.catalog.rows import (
     IS_INDEXED,
     IS_LIVE,
     GenerationState,
-    loaded_values,
     select_chunks_then,
     to_collection,
     to_stored_chunk,
@@ -52,15 +51,15 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
-from groundwire.kernel.filters import FieldKind, Filter, Payload
-from groundwire.kernel.records import SOURCE_PREFIX, TurnPlace
+from groundwire.kernel.filters import FieldKind, Filter
+from groundwire.kernel.records import SOURCE_PREFIX, RecordFacts, TurnPlace
 from groundwire.kernel.stored_chunk import StoredChunk
 
 RememberedT = TypeVar("RememberedT")
 
 Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
-_FACTS_BYTES, _CHUNK_BYTES, _VECTOR_BYTES = 400, 3000, 300
+_FACTS_BYTES, _CHUNK_BYTES, _VECTOR_BYTES, _RECORD_BYTES = 400, 3000, 300, 500
 """What an entry of the cache weighs beside its texts: objects, its key and its place in the cache."""
 _SCOPES_BYTES = 32 << 20
 """Of the numbers of chunks in scopes that are remembered."""
@@ -76,11 +75,18 @@ _FIND = text(
     FROM collections WHERE tenant = :tenant AND name = :name
     """
 )
-_TYPES = (
-    select(chunks.c.chunk_number, records.c.record_type)
+_RECORDS = CompiledArray(
+    select(
+        array_of(
+            chunks.c.chunk_number,
+            *(records.c.record_type, records.c.importance, records.c.time),
+            *(records.c.conversation_id, records.c.turn_index, records.c.role),
+        )
+    )
     .join_from(chunks, records, chunks.c.document_key == records.c.document_key)
     .where(among(chunks.c.chunk_number, bindparam("numbers")))
 )
+_NO_RECORD = RecordFacts("", None, 0)
 _IS_VISIBLE = documents.c.live_generation > literal_column("0")
 """Written out, as the condition of the partial index has it."""
 _BEHIND_RECORDS = SOURCE_PREFIX[:-1] + chr(ord(SOURCE_PREFIX[-1]) + 1)
@@ -97,13 +103,20 @@ OF_NO_TYPE = union_all(
     _VISIBLE_KEYS.where(documents.c.source_path >= _BEHIND_RECORDS),
 ).limit(bindparam("most"))
 _one, _other, _link = chunks.alias("one"), chunks.alias("other"), record_links.c
-_CONTRADICTIONS = [
-    select(_one.c.chunk_number, _other.c.chunk_number)
-    .join_from(record_links, _one, _one.c.document_key == near)
-    .join(_other, _other.c.document_key == far)
-    .where(_link.kind.in_(("contradicts", "suggested_contradicts")), among(_one.c.chunk_number, bindparam("numbers")))
-    for near, far in ((_link.document_key, _link.target_key), (_link.target_key, _link.document_key))
-]
+_pairs = union_all(
+    # A contradiction is mutual, whichever of the two it was written with.
+    *(
+        select(_one.c.chunk_number.label("one"), _other.c.chunk_number.label("other"))
+        .join_from(record_links, _one, _one.c.document_key == near)
+        .join(_other, _other.c.document_key == far)
+        .where(
+            _link.kind.in_((literal_column("'contradicts'"), literal_column("'suggested_contradicts'"))),
+            among(_one.c.chunk_number, bindparam("numbers")),
+        )
+        for near, far in ((_link.document_key, _link.target_key), (_link.target_key, _link.document_key))
+    )
+).subquery()
+_CONTRADICTIONS = CompiledArray(select(array_of(_pairs.c.one, _pairs.c.other)))
 _STATE = "SELECT changed_position, readable_from, rewritten_position FROM collections WHERE collection_key = ?"
 
 
@@ -126,6 +139,7 @@ class _Figures:
     fields: BoundedCache[tuple[int, int, Scopes | None], Mapping[str, FieldKind]]
     collections: BoundedCache[tuple[int, int], Collection]
     facts: BoundedCache[tuple[int, int, int], ChunkFacts]
+    records: BoundedCache[tuple[int, int, int], RecordFacts]
     chunks: BoundedCache[tuple[int, int, int], StoredChunk]
     documents: BoundedCache[tuple[int, int, int], tuple[Document, int]]
     vectors: BoundedCache[tuple[str, int], Vectors]
@@ -163,7 +177,8 @@ class SearchViews:
             fields=BoundedCache(_CACHED_FIGURES),
             collections=BoundedCache(_CACHED_FIGURES),
             facts=BoundedCache(cache_bytes // 8),
-            chunks=BoundedCache(7 * cache_bytes // 16),
+            records=BoundedCache(cache_bytes // 16),
+            chunks=BoundedCache(6 * cache_bytes // 16),
             documents=BoundedCache(cache_bytes // 16),
             vectors=BoundedCache(3 * cache_bytes // 8),
             in_scopes=BoundedCache(_SCOPES_BYTES),
@@ -270,6 +285,7 @@ class SearchView:
         self._engine_is_behind = engine_is_behind
         self._of_thread = threading.local()
         self._within: tuple[Numbers | None] | None = None
+        self._contradicting: dict[int, set[int]] = {}
         self._found: dict[tuple[tuple[str, ...], tuple[str, ...], int], LexicalMatches] = {}
 
     @contextmanager
@@ -438,10 +454,28 @@ class SearchView:
         statement = select(array_of(chunks.c.chunk_number)).where(IS_INDEXED, condition, self._seen(read))
         return np.sort(np.array(read_array(read.connection, statement), dtype=np.int64))
 
-    def types_of_records(self, numbers: Sequence[int]) -> Mapping[int, str]:
-        """Return the types of those of the chunks that are records, by number; a record never changes its type."""
-        with self._read() as read:
-            return dict(read.connection.execute(_TYPES, {"numbers": encode_json(list(map(int, numbers)))}).all())
+    def records(self, numbers: Sequence[int]) -> Mapping[int, RecordFacts]:
+        """Return what ranking needs of those of the chunks, which this view has seen, that are records."""
+        known, numbers = self._remembered(self._figures.records, numbers)
+        if numbers:
+            with self._read() as read:
+                if read.as_of is None:
+                    found = dict.fromkeys(numbers, _NO_RECORD)
+                    rows = _RECORDS.read(read.connection, {"numbers": encode_json(list(map(int, numbers)))})
+                    for number, kind, importance, moment, *place in rows:
+                        turn = TurnPlace(*place) if kind == "turn" else None
+                        found[number] = RecordFacts(kind, importance, moment, turn)
+                else:  # the table has only what records say now
+                    found = {
+                        stored.chunk_number: RecordFacts.of(stored.document.fields.record)
+                        for stored in self._then(read, numbers)
+                        if stored.document.fields.record is not None
+                    }
+                if self._is_of_view(read):
+                    for number, facts in found.items():
+                        self._figures.records.put((self._key, self.changed_position, number), facts, _RECORD_BYTES)
+            known |= found
+        return {number: facts for number, facts in known.items() if facts.record_type}
 
     def of_type(self, record_type: str, where: Filter, limit: int) -> Numbers | None:
         """Return the numbers of the matching chunks of records of a type, ascending, or of all else where it is empty.
@@ -547,36 +581,17 @@ class SearchView:
 
     def contradictions(self, numbers: Sequence[int]) -> Mapping[int, set[int]]:
         """Return for chunks of memories those of the memories that contradict them, or seem to."""
-        found: dict[int, set[int]] = {number: set() for number in numbers}
-        given = {"numbers": encode_json(list(map(int, numbers)))}
-        with self._read() as read:
-            # A contradiction is mutual, whichever of the two it was written with.
-            for statement in _CONTRADICTIONS:
-                for number, against in read.connection.execute(statement, given):
+        missing = [number for number in map(int, numbers) if number not in self._contradicting]
+        if missing:
+            found: dict[int, set[int]] = {number: set() for number in missing}
+            with self._read() as read:
+                for number, against in _CONTRADICTIONS.read(read.connection, {"numbers": encode_json(missing)}):
                     found[number].add(against)
-            others = {each for every in found.values() for each in every}
-            seen = self._among(read, None, sorted(others)) if others else others
-        return {number: against & seen for number, against in found.items()}
-
-    def turn_places(self, numbers: Sequence[int]) -> Mapping[int, TurnPlace]:
-        """Return where those of the chunks, which this view has seen, that are turns stand in their conversations."""
-        place = records.c.conversation_id, records.c.turn_index, records.c.role
-        statement = (
-            select(chunks.c.chunk_number, *place)
-            .join_from(chunks, records, chunks.c.document_key == records.c.document_key)
-            .where(records.c.record_type == "turn", among(chunks.c.chunk_number, map(int, numbers)))
-        )
-        with self._read() as read:
-            return {number: TurnPlace(*of) for number, *of in read.connection.execute(statement)}
-
-    def payloads(self, numbers: Sequence[int]) -> Mapping[int, Payload]:
-        """Return the filter keys of chunks that this view has seen, as they are now."""
-        with self._read() as read:
-            statement = select(chunks.c.chunk_number, chunks.c.payload).where(
-                among(chunks.c.chunk_number, map(int, numbers))
-            )
-            rows = read.connection.execute(statement)
-            return {number: loaded_values(decode_json(payload)) for number, payload in rows}
+                others = {each for every in found.values() for each in every}
+                seen = self._among(read, None, sorted(others)) if others else others
+            # A context asks for those of the memories that it has just ranked.
+            self._contradicting.update((number, against & seen) for number, against in found.items())
+        return {number: self._contradicting[number] for number in map(int, numbers)}
 
     def chunks(self, numbers: Sequence[int], where: Filter | None = None) -> Mapping[int, StoredChunk]:
         """Return those of the chunks that are visible, by number, in the order given.
@@ -595,10 +610,14 @@ class SearchView:
             if read.as_of is None:
                 known |= self._live(read, numbers)
                 return {number: known[number] for number in given if number in known}
-            visible = sorted(self._among(read, None, numbers))
-            rows = read.connection.execute(select_chunks_then(among(chunks.c.chunk_number, visible))).all()
-        known |= {stored.chunk_number: stored for stored in to_stored_chunks(rows)}
+            known |= {stored.chunk_number: stored for stored in self._then(read, numbers)}
         return {number: known[number] for number in given if number in known}
+
+    def _then(self, read: _Read, numbers: Sequence[int]) -> list[StoredChunk]:
+        """Read those of the chunks that were visible then, as they were."""
+        visible = sorted(self._among(read, None, numbers))
+        rows = read.connection.execute(select_chunks_then(among(chunks.c.chunk_number, visible))).all()
+        return list(to_stored_chunks(rows))
 
     def _live(self, read: _Read, numbers: Sequence[int]) -> dict[int, StoredChunk]:
         """Read live chunks, with documents that other chunks have brought along; remember both."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filters import Value
@@ -92,6 +93,23 @@ class TurnPlace(NamedTuple):
         """Return where the turn before it may stand, the likeliest first: in some talks each turn has its own index."""
         assistant, user = (TurnPlace(self.conversation_id, self.turn_index - 1, role) for role in ("assistant", "user"))
         return (self._replace(role="user"), user, assistant) if self.role == "assistant" else (assistant, user)
+
+
+class RecordFacts(NamedTuple):
+    """What ranking needs of a record; `time` is in milliseconds since 1970, `turn` where it stands if it is a turn."""
+
+    record_type: str
+    importance: int | None
+    time: int
+    turn: TurnPlace | None = None
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> "RecordFacts":
+        """Return the facts of the metadata that a document holds of its record."""
+        turn = None
+        if record["type"] == "turn":
+            turn = TurnPlace(record["conversation_id"], record["turn_index"], record["role"])
+        return cls(record["type"], record.get("importance"), epoch_ms(record_time(record)), turn)
 
 
 class LinkKind(StrEnum):

@@ -20,9 +20,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DeadlineError, UnavailableError
-from groundwire.kernel.filters import Payload
 from groundwire.kernel.latencies import Step
-from groundwire.kernel.records import TurnPlace
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.filters import FilterMatches
 from groundwire.retrieve.fusion import Floats, Numbers
@@ -106,29 +104,27 @@ class Candidates:
 class SharedCandidates:
     """What one search brought for several that differ in the type of record that they look for.
 
-    `near` and `matches` are the best of all that their common filter lets pass; `types` says what records are.
+    `near` and `matches` are the best of all that their common filter lets pass; `types_of_near` and `types_of_matches`
+    say of each what type of record it is, empty for none.
     """
 
     words: LookedUp | None
     near: Neighbours
     matches: WordMatches
-    types: Mapping[int, str]
+    types_of_near: NDArray[np.str_]
+    types_of_matches: NDArray[np.str_]
 
     def of_type(self, record_type: str, *, at_least: int, uses_words: bool) -> "SharedCandidates | None":
         """Return those of a type, or that are no records (empty); None where a search of its own might find better."""
-        near = self.near.take(self._is_of(self.near.numbers, record_type), len(self.near), is_all=self.near.is_all)
+        near = self.near.take(self.types_of_near == record_type, len(self.near), is_all=self.near.is_all)
         if not uses_words:
             return replace(self, near=near) if len(near) >= at_least or near.is_all else None
-        is_match = self._is_of(self.matches.numbers, record_type)
+        is_match = self.types_of_matches == record_type
         matches = replace(self.matches, numbers=self.matches.numbers[is_match], scores=self.matches.scores[is_match])
         is_all = near.is_all and matches.is_all
         if len(np.union1d(near.numbers, matches.numbers)) < at_least and not is_all:
             return None
         return replace(self, near=near, matches=matches)
-
-    def _is_of(self, numbers: Numbers, record_type: str) -> NDArray[np.bool_]:
-        each = (self.types.get(number, "") == record_type for number in numbers.tolist())
-        return np.fromiter(each, dtype=np.bool_, count=len(numbers))
 
 
 class ChangedMeanwhileError(Exception):
@@ -182,7 +178,7 @@ class CandidateSearch:
         is_last: bool,
         shared: SharedCandidates | None = None,
     ) -> None:
-        self._view = view
+        self.view = view
         self._matches = matches
         self._vectors = vectors
         self._tuning = tuning
@@ -202,7 +198,7 @@ class CandidateSearch:
     @property
     def needs_words(self) -> bool:
         """Return whether there are words to be looked up; what several searches share has them."""
-        is_empty = self._matches.is_given and len(self._matches.numbers()) == 0
+        is_empty = self._matches.is_rare and len(self._matches.numbers()) == 0
         return self._uses_words and self._shared is None and not is_empty
 
     def look_up(self, query: str, context: str, depth: int) -> None:
@@ -213,7 +209,7 @@ class CandidateSearch:
         if not self.needs_words:
             return
         # One connection for the statements: nothing else is waited for between them.
-        with Step("search.words"), self._view.together():
+        with Step("search.words"), self.view.together():
             self.words = words = self._chosen(parse_query(query))
             if context and (words.terms or words.phrases):
                 added, weights = self._chosen(parse_query(context)), Counter[str]()
@@ -228,8 +224,8 @@ class CandidateSearch:
             self._matching(depth)
 
     def _chosen(self, parsed: QueryTerms) -> LookedUp:
-        total = self._view.chunk_count()
-        frequencies = self._view.frequencies([*parsed.terms, *parsed.phrases])
+        total = self.view.chunk_count()
+        frequencies = self.view.frequencies([*parsed.terms, *parsed.phrases])
         tuning = self._tuning
         terms = select_terms(
             {term: frequencies[term] for term in parsed.terms},
@@ -256,10 +252,14 @@ class CandidateSearch:
         if vector is None or not self._uses_vectors:
             return None
         missing = matches.numbers[~np.isin(matches.numbers, near.numbers)]
-        self._view.vectors(missing)  # remembered, so that none of the others has to read any
-        return SharedCandidates(
-            self.words, near, matches, self._view.types_of_records([*near.numbers.tolist(), *missing.tolist()])
+        self.view.vectors(missing)  # remembered, so that none of the others has to read any
+        records = self.view.records([*near.numbers.tolist(), *missing.tolist()])
+        types = {number: record.record_type for number, record in records.items()}
+        of_near, of_matches = (
+            np.array([types.get(number, "") for number in each.numbers.tolist()], dtype=np.str_)
+            for each in (near, matches)
         )
+        return SharedCandidates(self.words, near, matches, of_near, of_matches)
 
     def best(self, vector: Vectors | None, depth: int) -> Candidates:
         """Return the best `depth` candidates of vectors and words each; some may not be visible any more.
@@ -327,8 +327,8 @@ class CandidateSearch:
         if whole:
             facts = {number: facts_of(stored) for number, stored in self.chunks(numbers.tolist()).items()}
         else:
-            facts = self._view.facts(numbers.tolist(), self._matches.where)
-        if self._view.has_lost_history and len(facts) < len(numbers) and not self._is_last:
+            facts = self.view.facts(numbers.tolist(), self._matches.where)
+        if self.view.has_lost_history and len(facts) < len(numbers) and not self._is_last:
             raise ChangedMeanwhileError
         self.stages[StageKind.JOIN] = StageTrace(StageKind.JOIN, len(facts), time.perf_counter() - started)
         return facts
@@ -341,23 +341,11 @@ class CandidateSearch:
         """
         missing = [number for number in numbers if number not in self._whole]
         if missing:
-            self._whole.update(self._view.chunks(missing, self._matches.where))
+            self._whole.update(self.view.chunks(missing, self._matches.where))
         stored = {number: self._whole[number] for number in numbers if number in self._whole}
-        if self._view.has_lost_history and len(stored) < len(numbers) and not self._is_last:
+        if self.view.has_lost_history and len(stored) < len(numbers) and not self._is_last:
             raise ChangedMeanwhileError
         return stored
-
-    def payloads(self, numbers: Sequence[int]) -> Mapping[int, Payload]:
-        """Return the filter keys of those of the chunks that are visible."""
-        return self._view.payloads(numbers)
-
-    def contradictions(self, numbers: Sequence[int]) -> Mapping[int, set[int]]:
-        """Return for chunks of memories those of the memories that contradict them, or seem to."""
-        return self._view.contradictions(numbers)
-
-    def turn_places(self, numbers: Sequence[int]) -> Mapping[int, TurnPlace]:
-        """Return where those of the chunks that are turns stand in their conversations."""
-        return self._view.turn_places(numbers)
 
     def _matching(self, depth: int) -> WordMatches:
         """Return the best `depth` chunks that have the words and may be returned, or all."""
@@ -377,7 +365,7 @@ class CandidateSearch:
         is_filtered = not self._matches.is_open
         asked = max(limit, MAX_MATCHES) if is_filtered else limit
         while True:
-            matching = self._view.lexical([*words.weights.elements()], (), asked)
+            matching = self.view.lexical([*words.weights.elements()], (), asked)
             numbers, scores = matching.numbers, matching.scores
             is_all = len(numbers) < asked
             if is_filtered:

@@ -40,13 +40,10 @@ class FilterMatches:
     """The filter of one search on its view; None lets every chunk pass that the view sees.
 
     Which chunks pass is worked out for all of them when a filter is used for the second time since the collection
-    changed, before that only for those that turn up: while much is written, nothing is worked out in vain. `numbers`
-    are those that pass, ascending, where the caller knows them.
+    changed, before that only for those that turn up: while much is written, nothing is worked out in vain.
     """
 
-    def __init__(
-        self, view: SearchView, where: Filter | None, cache: FilterCache, numbers: Numbers | None = None
-    ) -> None:
+    def __init__(self, view: SearchView, where: Filter | None, cache: FilterCache) -> None:
         self.where = where
         self.is_open = where is None and not view.is_limited
         """Whether every visible chunk of the collection passes."""
@@ -55,9 +52,20 @@ class FilterMatches:
         # Not the filter itself: True == 1 == 1.0 in Python, and not in filters. Not its text: that may be long.
         digest = hashlib.sha256(repr((where, view.scopes if view.is_limited else None)).encode()).digest()
         self._key = (view.collection.uid, view.changed_position, digest)
-        self._numbers = numbers
-        self.is_given = numbers is not None
-        """Whether the caller knew which chunks pass."""
+        self._numbers: Numbers | None = None
+        self.is_rare = False
+        """Whether the filter is for a rare type of record, so that the few chunks that pass are known."""
+
+    def work_out_rare(self, record_type: str, at_most: int) -> None:
+        """Work out which chunks pass if the filter is for a type of record of which there are at most so many."""
+        if self.where is None:
+            return
+        known = self._cache.numbers.get(self._key) if self._may_remember else None
+        if known is None:
+            known = self._view.of_type(record_type, self.where, at_most)
+            if known is not None and self._may_remember:
+                self._cache.numbers.put(self._key, known, known.nbytes + _ENTRY_BYTES)
+        self._numbers, self.is_rare = known, known is not None and len(known) <= at_most
 
     def share(self) -> float:
         """Return the share of chunks that pass: exact when they are known, else judged by a sample.
@@ -107,7 +115,7 @@ class FilterMatches:
         Of a small collection all vectors are remembered once, not those of each filter.
         """
         # Many filters over one small collection would otherwise each remember vectors of their own.
-        if self.where is not None and not self.is_given and self._view.chunk_count() <= _SMALL_COLLECTION:
+        if self.where is not None and not self.is_rare and self._view.chunk_count() <= _SMALL_COLLECTION:
             every, rows = FilterMatches(self._view, None, self._cache).vectors()
             passes = np.isin(every, self.numbers(), assume_unique=True)
             return every[passes], rows[passes]

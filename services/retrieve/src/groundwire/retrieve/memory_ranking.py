@@ -9,7 +9,7 @@ import numpy as np
 
 from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.collection import MemoryWeights
-from groundwire.kernel.filters import Payload
+from groundwire.kernel.records import RecordFacts
 from groundwire.retrieve.fusion import Floats, Scores
 
 NEUTRAL_IMPORTANCE = 3
@@ -46,7 +46,7 @@ class MemoryScore:
 
 def rank_memories(
     scores: Scores,
-    payloads: Mapping[int, Payload],
+    records: Mapping[int, RecordFacts],
     weights: MemoryWeights,
     now: datetime,
     contradictions: Mapping[int, Collection[int]] = MappingProxyType({}),
@@ -58,14 +58,12 @@ def rank_memories(
     one never gets ahead of it, however important and new it is (requirement S0-34). Of two that contradict each other
     the newer one comes first.
 
-    The relevance of the candidates is their similarity. `contradictions` has of each the numbers of those that
-    contradict it; what is newer than `now` counts as new.
+    The relevance of the candidates is their similarity. `records` has those of them that are records,
+    `contradictions` of each the numbers of those that contradict it; what is newer than `now` counts as new.
     """
-    known = [payloads.get(number, {}) for number in scores.numbers.tolist()]
-    # Metadata of other documents may have the same names, and hold anything.
-    records = [each if "record_type" in each else {} for each in known]
-    importance = np.array([each.get("importance", NEUTRAL_IMPORTANCE) for each in records], dtype=np.int64)
-    times = np.array([each.get("ingested_at", -np.inf) for each in records], dtype=np.float64)
+    known = [records.get(number) for number in scores.numbers.tolist()]
+    importance = np.array([(each and each.importance) or NEUTRAL_IMPORTANCE for each in known], dtype=np.int64)
+    times = np.array([-np.inf if each is None else each.time for each in known], dtype=np.float64)
     similarity, share = scores.relevance, importance / MOST_IMPORTANT
     age_days = np.maximum(0.0, epoch_ms(now) - times) / _MS_PER_DAY
     bonus = weights.recency * np.exp2(-age_days / weights.half_life_days)

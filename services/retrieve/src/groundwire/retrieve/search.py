@@ -31,6 +31,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filter_parsing import custom_fields, resolve_filter
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.latencies import Step
+from groundwire.kernel.records import TurnPlace
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.candidates import (
     Candidates,
@@ -337,7 +338,7 @@ class Search:
         # Resolve: names of fields, and what the request leaves open.
         check_query_length(request.query, view.collection, "query")
         check_query_length(request.context, view.collection, "context")
-        where, numbers = resolved(request.where, view), None
+        where = resolved(request.where, view)
         plan = self._plan(request, view.collection, where)
         if record_type is not None and where is not None:
             of_type = None
@@ -346,9 +347,10 @@ class Search:
                     record_type, at_least=self._window(plan), uses_words=plan.mode is not SearchMode.VECTOR
                 )
             shared = of_type
+        matches = FilterMatches(view, where, self.filter_cache)
+        if record_type is not None and shared is None:
             # Of a rare type few are among the best: they are compared one by one.
-            numbers = None if shared is not None else view.of_type(record_type, where, SCANNED_AT_FIRST)
-        matches = FilterMatches(view, where, self.filter_cache, numbers)
+            matches.work_out_rare(record_type, SCANNED_AT_FIRST)
         # Retrieve: vectors and words side by side. What is left of the time is enough for the words, which need no
         # engine.
         for_vectors = budget.part(_SHARE_OF_VECTORS) if plan.mode is SearchMode.HYBRID else budget
@@ -594,7 +596,10 @@ class Search:
     ) -> tuple[Scores, Mapping[int, MemoryScore]]:
         """Return the scores in the order after all adjustments, the reranker and the ranking of memories."""
         of_scores = [facts[number] for number in scores.numbers.tolist()]
-        turns = pool.turn_places(scores.numbers.tolist()) if plan.rules.turns > 0.0 else {}
+        turns: Mapping[int, TurnPlace] = {}
+        if plan.rules.turns > 0.0:
+            records = pool.view.records(scores.numbers.tolist())
+            turns = {number: record.turn for number, record in records.items() if record.turn is not None}
         window = self._window(plan)
         ordered = adjust(scores, of_scores, plan.rules, plan.strategy, window, plan.approved_prefixes, turns)
         if plan.reranks and self.reranker is not None:
@@ -611,7 +616,8 @@ class Search:
             return ordered, {}
         weights = plan.collection.settings.retrieval.memory
         numbers = ordered.numbers.tolist()
-        return rank_memories(ordered, pool.payloads(numbers), weights, plan.asked, pool.contradictions(numbers))
+        against = pool.view.contradictions(numbers)
+        return rank_memories(ordered, pool.view.records(numbers), weights, plan.asked, against)
 
     def _window(self, plan: SearchPlan) -> int:
         """Return how many of the best candidates are looked at as chunks, not only as scores."""

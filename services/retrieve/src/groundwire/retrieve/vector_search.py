@@ -158,7 +158,7 @@ class VectorSearch:
     def _plan(self, depth: int) -> VectorPlan:
         if self._exact:
             return VectorPlan(VectorPath.EXACT, detail="asked for")
-        if self._matches.is_given:
+        if self._matches.is_rare:
             return VectorPlan(VectorPath.SCAN, detail="few chunks match: compares each of them")
         total = self._view.chunk_count()
         if total <= self._exact_chunks:
