@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    Text,
     and_,
     bindparam,
     func,
@@ -24,7 +25,7 @@ from sqlalchemy import (
 
 from groundwire.catalog.chunks import ChunkFacts, documents_by_key, facts_now, facts_then, live_rows
 from groundwire.catalog.database import Database
-from groundwire.catalog.dialects import CompiledArray, among, array_of, driver_rows, read_array
+from groundwire.catalog.dialects import CompiledArray, among, array_in, array_of, driver_rows, read_array
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import chunks_matching, to_sql
 from groundwire.catalog.generations import check_snapshot, oldest_snapshot
@@ -102,6 +103,29 @@ OF_NO_TYPE = union_all(
     _VISIBLE_KEYS.where(documents.c.source_path < SOURCE_PREFIX),
     _VISIBLE_KEYS.where(documents.c.source_path >= _BEHIND_RECORDS),
 ).limit(bindparam("most"))
+
+
+def _newest(*conditions: ColumnElement[bool]) -> Select[Any]:
+    """Return the statement for the numbers of the chunks of records of a type in a conversation, newest first."""
+    newest_first = (records.c.time.desc(), records.c.turn_index.desc(), records.c.role, records.c.document_key.desc())
+    ordered = (
+        select(chunks.c.chunk_number)
+        .join_from(records, chunks, chunks.c.document_key == records.c.document_key)
+        .join(generations, chunks.c.generation_key == generations.c.generation_key)
+        .where(
+            records.c.collection_key == bindparam("key"),
+            records.c.conversation_id == bindparam("conversation"),
+            records.c.record_type == bindparam("type"),
+            *conditions,
+        )
+        .order_by(*newest_first)
+        .limit(bindparam("most"))
+    )
+    return select(array_in(ordered, Text()))
+
+
+_NEWEST = CompiledArray(_newest(IS_LIVE))
+_NEWEST_IN_SCOPES = CompiledArray(_newest(IS_LIVE, among(records.c.scope, bindparam("scopes"))))
 _one, _other, _link = chunks.alias("one"), chunks.alias("other"), record_links.c
 _pairs = union_all(
     # A contradiction is mutual, whichever of the two it was written with.
@@ -555,29 +579,14 @@ class SearchView:
 
         Of two sides of one exchange with one timestamp the answer is the newer.
         """
-        newest_first = (
-            records.c.time.desc(),
-            records.c.turn_index.desc(),
-            records.c.role,
-            records.c.document_key.desc(),
-        )
+        given = {"key": self._key, "conversation": conversation_id, "type": record_type, "most": limit}
         with self._read() as read:
-            statement = (
-                select(chunks.c.chunk_number)
-                .join_from(records, chunks, chunks.c.document_key == records.c.document_key)
-                .join(generations, chunks.c.generation_key == generations.c.generation_key)
-                .where(
-                    records.c.collection_key == self._key,
-                    records.c.conversation_id == conversation_id,
-                    records.c.record_type == record_type,
-                    visible_at(read.as_of),
-                    self._seen(read),
-                    true() if where is None else to_sql(where, chunks.c.payload),
-                )
-                .order_by(*newest_first)
-                .limit(limit)
-            )
-            return list(read.connection.execute(statement).scalars())
+            if read.as_of is None and where is None:
+                if self.scopes is None:
+                    return _NEWEST.read(read.connection, given)
+                return _NEWEST_IN_SCOPES.read(read.connection, {**given, "scopes": encode_json(self.scopes)})
+            matches = true() if where is None else to_sql(where, chunks.c.payload)
+            return read_array(read.connection, _newest(visible_at(read.as_of), self._seen(read), matches), given)
 
     def contradictions(self, numbers: Sequence[int]) -> Mapping[int, set[int]]:
         """Return for chunks of memories those of the memories that contradict them, or seem to."""

@@ -1,7 +1,7 @@
 """Documents, their generations, and the descriptive fields that travel with them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -115,8 +115,9 @@ class Document:
     def etag(self) -> str:
         """Return a tag of all about it that callers can change: content, fields, sources and deletion."""
         # The aliases by how often they changed: only the first of them are at hand.
+        fields = {name: getattr(self.fields, name) for name in DocumentFields.__slots__}
         identity = (self.document_id, self.source_uri, self.alias_changes)
-        return etag_of((identity, self.generation, self.delete_time is None, asdict(self.fields)))
+        return etag_of((identity, self.generation, self.delete_time is None, fields))
 
     @property
     def held_bytes(self) -> int:

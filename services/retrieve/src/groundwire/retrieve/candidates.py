@@ -104,27 +104,32 @@ class Candidates:
 class SharedCandidates:
     """What one search brought for several that differ in the type of record that they look for.
 
-    `near` and `matches` are the best of all that their common filter lets pass; `types_of_near` and `types_of_matches`
-    say of each what type of record it is, empty for none.
+    `types` says of each candidate what type of record it is, empty for none, `types_of_matches` the same of what the
+    words brought. `near_are_all`: no other chunk has a vector.
     """
 
     words: LookedUp | None
-    near: Neighbours
-    matches: WordMatches
-    types_of_near: NDArray[np.str_]
+    candidates: Candidates
+    types: NDArray[np.str_]
     types_of_matches: NDArray[np.str_]
+    near_are_all: bool
 
-    def of_type(self, record_type: str, *, at_least: int, uses_words: bool) -> "SharedCandidates | None":
+    def of_type(self, record_type: str, *, at_least: int, uses_words: bool) -> Candidates | None:
         """Return those of a type, or that are no records (empty); None where a search of its own might find better."""
-        near = self.near.take(self.types_of_near == record_type, len(self.near), is_all=self.near.is_all)
-        if not uses_words:
-            return replace(self, near=near) if len(near) >= at_least or near.is_all else None
-        is_match = self.types_of_matches == record_type
-        matches = replace(self.matches, numbers=self.matches.numbers[is_match], scores=self.matches.scores[is_match])
-        is_all = near.is_all and matches.is_all
-        if len(np.union1d(near.numbers, matches.numbers)) < at_least and not is_all:
+        all_types, matches = self.candidates, _NO_MATCHES
+        is_of, exhausted = self.types == record_type, self.near_are_all
+        nearest = int(is_of[: all_types.nearest].sum())
+        if uses_words:
+            is_match, of_all = self.types_of_matches == record_type, all_types.matches
+            matches = WordMatches(of_all.numbers[is_match], of_all.scores[is_match], of_all.is_all)
+            exhausted = all_types.exhausted
+        else:
+            is_of[all_types.nearest :] = False
+        numbers = all_types.numbers[is_of]
+        if len(numbers) < at_least and not exhausted:
             return None
-        return replace(self, near=near, matches=matches)
+        similarities = None if all_types.similarities is None else all_types.similarities[is_of]
+        return Candidates(numbers, similarities, nearest, matches, exhausted)
 
 
 class ChangedMeanwhileError(Exception):
@@ -163,7 +168,8 @@ class CandidateSearch:
     """Finds the candidates of one search; belongs to one call.
 
     In any mode but by vector, vectors score what words find. `is_last` says that no further attempt follows, so that a
-    result which may miss something is better than none. `shared` is what a search for several has brought for this one.
+    result which may miss something is better than none. `found` is what a search for several has brought for this one,
+    with its `words`.
     """
 
     def __init__(
@@ -176,7 +182,8 @@ class CandidateSearch:
         budget: Budget,
         *,
         is_last: bool,
-        shared: SharedCandidates | None = None,
+        found: Candidates | None = None,
+        words: LookedUp | None = None,
     ) -> None:
         self.view = view
         self._matches = matches
@@ -192,14 +199,14 @@ class CandidateSearch:
         self.lacks_dense = False
         """Whether the words alone had to find the results, because the engine does not answer."""
         self.stages: dict[StageKind, StageTrace] = {}
-        self.words = None if shared is None else shared.words
-        self._shared = shared
+        self.words = words
+        self._found = found
 
     @property
     def needs_words(self) -> bool:
         """Return whether there are words to be looked up; what several searches share has them."""
         is_empty = self._matches.is_rare and len(self._matches.numbers()) == 0
-        return self._uses_words and self._shared is None and not is_empty
+        return self._uses_words and self._found is None and not is_empty
 
     def look_up(self, query: str, context: str, depth: int) -> None:
         """Choose the words of a query that tell chunks apart, and find the best `depth` chunks that have them.
@@ -243,23 +250,23 @@ class CandidateSearch:
         Raises:
             StoreUnavailableError: the engine failed, and there are no words to look for.
         """
-        if self._shared is None:
+        if self._found is None:
             self._nearest(vector, depth)
 
     def found_for_several(self, vector: Vectors | None, depth: int) -> SharedCandidates | None:
         """Return what this search found, to be shared by others; None where vectors could bring nothing."""
         near, matches = self._nearest(vector, depth), self._matching(depth)
+        candidates = self._together(vector, near, matches)
         if vector is None or not self._uses_vectors:
             return None
-        missing = matches.numbers[~np.isin(matches.numbers, near.numbers)]
-        self.view.vectors(missing)  # remembered, so that none of the others has to read any
-        records = self.view.records([*near.numbers.tolist(), *missing.tolist()])
-        types = {number: record.record_type for number, record in records.items()}
-        of_near, of_matches = (
-            np.array([types.get(number, "") for number in each.numbers.tolist()], dtype=np.str_)
-            for each in (near, matches)
+        records = self.view.records(candidates.numbers.tolist())
+        types, types_of_matches = (
+            np.array(
+                [records[number].record_type if number in records else "" for number in each.tolist()], dtype=np.str_
+            )
+            for each in (candidates.numbers, matches.numbers)
         )
-        return SharedCandidates(self.words, near, matches, of_near, of_matches)
+        return SharedCandidates(self.words, candidates, types, types_of_matches, near.is_all)
 
     def best(self, vector: Vectors | None, depth: int) -> Candidates:
         """Return the best `depth` candidates of vectors and words each; some may not be visible any more.
@@ -267,9 +274,8 @@ class CandidateSearch:
         Raises:
             StoreUnavailableError: the engine failed.
         """
-        shared = self._shared
-        if shared is not None:
-            return self._together(vector, shared.near, shared.matches if self._uses_words else _NO_MATCHES)
+        if self._found is not None:
+            return self._found
         return self._together(vector, self._nearest(vector, depth), self._matching(depth))
 
     def visible(

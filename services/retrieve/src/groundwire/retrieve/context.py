@@ -124,8 +124,9 @@ class RetrieveContext:
             budget.check()
             if kind in _BY_TIME and request.conversation_id:
                 where = resolved(request.search.where, view)
-                numbers = view.newest(request.conversation_id, kind, where, request.limits[kind])
-                stored = view.chunks(numbers, where)
+                with view.together():
+                    numbers = view.newest(request.conversation_id, kind, where, request.limits[kind])
+                    stored = view.chunks(numbers, where)
                 found[kind] = [[ContextEntry(stored[number])] for number in numbers if number in stored]
                 continue
             goes_on = kind == _DOCUMENTS and bool(request.search.context)

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 
 from groundwire.kernel.collection import Collection
@@ -222,6 +223,8 @@ class SectionReference:
         return bool(named or self.number[0].isdigit()) and (not named or not self.kind or named == self.kind)
 
 
+# A search asks more than once, and a context for each of its sections.
+@lru_cache(maxsize=256)
 def find_section_reference(query: str) -> SectionReference | None:
     """Return the section that a query names, as in `chapter 4`, `§ 2.1` or `the section on lifetimes`; else None."""
     query = query[:MAX_PHRASED_CHARS]
@@ -261,6 +264,7 @@ class QueryStrategy:
     section: SectionReference | None = None
 
 
+@lru_cache(maxsize=256)
 def classify(query: str) -> QueryType:
     """Return the type of a query by its words.
 

@@ -338,17 +338,14 @@ class Search:
         # Resolve: names of fields, and what the request leaves open.
         check_query_length(request.query, view.collection, "query")
         check_query_length(request.context, view.collection, "context")
-        where = resolved(request.where, view)
+        where, found = resolved(request.where, view), None
         plan = self._plan(request, view.collection, where)
-        if record_type is not None and where is not None:
-            of_type = None
-            if shared is not None and not request.explain and not needs_all_candidates(plan):
-                of_type = shared.of_type(
-                    record_type, at_least=self._window(plan), uses_words=plan.mode is not SearchMode.VECTOR
-                )
-            shared = of_type
+        if record_type is not None and shared is not None and not request.explain and not needs_all_candidates(plan):
+            found = shared.of_type(
+                record_type, at_least=self._window(plan), uses_words=plan.mode is not SearchMode.VECTOR
+            )
         matches = FilterMatches(view, where, self.filter_cache)
-        if record_type is not None and shared is None:
+        if record_type is not None and found is None:
             # Of a rare type few are among the best: they are compared one by one.
             matches.work_out_rare(record_type, SCANNED_AT_FIRST)
         # Retrieve: vectors and words side by side. What is left of the time is enough for the words, which need no
@@ -358,7 +355,15 @@ class Search:
             self.vectors, view, matches, for_vectors, exact=request.exact, exact_chunks=self.tuning.exact_chunks
         )
         pool = CandidateSearch(
-            view, matches, vectors, self.tuning.words, plan.mode, budget, is_last=is_last, shared=shared
+            view,
+            matches,
+            vectors,
+            self.tuning.words,
+            plan.mode,
+            budget,
+            is_last=is_last,
+            found=found,
+            words=None if found is None or shared is None else shared.words,
         )
         embedded = self._retrieve(request, plan, pool, budget, progress)
         plan = self._weighted(plan, request, pool, embedded)
