@@ -9,7 +9,7 @@ from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.spans import Span
 from groundwire.kernel.stored_chunk import StoredChunk
-from groundwire.retrieve.flat_view import flat_view
+from groundwire.retrieve.wire.responses import flat_view
 
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
 

@@ -43,15 +43,17 @@ from groundwire.retrieve.candidates import (
 )
 from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.filters import FilterCache, FilterMatches, both, unit_rows
-from groundwire.retrieve.fusion import Floats, Scores, fuse
-from groundwire.retrieve.memory_ranking import MemoryScore, rank_memories
+from groundwire.retrieve.fusion import Floats, MemoryScore, Scores, fuse, rank_memories
 from groundwire.retrieve.queries import (
     CONTEXT_SHARE,
+    ChosenSection,
     applied_type,
     check_query_length,
+    choose_sections,
     classify,
     dense_weight_for,
     strategy_of,
+    within,
 )
 from groundwire.retrieve.ranking import (
     Eligible,
@@ -82,7 +84,6 @@ from groundwire.retrieve.search_types import (
     StageTrace,
 )
 from groundwire.retrieve.self_query.questions import ParseQuestion
-from groundwire.retrieve.top_down import ChosenSection, choose_sections, within
 from groundwire.retrieve.vector_search import OVERFETCHED_GLADLY, SCANNED_AT_FIRST, VectorSearch
 
 ResultT = TypeVar("ResultT")

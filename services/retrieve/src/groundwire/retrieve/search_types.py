@@ -12,10 +12,8 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.query_log import QueryType
 from groundwire.kernel.stored_chunk import StoredChunk
-from groundwire.retrieve.fusion import Score, Scores
-from groundwire.retrieve.memory_ranking import MemoryScore
-from groundwire.retrieve.queries import QueryStrategy, distinct_words
-from groundwire.retrieve.top_down import ChosenSection
+from groundwire.retrieve.fusion import MemoryScore, Score, Scores
+from groundwire.retrieve.queries import ChosenSection, QueryStrategy, distinct_words
 from groundwire.retrieve.vector_search import VectorPlan
 
 

@@ -37,24 +37,25 @@ from groundwire.retrieve.query_log import (
     ServedSearch,
     memories_among,
 )
-from groundwire.retrieve.scopes import searched_scopes
 from groundwire.retrieve.search import Search, unit_vector
 from groundwire.retrieve.search_types import PreparedVector, SearchRequest
 from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.wire import library as messages
-from groundwire.retrieve.wire.context import parse_context_request, to_context_response
 from groundwire.retrieve.wire.requests import (
     RequestLimits,
     check_embedded_texts,
     check_parse_request,
+    parse_context_request,
     parse_expand_request,
     parse_retrieve_request,
     query_time_violations,
     question_time,
+    searched_scopes,
 )
 from groundwire.retrieve.wire.responses import (
     add_log_id,
     cut_to_size,
+    to_context_response,
     to_parse_response,
     to_passage_message,
     to_retrieve_response,

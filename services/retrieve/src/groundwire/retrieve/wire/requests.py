@@ -1,6 +1,6 @@
-"""Messages of searches, questions and expansions that come in: checked, all violations told at once, and parsed.
+"""Messages of searches, questions, contexts and expansions that come in, and the scopes that they may search.
 
-What breaks a rule raises InvalidRequestError, which names the field.
+What breaks a rule raises InvalidRequestError, which names the field; all violations are told at once.
 """
 
 import unicodedata
@@ -12,15 +12,25 @@ import numpy as np
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.hit_pb2 import HitView
+from groundwire.api.common.v1.record_pb2 import RecordType
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.catalog.scopes import Scopes
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, violations_of
-from groundwire.kernel.identifiers import parse_collection_name, parse_entity, parse_scope
+from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Or
+from groundwire.kernel.identifiers import (
+    ENTITY_SCOPE,
+    GLOBAL_SCOPE,
+    parse_collection_name,
+    parse_conversation_id,
+    parse_entity,
+    parse_scope,
+)
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.query_log import QueryType
+from groundwire.retrieve.context import SECTIONS, ContextRequest
 from groundwire.retrieve.expansion import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
-from groundwire.retrieve.scopes import searched_scopes
 from groundwire.retrieve.search_types import Ranking, ResultOrder, SearchRequest
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.pagination import MAX_PAGE_SIZE
@@ -246,3 +256,121 @@ def parse_expand_request(request: pb.ExpandRequest) -> tuple[list[str | int], Ex
         levels_up=request.levels_up if request.HasField("levels_up") else DEFAULT_LEVELS_UP,
         max_chars=request.max_chars if request.HasField("max_chars") else DEFAULT_MAX_CHARS,
     )
+
+
+def searched_scopes(
+    identity: Identity,
+    where: Filter | None,
+    scopes: Sequence[str] = (),
+    entity: str = "",
+    *,
+    include_global: bool = False,
+) -> Scopes:
+    """Return the scopes to search, ascending: those that are named, else global records as far as they are allowed.
+
+    A filter names scopes where every match must be of them. An empty `entity` is nobody's.
+
+    Raises:
+        PermissionDeniedError: the credential does not allow a scope that is named.
+    """
+    named = {*scopes, *([ENTITY_SCOPE + entity] if entity else []), *(_scopes_of(where) or ())}
+    if include_global:
+        named.add(GLOBAL_SCOPE)
+    for scope in sorted(named):
+        identity.require_scope(scope)
+    if not named and identity.allows_scope(GLOBAL_SCOPE):
+        named.add(GLOBAL_SCOPE)
+    return tuple(sorted(named))
+
+
+def _scopes_of(where: Filter | None) -> frozenset[str] | None:
+    """Return scopes of which every match of a filter is one; None where it matches others as well."""
+    match where:
+        case And(clauses):
+            known = [found for found in map(_scopes_of, clauses) if found is not None]
+            return min(known, key=len, default=None)
+        case Or(clauses):
+            parts = [_scopes_of(clause) for clause in clauses]
+            return None if None in parts else frozenset().union(*(part for part in parts if part is not None))
+        case Comparison(field, Comparator.EQ, value):
+            return _scopes_named(field, (value,))
+        case Membership(field, values, negated=False):
+            return _scopes_named(field, values)
+        case _:
+            return None
+
+
+def _scopes_named(field: str, values: Sequence[object]) -> frozenset[str] | None:
+    prefixes = {"scope": "", "entity": ENTITY_SCOPE}
+    if field not in prefixes:
+        return None
+    names = {prefixes[field] + value for value in values if isinstance(value, str)}
+    # Metadata of documents may have the name `scope` for something else.
+    return frozenset(name for name in names if name == GLOBAL_SCOPE or name.startswith(ENTITY_SCOPE))
+
+
+MOST_RECORDS: Mapping[str, int] = {"persona": 10, "faq": 10, "memory": 20, "turn": 20, "summary": 10}
+"""Of each type that a section may have."""
+_MAX_CONTEXT_TOKENS = 1_000_000
+RECORD_TYPES = {kind: RecordType.Value(f"RECORD_TYPE_{kind.upper()}") for kind in SECTIONS}
+
+
+def parse_context_request(
+    message: pb.RetrieveContextRequest,
+    identity: Identity,
+    limits: RequestLimits,
+    defaults: Mapping[str, int],
+    now: datetime,
+) -> ContextRequest:
+    """Return the checked request.
+
+    `defaults` says how many records of each type that is switched on are returned unless the request says otherwise.
+
+    Raises:
+        InvalidRequestError: with every violation found.
+        PermissionDeniedError: the credential does not allow a scope that is named.
+    """
+    names = [_record_type_of(each.record_type) for each in message.sections]
+    violations = [*_section_violations(names, message.sections)]
+    if message.HasField("max_tokens") and not 1 <= message.max_tokens <= _MAX_CONTEXT_TOKENS:
+        violations.append(FieldViolation("max_tokens", f"must be 1 to {_MAX_CONTEXT_TOKENS}"))
+    if message.conversation_id:
+        violations += violations_of(parse_conversation_id, message.conversation_id, "conversation_id")
+    like_a_search = pb.RetrieveRequest(
+        collection=message.collection, query=message.query, options=message.options, context=message.context
+    )
+    if message.HasField("query_time"):
+        like_a_search.query_time.CopyFrom(message.query_time)
+    for ignored in ("ranking", "order_by", "self_query", "strategy", "explain"):
+        like_a_search.options.ClearField(ignored)
+    try:
+        search = parse_retrieve_request(like_a_search, identity, limits, now)
+    except InvalidRequestError as error:
+        error.violations = (*error.violations, *violations)
+        raise
+    if violations:
+        raise InvalidRequestError(violations)
+    limits_asked = (each.top_k if each.HasField("top_k") else None for each in message.sections)
+    asked = dict(zip(names, limits_asked, strict=True)) or dict.fromkeys(SECTIONS)
+    return ContextRequest(
+        search=search,
+        limits={kind: asked[kind] or defaults[kind] for kind in SECTIONS if kind in asked and kind in defaults},
+        conversation_id=message.conversation_id,
+        with_documents=not message.without_documents,
+        max_tokens=message.max_tokens if message.HasField("max_tokens") else None,
+    )
+
+
+def _section_violations(names: Sequence[str], sections: Sequence[pb.SectionLimit]) -> Iterator[FieldViolation]:
+    for number, (name, each) in enumerate(zip(names, sections, strict=True)):
+        place = f"sections[{number}]"
+        if not name:
+            yield FieldViolation(f"{place}.record_type", f"must be one of {', '.join(SECTIONS)}")
+        elif name in names[:number]:
+            yield FieldViolation(f"{place}.record_type", f"{name} is listed already")
+        elif each.HasField("top_k") and not 1 <= each.top_k <= MOST_RECORDS[name]:
+            yield FieldViolation(f"{place}.top_k", f"must be 1 to {MOST_RECORDS[name]}")
+
+
+def _record_type_of(record_type: int) -> str:
+    return next((name for name, value in RECORD_TYPES.items() if value == record_type), "")

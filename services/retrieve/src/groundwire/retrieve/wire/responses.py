@@ -1,22 +1,42 @@
-"""Turn the result of a search into the messages of the contract."""
+"""Turn what a search found into the messages of the contract: hits, report, flat records, explanation, context."""
 
 import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
-from groundwire.api.common.v1.hit_pb2 import Hit, HitView, MemoryScore
+from groundwire.api.common.v1 import explain_plan_pb2 as explain_pb
+from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_IDS, Hit, HitView, MemoryScore
 from groundwire.api.retrieve.v1 import retrieve_report_pb2 as report_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.kernel.collection import SearchMode
-from groundwire.kernel.filters import contract_name
+from groundwire.kernel.collection import ProfileName, SearchMode
+from groundwire.kernel.filters import Value, contract_name
+from groundwire.kernel.records import StoredRecord
+from groundwire.kernel.stored_chunk import StoredChunk
+from groundwire.retrieve.context import Context, ContextEntry
 from groundwire.retrieve.expansion import Passage
-from groundwire.retrieve.flat_view import flat_view
-from groundwire.retrieve.search_types import ResultOrder, SearchHit, SearchResult, SearchState, SearchTimes
+from groundwire.retrieve.fusion import Score
+from groundwire.retrieve.ranking import neighbour_share
+from groundwire.retrieve.search_types import (
+    Evidence,
+    Fate,
+    ResultOrder,
+    SearchHit,
+    SearchPlan,
+    SearchResult,
+    SearchState,
+    SearchTimes,
+    StageKind,
+    StageTrace,
+)
 from groundwire.retrieve.self_query.questions import ParsedQuestion
-from groundwire.retrieve.wire.explain import to_explain_plan
-from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES
+from groundwire.retrieve.vector_search import VectorPath
+from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES, RECORD_TYPES
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.messages import chunk_in_view, documents_in_view, to_chunk_message, to_span
+from groundwire.rpc.record_messages import to_record_message
 from groundwire.rpc.value_messages import parse_timestamp, to_duration, to_metadata, to_timestamp
 
 _MODES = {
@@ -179,3 +199,283 @@ def to_passage_message(passage: Passage) -> pb.ExpandedPassage:
         hierarchy_path=passage.path,
         truncated=passage.truncated,
     )
+
+
+FlatView = dict[str, Value | None]
+
+
+def flat_view(stored: StoredChunk, profile: ProfileName) -> dict[str, Value]:
+    """Return a chunk as one flat record under the names of a source design (S1-10 to S1-26, S3-19, S4-16, C21).
+
+    Keys without a value are left out. The caller's own metadata stand beside the names, which win.
+    """
+    named = _FLAT_VIEWS.get(profile, _flat_document)(stored)
+    return {key: value for key, value in {**stored.metadata, **named}.items() if value is not None and value != ""}
+
+
+def _flat_document(stored: StoredChunk) -> FlatView:
+    chunk, document = stored.chunk, stored.document
+    fields, pages = document.fields, chunk.page_numbers
+    return {
+        "doc_id": document.document_id,
+        "chunk_id": stored.chunk_id,
+        "source": document.source_uri,
+        "chunk_index": chunk.sequence_num,
+        "page": pages[0] if pages else None,
+        "pages": ",".join(map(str, pages)),
+        "section": chunk.section,
+        "char_start": chunk.span.start,
+        "char_end": chunk.span.end,
+        "title": fields.title,
+        "author": fields.creators[0] if fields.creators else None,
+        "date": _iso(fields.date_created) if fields.date_created else None,
+        "tags": ",".join(stored.tags),
+        "project": fields.project,
+        "timestamp": _iso(stored.ingest_time),
+    }
+
+
+def _flat_web(stored: StoredChunk) -> FlatView:
+    chunk, document = stored.chunk, stored.document
+    return {
+        "chunk_id": stored.chunk_number,
+        "text": chunk.content,
+        "url": document.source_uri,
+        "source_url": document.source_uri,
+        "section_title": chunk.section_title,
+        "chunk_index": chunk.sequence_num,
+        "word_count": len(chunk.content.split()),
+        "char_count": len(chunk.content),
+        "created_at": _iso(stored.ingest_time),
+    }
+
+
+def _flat_book(stored: StoredChunk) -> FlatView:
+    chunk = stored.chunk
+    return {
+        "chapter": chunk.chapter,
+        "section": chunk.section,
+        "chunk_id": stored.chunk_number,
+        "text": chunk.content,
+    }
+
+
+_FLAT_VIEWS: Mapping[ProfileName, Callable[[StoredChunk], FlatView]] = {
+    ProfileName.WEB: _flat_web,
+    ProfileName.BOOK: _flat_book,
+}
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+_PATHS = {
+    VectorPath.EXACT: "exact",
+    VectorPath.APPROXIMATE: "approximate",
+    VectorPath.ENGINE_FILTER: "engine filter",
+    VectorPath.SCAN: "filtered exact",
+    VectorPath.WITHIN: "engine filter",
+    VectorPath.OVERFETCH: "overfetch",
+}
+_FROM_CATALOG = {VectorPath.EXACT, VectorPath.SCAN}
+_CATALOG = "catalog"
+
+
+def to_explain_plan(evidence: Evidence, plan: SearchPlan) -> explain_pb.ExplainPlan:
+    """Tell how a ranking came about, by what the steps of a search left behind; its arithmetic gives the order again.
+
+    Stages come in order, candidates as results by rank, then near misses by relevance.
+    """
+    places = {number: place for place, number in enumerate(evidence.scores.numbers.tolist())}
+    listed = [evidence.scores.score(places[number]) for number in evidence.listed]
+    scores = _Scores(listed, evidence, plan)
+    return explain_pb.ExplainPlan(
+        stages=[_to_stage(stage, evidence, plan) for stage in evidence.stages],
+        candidates=[_to_candidate(score, evidence, plan, scores.of(score)) for score in listed],
+        candidate_count=len(evidence.scores),
+    )
+
+
+def _to_stage(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> explain_pb.ExplainStage:
+    message = explain_pb.ExplainStage(
+        name=stage.kind.value.lower(),
+        candidate_count=stage.count,
+        elapsed=to_duration(stage.elapsed_s),
+        figures=_figures(stage, evidence, plan),
+    )
+    if stage.kind in {StageKind.LEXICAL, StageKind.JOIN}:
+        message.engine = _CATALOG
+    if stage.path is not None:
+        message.engine = _CATALOG if stage.path.path in _FROM_CATALOG else evidence.engine
+        message.path = _PATHS[stage.path.path]
+        unable = f"engine cannot evaluate {stage.resolved_clause}" if stage.resolved_clause else ""
+        message.detail = "; ".join(filter(None, (stage.path.detail, unable)))
+    return message
+
+
+def _figures(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> Iterator[explain_pb.ScoreNode]:
+    if stage.path is not None and plan.where is not None and stage.path.share is not None:
+        yield explain_pb.ScoreNode(name="selectivity", value=min(1.0, stage.path.share))
+    match stage.kind:
+        case StageKind.LEXICAL:
+            for kind, texts in (("term", plan.terms), ("phrase", plan.phrases)):
+                for text in texts:
+                    yield explain_pb.ScoreNode(name=kind, value=evidence.frequencies.get(text, 0), detail=text)
+        case StageKind.FUSION:
+            yield explain_pb.ScoreNode(name="dense_weight", value=plan.dense_weight)
+            yield explain_pb.ScoreNode(name="similarity_min", value=evidence.similarity_min)
+            yield explain_pb.ScoreNode(name="similarity_max", value=evidence.similarity_max)
+            yield explain_pb.ScoreNode(name="lexical_max", value=max(evidence.lexical_raw.values(), default=0.0))
+            yield explain_pb.ScoreNode(name="neighbour_share", value=neighbour_share(plan.rules, plan.strategy))
+            yield explain_pb.ScoreNode(name="turn_share", value=plan.rules.turns)
+        case StageKind.RERANK:
+            yield explain_pb.ScoreNode(name="rerank_weight", value=evidence.rerank_weight)
+        case StageKind.VALIDATE:
+            yield explain_pb.ScoreNode(name="min_relevance", value=plan.min_relevance)
+            yield explain_pb.ScoreNode(name="top_k", value=plan.top_k)
+            yield explain_pb.ScoreNode(name="diversity", value=plan.diversity)
+        case _:
+            pass
+
+
+class _Scores:
+    """Takes the relevance of candidates apart: each figure is the sum of weight * value over its children."""
+
+    def __init__(self, listed: list[Score], evidence: Evidence, plan: SearchPlan) -> None:
+        self._evidence = evidence
+        self._plan = plan
+        judged = [score.ranked for score in listed if score.ranked is not None]
+        self._lowest, self._highest = min(judged, default=0.0), max(judged, default=0.0)
+
+    def of(self, score: Score) -> explain_pb.ScoreNode:
+        memory = self._evidence.memory.get(score.number)
+        if memory is None:
+            return self._relevance(score)
+        similarity = self._relevance(replace(score, relevance=memory.similarity))
+        weights = self._plan.collection.settings.retrieval.memory
+        total = weights.similarity + weights.importance + weights.recency
+        similarity.weight = weights.similarity / total
+        importance = weights.importance * memory.influence / total
+        children = [
+            similarity,
+            explain_pb.ScoreNode(name="importance_share", value=memory.importance_share, weight=importance),
+            explain_pb.ScoreNode(name="recency_bonus", value=memory.recency_bonus, weight=memory.influence / total),
+            explain_pb.ScoreNode(name="update_bonus", value=memory.update_bonus, weight=1.0 / total),
+        ]
+        return explain_pb.ScoreNode(name="relevance", value=score.relevance, children=children)
+
+    def _relevance(self, score: Score) -> explain_pb.ScoreNode:
+        if score.ranked is None:
+            return explain_pb.ScoreNode(name="relevance", value=score.relevance, children=self._ranked(score))
+        weight, span = self._evidence.rerank_weight, self._highest - self._lowest
+        before = explain_pb.ScoreNode(
+            name="before_rerank", value=score.ranked, weight=1.0 - weight, children=self._ranked(score)
+        )
+        share = score.rerank or 0.0
+        judged = explain_pb.ScoreNode(
+            name="reranked",
+            value=self._lowest + share * span,
+            weight=weight,
+            children=[
+                explain_pb.ScoreNode(name="before_rerank_min", value=self._lowest),
+                explain_pb.ScoreNode(name="rerank_score", value=share, weight=span),
+            ],
+        )
+        return explain_pb.ScoreNode(name="relevance", value=score.relevance, children=[before, judged])
+
+    def _ranked(self, score: Score) -> Iterator[explain_pb.ScoreNode]:
+        """Yield what a candidate was ranked by before the reranker."""
+        ranked = score.relevance if score.ranked is None else score.ranked
+        yield explain_pb.ScoreNode(name="fused", value=score.fused, children=self._fused(score))
+        if ranked > score.fused:
+            yield explain_pb.ScoreNode(name="bonus", value=ranked - score.fused)
+
+    def _fused(self, score: Score) -> Iterator[explain_pb.ScoreNode]:
+        weight, evidence = self._plan.dense_weight, self._evidence
+        lexical = explain_pb.ScoreNode(name="lexical_score", value=score.lexical)
+        if (raw := evidence.lexical_raw.get(score.number)) is not None:
+            lexical.detail = f"#{evidence.lexical_ranks[score.number]}"
+            best = max(evidence.lexical_raw.values())
+            lexical.children.append(explain_pb.ScoreNode(name="raw_score", value=raw, weight=1.0 / best))
+        if self._plan.vector is None:  # no similarity whose scale the words could be brought to
+            yield lexical
+            return
+        rank = evidence.dense_ranks.get(score.number)
+        place = "" if rank is None else f"#{rank}"
+        yield explain_pb.ScoreNode(name="similarity", value=score.similarity, weight=weight, detail=place)
+        if self._plan.mode is SearchMode.VECTOR:
+            return
+        low, lexical.weight = evidence.similarity_min, evidence.similarity_max - evidence.similarity_min
+        floor = explain_pb.ScoreNode(name="similarity_min", value=low)
+        value = low + score.lexical * lexical.weight
+        yield explain_pb.ScoreNode(name="words", value=value, weight=1.0 - weight, children=[floor, lexical])
+
+
+def _to_candidate(
+    score: Score, evidence: Evidence, plan: SearchPlan, tree: explain_pb.ScoreNode
+) -> explain_pb.ExplainCandidate:
+    number, stored = score.number, evidence.stored.get(score.number)
+    return explain_pb.ExplainCandidate(
+        chunk_number=number,
+        chunk_id=stored.chunk_id if stored else "",
+        place=" › ".join([stored.document.source_uri, *stored.chunk.hierarchy_path]) if stored else "",
+        rank=evidence.ranks.get(number),
+        fate=_fate(score, evidence, plan.min_relevance).value.lower(),
+        score=tree,
+        selection_step=evidence.steps.get(number),
+        selection_penalty=evidence.penalties.get(number, 0.0),
+        duplicate_of=evidence.repeated.get(number),
+    )
+
+
+def _fate(score: Score, evidence: Evidence, min_relevance: float) -> Fate:
+    number = score.number
+    if number in evidence.ranks:
+        return Fate.RETURNED
+    if number not in evidence.stored:
+        return Fate.STALE
+    if number in evidence.withheld:
+        return evidence.withheld[number]
+    if number in evidence.repeated:
+        return Fate.DUPLICATE
+    memory = evidence.memory.get(number)
+    tested = score.relevance if memory is None else memory.similarity
+    return Fate.BELOW_THRESHOLD if tested < min_relevance else Fate.BEYOND_TOP_K
+
+
+def to_context_response(request: pb.RetrieveContextRequest, context: Context) -> pb.RetrieveContextResponse:
+    """Return the response; chunks of records have no content, which stands in the record."""
+    view = request.options.view
+    hits = [entry.hit for entry in context.documents.entries if entry.hit is not None]
+    response = pb.RetrieveContextResponse(
+        sections=[
+            pb.ContextSection(
+                record_type=RECORD_TYPES[kind],
+                entries=[_to_context_entry(entry, rank) for rank, entry in enumerate(section.entries, start=1)],
+                omitted_count=section.omitted,
+            )
+            for kind, section in context.sections.items()
+        ],
+        document_results=[to_hit(hit, view) for hit in hits],
+        documents=documents_in_view((hit.stored.document for hit in hits), view),
+        omitted_document_result_count=context.documents.omitted,
+        token_count=context.tokens,
+        snapshot=context.position,
+        consistency_token=context.consistency_token,
+    )
+    if context.lacks_dense:
+        response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_DENSE)
+    return response
+
+
+def _to_context_entry(entry: ContextEntry, rank: int) -> pb.ContextEntry:
+    stored = entry.stored
+    record = StoredRecord(stored.document, stored.chunk.content, stored.chunk.token_count, stored.chunk.embedding_hash)
+    hit = Hit(chunk=chunk_in_view(stored, HIT_VIEW_IDS)) if entry.hit is None else to_hit(entry.hit, HIT_VIEW_IDS)
+    hit.rank = rank
+    message = pb.ContextEntry(record=to_record_message(record), hit=hit, contradicts=entry.contradicts)
+    message.record.ClearField("links")
+    # Of seventy records they may be twice what a response can hold.
+    message.record.ClearField("quoted_document_ids")
+    return message
