@@ -4,6 +4,8 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -310,20 +312,105 @@ memories = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=5)
-@given(many=st.lists(memories, min_size=1, max_size=4))
-def test_any_memories_come_back_from_their_files(
-    client: GroundwireClient, tmp_path_factory: pytest.TempPathFactory, many: list[Any]
+START = datetime(2020, 1, 1, tzinfo=UTC)
+times = st.integers(0, 10**14).map(lambda microseconds: START + timedelta(microseconds=microseconds))
+pairs = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(lambda pair: pair[0] != pair[1]), max_size=4)
+
+
+@dataclass(frozen=True)
+class Library:
+    """Memories with what was done to them, by their places: links and quotes from one to another, reads, deletions."""
+
+    records: list[Any]
+    supports: list[tuple[int, int]]
+    contradicts: list[tuple[int, int]]
+    quotes: list[tuple[int, int]]
+    read: list[int]
+    deleted: set[int]
+
+    def store(self, made: Collection) -> None:
+        results = made.put_records(self.records)
+        stored = [result.message for result in results if not isinstance(result, Exception)]
+        ids = [each.record_id for each in stored]
+
+        def there(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+            return [(one, other) for one, other in pairs if max(one, other) < len(ids)]
+
+        # Whoever reads a record must not learn of one that it may not see.
+        scopes = [each.get("entity") for each in self.records]
+        for kind, linked in (("supports", self.supports), ("contradicts", self.contradicts)):
+            for source, target in there(linked):
+                if scopes[target] in {scopes[source], None}:
+                    made.add_links(ids[source], **{kind: ids[target]})
+        quoted: dict[int, list[str]] = {}
+        for source, target in there(self.quotes):
+            quoted.setdefault(source, ["elsewhere"]).append(stored[target].document_id)
+        for source, documents in quoted.items():
+            made.update_record(ids[source], quoted_document_ids=documents)
+        for place in self.read:
+            made.record(ids[place % len(ids)], count_access=True)
+        for place in self.deleted:
+            if place < len(ids):
+                made.delete_records(ids[place])
+
+
+libraries = st.builds(
+    Library,
+    records=st.lists(
+        st.tuples(memories, times).map(lambda each: {**each[0], "timestamp": each[1]}), min_size=1, max_size=5
+    ),
+    supports=pairs,
+    contradicts=pairs,
+    quotes=pairs,
+    read=st.lists(st.integers(0, 4), max_size=3),
+    deleted=st.sets(st.integers(0, 4), max_size=2),
+)
+
+
+def with_quotes_by_record(made: Collection) -> list[dict[str, Any]]:
+    """Return the content, quotes by the ids of the records that are quoted."""
+    record_ids = {each.message.document_id: each.record_id for each in made.records(include_deleted=True)}
+    shown = content(made)
+    for each in shown:
+        quoted = each.pop("quoted_document_ids", [])
+        each["quotes"] = [record_ids.get(document_id, document_id) for document_id in quoted]
+    return shown
+
+
+@settings(max_examples=12)
+@given(library=libraries)
+def test_whatever_memories_are_to_one_another_comes_back_from_their_files(
+    client: GroundwireClient, tmp_path_factory: pytest.TempPathFactory, library: Library
 ) -> None:
     made, empty = collection(client, "random"), collection(client, "random-again")
     for each in (made, empty):
         each.delete_records(filter={"type": "memory"}, permanent=True)
-    made.put_records(many)
-    store = ChunkStore(tmp_path_factory.mktemp("random"))
-    export_records(client, made.name, store)
-    assert import_records(client, empty.name, store).failed == {}
-    assert content(empty) == content(made)
-    assert len(content(made)) == len(many)
+    library.store(made)
+    folder = tmp_path_factory.mktemp("random")
+    export_records(client, made.name, ChunkStore(folder))
+    assert import_records(client, empty.name, ChunkStore(folder)).failed == {}
+    before = with_quotes_by_record(made)
+    assert with_quotes_by_record(empty) == before
+    assert len(before) == len(library.records)
+    again = import_records(client, empty.name, ChunkStore(folder))
+    assert (again.failed, with_quotes_by_record(empty)) == ({}, before)
+    for each in (made, empty):
+        deleted = [record.record_id for record in each.records(include_deleted=True) if record.delete_time is not None]
+        for record_id in deleted:
+            each.restore_records(record_id)
+    assert with_quotes_by_record(empty) == with_quotes_by_record(made)
+
+
+def test_what_quotes_a_memory_goes_with_it_after_a_move(client: GroundwireClient, tmp_path: Path) -> None:
+    made, moved = collection(client, "quoted"), collection(client, "quoted-again")
+    said = made.remember("Luna likes tea.").message
+    made.remember("Luna was said to like tea.", quoted_document_ids=[said.document_id])
+    stays = made.remember("Luna likes milk.").record_id
+    export_records(client, made.name, ChunkStore(tmp_path))
+    import_records(client, moved.name, ChunkStore(tmp_path))
+    moved.delete_records(said.record_id, permanent=True)
+    assert [each.record_id for each in moved.records()] == [stays]
+    assert len(list(made.records())) == 3
 
 
 @pytest.mark.requirement("S2-22", "S2-36", "S2-37")

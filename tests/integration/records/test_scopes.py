@@ -1,6 +1,7 @@
 """Records of scopes that a credential does not allow do not exist for it, whichever call it makes."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,8 @@ from groundwire.api.common.v1.chunk_pb2 import Chunk, ChunkReference
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.identity import Right
+from groundwire.vault import ChunkStore
+from groundwire.vault.transfer import export_records, import_records
 from tests.credentials import bearer, make_key
 from tests.e2e.server import ServerProcess
 from tests.integration.records.keeping import Keeping, failure, memory, memory_id
@@ -122,3 +125,27 @@ def test_a_write_does_not_tell_whether_others_wrote_the_same(ann: Keeping, every
     chunk = ann.client.get_chunk(collection=ann.collection, reference=reference).chunk
     assert chunk.embed_time == chunk.create_time
     assert not everybody.put(memory("Secret of Ben.", record_id=memory_id(7)))[0].embedded
+
+
+def test_an_import_gives_another_id_to_a_record_whose_own_is_taken(
+    ann: Keeping, everybody: Keeping, tmp_path: Path
+) -> None:
+    store, hidden = ChunkStore(tmp_path), memory_id(3)
+    everybody.client.create_collection(collection="elsewhere")
+    elsewhere = ann.client.collection("elsewhere")
+    elsewhere.put_records(
+        [
+            {"record_type": "memory", "text": "Ann likes tea.", "record_id": hidden, "scope": ANN},
+            {"record_type": "memory", "text": "Ann likes milk.", "record_id": memory_id(5), "scope": ANN},
+        ]
+    )
+    elsewhere.add_links(memory_id(5), supports=hidden)
+    export_records(ann.client, "elsewhere", store)
+    for _ in range(2):
+        assert import_records(ann.client, ann.collection, store).failed == {}
+        texts = {each.text: each for each in ann.client.collection(ann.collection).records(filter={"scope": ANN})}
+        assert texts.keys() == {"Of Ann.", "Ann likes tea.", "Ann likes milk."}
+        tea = texts["Ann likes tea."].record_id
+        assert tea != hidden
+        assert texts["Ann likes milk."].links.supports == (tea,)
+    assert everybody.get(hidden).text == "Secret of Ben."

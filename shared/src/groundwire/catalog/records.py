@@ -263,6 +263,8 @@ class Records:
     ) -> list[tuple[StoredRecord, tuple[int, int]]]:
         """Return up to `limit` records in order, with their links, and the position of each; those behind `after`.
 
+        With `include_deleted` links that were added name deleted records, too: these have them again when restored.
+
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
         """
@@ -280,7 +282,9 @@ class Records:
         with self._database.read() as connection:
             key = collection_key(connection, tenant, collection)
             rows = connection.execute(statement, {"tenant": tenant, "collection": collection}).all()
-            return [(_to_record(row, _links(connection, key, row)), (row.value, row.document_key)) for row in rows]
+            return [
+                (_to_record(row, _links(connection, key, row, shown)), (row.value, row.document_key)) for row in rows
+            ]
 
     def ids_matching(
         self, tenant: str, collection: str, where: Filter, *, scopes: Sequence[str] | None, include_deleted: bool
@@ -410,8 +414,10 @@ def _to_record(row: Row[Any], links: RecordLinks | None = None) -> StoredRecord:
     )
 
 
-def _links(connection: Connection, collection: int, row: Row[Any]) -> RecordLinks:
-    """Return the links of a record: those that were added, and those that follow from what is stored now."""
+def _links(
+    connection: Connection, collection: int, row: Row[Any], shown: ColumnElement[bool] = IS_VISIBLE
+) -> RecordLinks:
+    """Return the links of a record: those added to what is `shown`, and those that follow from what is stored now."""
     record, key = to_document(row).fields, row.document_key
     metadata = record.record or {}
     conversation, scope = metadata.get("conversation_id"), metadata.get("scope", GLOBAL_SCOPE)
@@ -440,7 +446,7 @@ def _links(connection: Connection, collection: int, row: Row[Any]) -> RecordLink
             .limit(MAX_RELATED)
         )
     added: dict[str, list[str]] = {kind.value: [] for kind in LinkKind}
-    for kind, other_id in connection.execute(_added(key, scope)):
+    for kind, other_id in connection.execute(_added(key, scope, shown)):
         added[kind].append(other_id)
     return RecordLinks(
         context_of=[conversation] if conversation else [],
@@ -450,7 +456,7 @@ def _links(connection: Connection, collection: int, row: Row[Any]) -> RecordLink
     )
 
 
-def _added(key: int, scope: str) -> Select[Any]:
+def _added(key: int, scope: str, shown: ColumnElement[bool]) -> Select[Any]:
     """Return the statement for kind and target of the links that were added, ids rising; suggestions go both ways."""
     link = record_links.c
     suggested = and_(link.target_key == key, link.kind == LinkKind.SUGGESTED_CONTRADICTS.value)
@@ -463,7 +469,7 @@ def _added(key: int, scope: str) -> Select[Any]:
         .distinct()
         .join_from(record_links, records, other)
         .join(documents, _r.document_key == _d.document_key)
-        .where(or_(link.document_key == key, link.target_key == key), IS_VISIBLE, _r.scope.in_({scope, GLOBAL_SCOPE}))
+        .where(or_(link.document_key == key, link.target_key == key), shown, _r.scope.in_({scope, GLOBAL_SCOPE}))
         .order_by(_r.record_id)
     )
 

@@ -69,6 +69,7 @@ class RecordChanges(CommonFields, total=False):
     turn_index: int
     turn_range: str
     summary_index: int
+    writer: str
     topic: str
     version: str
     specialist_name: str
@@ -125,6 +126,7 @@ class Record:
     turn_index: int | None
     turn_range: str
     summary_index: int | None
+    writer: str
     topic: str
     version: str
     specialist_name: str
@@ -166,6 +168,7 @@ class Record:
             turn_index=held("turn_index", None),
             turn_range=held("turn_range"),
             summary_index=held("summary_index", None),
+            writer=held("writer"),
             topic=held("topic"),
             version=held("version"),
             specialist_name=held("specialist_name"),

@@ -2,16 +2,17 @@
 
 What the schema of a chunk has no field for goes to `extra`:
 
-    "extra": {"collection": "ada", "record": {"record_id": "…", "record_type": "RECORD_TYPE_MEMORY", "scope": "…", …}}
+    "extra": {"collection": "ada", "document_id": "…", "record": {"record_id": "…", "scope": "entity:alice", …}}
 
-`record` is the message `groundwire.api.common.v1.Record` in JSON, without what the chunk says itself and without what
-only the server that holds it can say. Where both say something the chunk is right, so that a file may be changed by
-hand. A file without `extra` is a memory that `ChunkStore` made.
+`document_id` is what records that quote it call it. `record` is the message `groundwire.api.common.v1.Record` in JSON,
+without what the chunk says itself and without what only the server that holds it can say. Where both say something the
+chunk is right, so that a file may be changed by hand. A file without `extra` is a memory that `ChunkStore` made.
 """
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -23,7 +24,7 @@ from groundwire.api.common.v1.role_pb2 import Role
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.client.values import enum_name, named_value
-from groundwire.kernel.errors import GroundwireError, InvalidRequestError, UnavailableError
+from groundwire.kernel.errors import AlreadyExistsError, GroundwireError, InvalidRequestError, UnavailableError
 from groundwire.kernel.records import is_memory_id
 from groundwire.rpc.error_status import from_status
 from groundwire.vault.chunk import Chunk, checked_chunk
@@ -153,7 +154,9 @@ def mirror_records(
 def import_records(client: GroundwireClient, collection: str, store: ChunkStore) -> ImportReport:
     """Store the chunks of a vault as records: over those of the same ids, links between them, and the archive deleted.
 
-    What cannot be stored is reported and stops nothing else. An import that was interrupted is simply repeated.
+    Records keep their ids but for those that are taken by what the caller may not see; these get others, the same ones
+    each time. Links and quotes name what the records are called now. What cannot be stored is reported and stops
+    nothing else. An import that was interrupted is simply repeated.
     """
     archived = {chunk.id for chunk in store.list_chunks(archived=True)}
     chunks = {chunk.id: chunk for chunk in (*store.list_chunks(archived=True), *store.list_chunks())}
@@ -164,10 +167,42 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
             records[chunk.id] = _record_of(chunk)
         except InvalidRequestError as error:
             failed[chunk.id] = error.message
-    outcomes: dict[str, int] = {}
     # In the order in which they were made, the two sides of an exchange too: links to the one before follow from it.
-    ordered = sorted(records.items(), key=lambda item: (*_moment(item[1]), chunks[item[0]].metadata.created, item[0]))
-    for batch in _batches(dict(ordered)):
+    ordered = sorted(records, key=lambda each: (*_moment(records[each]), chunks[each].metadata.created, each))
+    held = {_said_in_extra(chunks[each], "document_id"): each for each in ordered}
+    # Documents of records are named anew by the server, so what quotes them waits until all are there.
+    quotes: dict[str, list[str]] = {}
+    for chunk_id in ordered:
+        quoted = list(records[chunk_id].quoted_document_ids)
+        if not held.keys().isdisjoint(quoted):
+            quotes[chunk_id] = quoted
+            records[chunk_id].quoted_document_ids[:] = [each for each in quoted if each not in held]
+    results = _upsert(client, collection, {each: records[each] for each in ordered}, failed)
+    taken = {
+        chunk_id: records[chunk_id] for chunk_id, error in results.items() if isinstance(error, AlreadyExistsError)
+    }
+    for record in taken.values():
+        record.record_id = _other_id(record, collection)
+    results |= _upsert(client, collection, taken, failed)
+    stored = {chunk_id: each for chunk_id, each in results.items() if isinstance(each, pb.RecordResult)}
+    for chunk_id in quotes.keys() & stored.keys():
+        named = (stored[held[each]].document_id if held.get(each) in stored else each for each in quotes[chunk_id])
+        records[chunk_id].quoted_document_ids[:] = dict.fromkeys(named)
+    _upsert(client, collection, {each: records[each] for each in ordered if each in quotes and each in stored}, failed)
+    linked = _add_links(client, collection, chunks, {each: stored[each].record_id for each in stored}, failed)
+    deleted = [stored[chunk_id].record_id for chunk_id in stored if chunk_id in archived]
+    for start in range(0, len(deleted), _PAGE):
+        client.collection(collection).delete_records(deleted[start : start + _PAGE])
+    unchanged = sum(each.outcome == pb.RECORD_OUTCOME_UNCHANGED for each in stored.values())
+    return ImportReport(len(stored) - unchanged, unchanged, len(deleted), linked, failed)
+
+
+def _upsert(
+    client: GroundwireClient, collection: str, records: dict[str, Record], failed: dict[str, str]
+) -> dict[str, pb.RecordResult | GroundwireError]:
+    """Store records, by the ids of their chunks; return what became of each, and note in `failed` what was refused."""
+    results: dict[str, pb.RecordResult | GroundwireError] = {}
+    for batch in _batches(records):
         request = pb.BatchUpsertRecordsRequest(
             collection=collection,
             records=[records[chunk_id] for chunk_id in batch],
@@ -176,17 +211,21 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
         )
         response = client.batch_upsert_records.send(request)
         for chunk_id, outcome in zip(batch, response.outcomes, strict=True):
+            failed.pop(chunk_id, None)
             if outcome.HasField("error"):
-                failed[chunk_id] = from_status(outcome.error).message
+                error = from_status(outcome.error)
+                results[chunk_id], failed[chunk_id] = error, error.message
             else:
-                outcomes[chunk_id] = outcome.result.outcome
-    record_ids = {chunk_id: records[chunk_id].record_id for chunk_id in outcomes}
-    linked = _add_links(client, collection, [chunks[chunk_id] for chunk_id in outcomes], record_ids, failed)
-    deleted = [record_ids[chunk_id] for chunk_id in outcomes if chunk_id in archived]
-    for start in range(0, len(deleted), _PAGE):
-        client.collection(collection).delete_records(deleted[start : start + _PAGE])
-    unchanged = sum(outcome == pb.RECORD_OUTCOME_UNCHANGED for outcome in outcomes.values())
-    return ImportReport(len(outcomes) - unchanged, unchanged, len(deleted), linked, failed)
+                results[chunk_id] = outcome.result
+    return results
+
+
+def _other_id(record: Record, collection: str) -> str:
+    """Return an id for a record whose own is taken in a collection, the same one each time."""
+    digest = hashlib.sha256(f"{collection}\x00{record.record_id}".encode()).hexdigest()
+    if record.record_type == RecordType.RECORD_TYPE_MEMORY:
+        return f"{record.record_id[:-8]}{digest[:8]}"
+    return f"doc-{uuid.UUID(digest[:32])}"
 
 
 def _chunk_of(record: Record, collection: str, chunk_ids: dict[str, str]) -> Chunk:
@@ -225,6 +264,7 @@ def _chunk_of(record: Record, collection: str, chunk_ids: dict[str, str]) -> Chu
             "tags": list(said.get("tags", ())),
             "extra": {
                 "collection": collection,
+                "document_id": record.document_id,
                 "record": json_format.MessageToDict(rest, preserving_proto_field_name=True),
             },
         }
@@ -268,32 +308,42 @@ def _record_of(chunk: Chunk) -> Record:
 def _add_links(
     client: GroundwireClient,
     collection: str,
-    chunks: Sequence[Chunk],
-    record_ids: dict[str, str],
+    chunks: Mapping[str, Chunk],
+    record_ids: Mapping[str, str],
     failed: dict[str, str],
 ) -> int:
     """Add the links that people made; return how many there are. What cannot be added is noted in `failed`."""
-    linked, stored = 0, set(record_ids.values())
-    for chunk in chunks:
+    linked = 0
+    called = {_own_id(chunks[chunk_id]): record_id for chunk_id, record_id in record_ids.items()}
+    for chunk_id, record_id in record_ids.items():
+        chunk = chunks[chunk_id]
+        targets = [
+            (kind, record_ids.get(target))
+            for name, kind in _LINK_KINDS.items()
+            for target in getattr(chunk.links, name)
+        ]
+        suggested = (chunk.extra or {}).get("record", {}).get("links", {}).get("suggested_contradicts", ())
+        targets += [(pb.LINK_KIND_SUGGESTED_CONTRADICTS, called.get(target)) for target in suggested]
         # Only between records that are there: one target that is missing would cost the others.
-        links = [link for link in _links_of(chunk, record_ids) if link.target_record_id in stored]
+        links = [pb.RecordLink(kind=kind, target_record_id=target) for kind, target in targets if target]
         try:
             for start in range(0, len(links), _PAGE):
                 batch = links[start : start + _PAGE]
-                client.add_links(collection=collection, record_id=record_ids[chunk.id], links=batch)
+                client.add_links(collection=collection, record_id=record_id, links=batch)
                 linked += len(batch)
         except GroundwireError as error:
-            failed[chunk.id] = f"links: {error.message}"
+            failed[chunk_id] = f"links: {error.message}"
     return linked
 
 
-def _links_of(chunk: Chunk, record_ids: dict[str, str]) -> Iterator[pb.RecordLink]:
-    for name, kind in _LINK_KINDS.items():
-        for target in getattr(chunk.links, name):
-            yield pb.RecordLink(kind=kind, target_record_id=record_ids.get(target, ""))
-    record = (chunk.extra or {}).get("record", {})
-    for target_id in record.get("links", {}).get("suggested_contradicts", ()):
-        yield pb.RecordLink(kind=pb.LINK_KIND_SUGGESTED_CONTRADICTS, target_record_id=target_id)
+def _said_in_extra(chunk: Chunk, name: str) -> str | None:
+    said = (chunk.extra or {}).get(name)
+    return said if isinstance(said, str) else None
+
+
+def _own_id(chunk: Chunk) -> str:
+    """Return the id of the record that a chunk was made of."""
+    return str((chunk.extra or {}).get("record", {}).get("record_id", chunk.id))
 
 
 def _moment(record: Record) -> tuple[datetime, bool]:

@@ -490,7 +490,8 @@ Global___SummaryDetails: _TypeAlias = SummaryDetails  # noqa: Y015
 @_typing.final
 class RecordLinks(_message.Message):
     """Links of a record to others. The first three follow from what the records say; the others were added. All hold ids of
-    live records of the same scope, or, added ones, of the scope `global`.
+    live records of the same scope, or, added ones, of the scope `global`; a call with `include_deleted` also returns added
+    ones of deleted records.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
