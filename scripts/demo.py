@@ -15,6 +15,12 @@ from typing import TextIO
 
 GROUNDWIRE = str(Path(sys.executable).parent / "groundwire")
 COLLECTION = "demo"
+PATIENCE = {
+    "GROUNDWIRE_ANSWER_GENERATOR_IDLE_S": "90",
+    "GROUNDWIRE_ANSWER_GENERATOR_TIMEOUT_S": "100",
+    "GROUNDWIRE_ANSWER_GENERATOR_REPLY_TOKENS": "256",
+}
+"""The model runs on one processor, which may have other things to do: it is to say little, and to be waited for."""
 
 
 def main() -> int:
@@ -79,7 +85,9 @@ def _server(scratch: Path, generator: str) -> Iterator[str]:
     ]
     print(f"$ groundwire serve --generator {generator}", flush=True)
     with (scratch / "server.log").open("w", encoding="utf-8") as log:
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)  # noqa: S603 - our own command
+        server = subprocess.Popen(  # noqa: S603 - our own command
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env=PATIENCE | os.environ
+        )
     assert server.stdout is not None  # noqa: S101 - for the type checker: it was asked for
     try:
         line = server.stdout.readline().strip()

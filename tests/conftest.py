@@ -21,6 +21,20 @@ _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own i
 _SPACE = 4 << 30
 _LONGEST_FIRST = ("limits", "unit/vectorstores", "unit/embedders", "e2e", "conformance", "integration")
 """Folders of tests; the others are short."""
+_WITH_TORCH = frozenset(
+    {
+        "conformance/test_torch_embedder.py",
+        "e2e/test_models.py",
+        "integration/ingest/test_reembedding_models.py",
+        "unit/embedders/test_bert.py",
+        "unit/embedders/test_conversion.py",
+        "unit/embedders/test_engines_agree.py",
+        "unit/embedders/test_other_models.py",
+        "unit/embedders/test_probe.py",
+        "unit/retrieve/test_cross_encoder_reranker.py",
+    }
+)
+"""Files that load torch, which takes ten seconds of a processor: one worker does it for all of them, first of all."""
 
 
 # The same examples in every run, however slow the machine is: a failure is one of the change that is tested.
@@ -83,6 +97,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: _rank(item.path))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Let one worker run the files that load torch; a file of others stays with one worker, as its option says."""
+    # May be missing where nothing runs side by side; ships no types.
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # ships no types
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "torch" if file.removeprefix("tests/") in _WITH_TORCH else file
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # around the time limit as well: the wait for others does not count
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Run tests that measure time while the other workers of pytest-xdist stand still."""
@@ -119,6 +147,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def _rank(path: Path) -> int:
     below = path.relative_to(Path(__file__).parent).as_posix()
+    if below in _WITH_TORCH:
+        return -1
     return next((rank for rank, folder in enumerate(_LONGEST_FIRST) if below.startswith(folder)), len(_LONGEST_FIRST))
 
 

@@ -68,9 +68,11 @@ def test_every_enum_value_is_sent_or_understood(name: str, code: str) -> None:
     unused = []
     for value in ENUMS[name].values:
         member = value.name.removeprefix(prefix)
-        is_made = re.search(rf"^ +{member} = ", code, re.MULTILINE) or f'"{member}"' in code
-        is_used = re.search(rf"\.{member}\b", code) or f'"{member}": ' in code
-        is_stored = name in STORED and f'"{member.lower()}"' in code
-        if member != "UNSPECIFIED" and value.name not in code and not (is_made and is_used) and not is_stored:
+        # The text is long: plain searches come first, and most values end with them.
+        if member == "UNSPECIFIED" or value.name in code or (name in STORED and f'"{member.lower()}"' in code):
+            continue
+        is_made = f'"{member}"' in code or re.search(rf"^ +{member} = ", code, re.MULTILINE)
+        is_used = f'"{member}": ' in code or re.search(rf"\.{member}\b", code)
+        if not (is_made and is_used):
             unused.append(value.name)
     assert unused == []

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 PROJECT = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+distributions = cache(packages_distributions)
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys
@@ -71,7 +73,7 @@ def test_a_part_is_imported_with_what_its_extra_installs(extra: str, part: str) 
     ) | {"groundwire"}
     absent = [
         name
-        for name, packages in packages_distributions().items()
+        for name, packages in distributions().items()
         if name.isidentifier() and not installed & set(map(canonicalize_name, packages))
     ]
     assert "pytest" in absent
@@ -85,8 +87,9 @@ def test_a_part_is_imported_with_what_its_extra_installs(extra: str, part: str) 
 def test_answers_alone_need_neither_database_nor_numpy() -> None:
     """What `serve answer --sessions memory:` runs."""
     installed = installed_with(named(PROJECT["dependencies"]) | named(EXTRAS["answer"])) | {"groundwire"}
-    distributions = packages_distributions().items()
-    absent = [name for name, packages in distributions if not installed & set(map(canonicalize_name, packages))]
+    absent = [
+        name for name, packages in distributions().items() if not installed & set(map(canonicalize_name, packages))
+    ]
     assert {"numpy", "sqlalchemy", "pysqlite3"} <= set(absent)
     code = f"""
 import sys

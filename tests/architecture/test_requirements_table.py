@@ -1,14 +1,15 @@
 """The table of rows counts what ran and passed, and nothing else."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from scripts import requirements_table
 
-ROOT = Path(__file__).resolve().parents[2]
-ONLY_XDIST = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
+from tests import forked
+
+ONLY_XDIST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
 """Other plugins take longer to import than all the rest."""
 
 
@@ -26,10 +27,25 @@ class Table:
     def __call__(self, body: str, *arguments: str) -> tuple[int, str]:
         """Return the exit code and what was printed for a file with these tests."""
         (self.folder / "test_rows.py").write_text(f"import pytest\nrow = pytest.mark.requirement\n{body}")
-        command = [sys.executable, str(ROOT / "scripts" / "requirements_table.py"), str(self.folder), *arguments]
-        # Away from the project, whose settings would make an unexpected pass a failure before the script sees it.
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, env=ONLY_XDIST)
-        return done.returncode, done.stdout + done.stderr
+        printed = self.folder / "printed"
+        running = forked.start(run_script, self.folder, printed, *arguments)
+        running.join()
+        assert running.exitcode is not None
+        return running.exitcode, printed.read_text(encoding="utf-8")
+
+
+def run_script(folder: Path, printed: Path, *arguments: str) -> None:
+    """Run the script in this process, as one that is started away from the project.
+
+    The settings of the project would make an unexpected pass a failure before the script sees it.
+    """
+    with printed.open("w") as output:
+        for stream in (1, 2):
+            os.dup2(output.fileno(), stream)
+    os.chdir(folder)
+    os.environ.update(ONLY_XDIST)
+    sys.argv = ["requirements_table.py", str(folder), *arguments]
+    sys.exit(requirements_table.main())
 
 
 def test_a_row_is_shown_when_its_tests_pass_and_missed_when_there_are_none(table: Table) -> None:

@@ -1,30 +1,26 @@
-"""Writes documents until it is killed, and says on standard output what it was told is done.
+"""Writes documents until it is killed, and tells what it was told is done, each after its call has returned."""
 
-Every line is printed after the call that it speaks of has returned. Run with the path of a catalog file and the
-first number.
-"""
-
-import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 
 
-def main(path: Path, number: int) -> None:
+def write(path: Path, number: int, told: Connection) -> None:
+    """Write documents from a number on, and send what became of them: source, and generation or 0 once deleted."""
     catalog = open_catalog(path)
     catalog.collections.create(make_collection())
-    print("ready", flush=True)  # noqa: T201 - what it is for
     while True:
-        _step(catalog, number)
+        _step(catalog, number, told)
         number += 1
 
 
-def _step(catalog: Catalog, number: int) -> None:
+def _step(catalog: Catalog, number: int, told: Connection) -> None:
     """Write a document of five chunks; replace every second and delete every fifth."""
     docs = catalog.collections.get(TENANT, "docs")
     source = f"{number}.md"
     document, _ = catalog.put(docs, make_draft(*(f"word{number} first {part}" for part in range(5)), source=source))
-    print("published", source, 1, flush=True)  # noqa: T201 - what it is for
+    told.send((source, 1))
     if number % 2:
         draft = make_draft(
             *(f"word{number} second {part}" for part in range(4)),
@@ -33,11 +29,7 @@ def _step(catalog: Catalog, number: int) -> None:
             expected=1,
         )
         catalog.put(docs, draft)
-        print("published", source, 2, flush=True)  # noqa: T201 - what it is for
+        told.send((source, 2))
     if number % 5 == 0:
         catalog.documents.delete(TENANT, "docs", document.document_id)
-        print("deleted", source, 0, flush=True)  # noqa: T201 - what it is for
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+        told.send((source, 0))
