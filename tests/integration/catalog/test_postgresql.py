@@ -233,6 +233,7 @@ def take_back_migrations(url: str) -> None:
         release.executescript(Path(__file__).with_name("release_0_1_0.sql").read_text("utf-8"))
         had = dict(release.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'").fetchall())
         columns = {name: {row[1] for row in release.execute(f"PRAGMA table_info({name})")} for name in had}
+        indexes = {row[0] for row in release.execute("SELECT name FROM sqlite_schema WHERE type = 'index'")}
     with psycopg.connect(url) as connection:
         for table in metadata.tables.values():
             if table.name not in had:
@@ -240,6 +241,9 @@ def take_back_migrations(url: str) -> None:
                 continue
             for column in {each.name for each in table.columns} - columns[table.name]:
                 connection.execute(f"ALTER TABLE {table.name} DROP COLUMN {column}")
+            # Of the tables that were there then; those of dropped columns are gone with them.
+            for index in {str(each.name) for each in table.indexes} - indexes:
+                connection.execute(f"DROP INDEX IF EXISTS {index}")
         connection.execute("UPDATE alembic_version SET version_num = '0001_first_schema'")
 
 

@@ -73,6 +73,7 @@ class _Connection:
         ends_at = time.monotonic() + timeout_s
         while (message := self._channel.receive(max(0.0, ends_at - time.monotonic()))) is not None:
             answer = Answer(*pickle.loads(message))  # noqa: S301 - our own engine
+            # Another id is that of a call which has left: nobody wants its answer any more.
             if answer.request_id == self._request_id:
                 return answer
         return None
@@ -126,6 +127,7 @@ class EngineProcess:
         )
         self._heartbeat, *channels = (_Connection(end) for end in self._process.connections)
         self._changed = threading.Condition()
+        # Apart from one another: no search waits for a connection that a write of minutes holds.
         self._readers = deque(channels[:_READERS])
         self._writers = deque(channels[_READERS:])
         self._abandoned: list[tuple[deque[_Connection], _Connection]] = []
@@ -193,6 +195,7 @@ class EngineProcess:
             self._break()
             ends_at = time.monotonic() + _STOP_S
             with self._changed:
+                # Calls at work may finish, unless the engine is silent: it may never answer them.
                 while self._in_use and self.silent_s < _SILENT_S and time.monotonic() < ends_at:
                     self._changed.wait(_STEP_S)
             self._is_stopping.set()
@@ -332,6 +335,7 @@ class EngineProcess:
     def _take_back(self) -> None:
         with self._changed:
             waiting, self._abandoned = self._abandoned, []
+        # Outside the lock: each look takes a moment, and calls go on meanwhile.
         still_waiting = [(free, channel) for free, channel in waiting if channel.answer(_DRAIN_S) is None]
         with self._changed:
             self._abandoned += still_waiting

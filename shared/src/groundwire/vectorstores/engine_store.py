@@ -58,6 +58,7 @@ class OwnedEngine:
             CallCancelledError: the budget was cancelled.
         """
         budget.check()
+        # Without the lock, as on nearly every call: a reference is read whole.
         if (engine := self._live()) is not None:
             return engine
         with self._changed:
@@ -90,6 +91,7 @@ class OwnedEngine:
             self._is_closed = True
             engine = self._engine
             self._changed.notify_all()
+        # Outside the lock, which the keeper takes once more before it ends.
         if engine is not None:
             engine.close()
         self._keeper.join(_STOP_S)
@@ -159,6 +161,7 @@ class OwnerLock:
         except BaseException:
             os.close(self.descriptor)
             raise
+        # For the message of whoever comes second.
         os.ftruncate(self.descriptor, 0)
         os.pwrite(self.descriptor, f"{os.getpid()}\n".encode(), 0)
 

@@ -134,6 +134,7 @@ def best(query: Callable[[int], list[tuple[int, float]]], limit: int) -> list[tu
         cut_is_clean = len(found) < fetch or found[-1][1] < found[limit - 1][1]
         if cut_is_clean or fetch >= limit + _MAX_TIES:
             return sorted(found, key=lambda point: (-point[1], point[0]))[:limit]
+        # Each time four times as many spare ones: few rounds also where hundreds are equal.
         fetch = limit + 4 * (fetch - limit)
 
 

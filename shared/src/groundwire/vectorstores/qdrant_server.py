@@ -279,6 +279,7 @@ class QdrantServerVectorStore(EngineAdapter):
         from qdrant_client import models  # noqa: PLC0415 - only the engine asked for
 
         ids: list[Any] = [*numbers]
+        # Acknowledged only when it is applied (`wait`): the next search is to find it.
         points = models.Batch(ids=ids, vectors=vectors.tolist(), payloads=[dict(each) for each in stored])
         self._call(collection, partial(self._client.upsert, points=points, wait=True), budget)
 

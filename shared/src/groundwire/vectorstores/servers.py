@@ -57,6 +57,7 @@ def parse_server_url(
         InvalidRequestError: naming everything that is wrong, under the field `vectors`.
     """
     parts = urlsplit(url)
+    # All at once, so that whoever writes the URL corrects it once.
     problems = []
     if not parts.hostname:
         problems.append("names no host")
@@ -138,6 +139,7 @@ def repeated(call: Callable[[float], T], is_transient: Callable[[Exception], boo
     """
     for pause_s in (*_PAUSES_S, None):
         budget.check()
+        # Each attempt has what the ones before have left: together they last no longer than the caller waits.
         remaining_s = budget.remaining_s()
         try:
             return call(cap_s if remaining_s is None else min(cap_s, remaining_s))

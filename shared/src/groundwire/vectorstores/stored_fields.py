@@ -49,6 +49,7 @@ def stored_fields(payload: Payload) -> Stored:
         term
         for field in payload
         if field not in BUILT_IN_FIELDS
+        # Each once: a value that a list has twice is found by one term.
         for term in {presence_term(field), *(value_term(field, value) for value in elements(payload, field))}
     ]
     return stored | {TERMS_FIELD: terms} if terms else stored

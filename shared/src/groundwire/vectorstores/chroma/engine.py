@@ -131,6 +131,7 @@ class Engine:
     def drop(self, name: str) -> None:
         """Remove a collection and everything of its records."""
         with self._alone():
+            # With the copy, which would take its place at the next start.
             for each in {name, name + _REWRITTEN} & self._collections.keys():
                 self._client.delete_collection(each)
             self._reopen()
@@ -187,6 +188,7 @@ class Engine:
         """Close the library and seal its files."""
         if self._client is not None:
             self._client.close()
+            # In this order: a seal says what is on disk.
             sync_tree(self._data)
             Seal.of(self._data).write(seal_of(self._data))
 

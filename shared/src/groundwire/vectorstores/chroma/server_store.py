@@ -156,6 +156,7 @@ class ChromaServerVectorStore(EngineAdapter):
         except CollectionNotFoundError:
             return
         finally:
+            # Also when it failed: the next call looks up what there is.
             self._handles.pop(collection, None)
 
     def collections(self, budget: Budget) -> list[str]:

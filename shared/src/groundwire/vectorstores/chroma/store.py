@@ -80,6 +80,7 @@ class ChromaVectorStore(EngineStore):
         """Remove a collection, record by record first; see the port."""
         budget.check()
         with budget.holding(self._lock), budget.holding(self._writing):
+            # Out of sight first: no search begins on what is going.
             dimensions = self._dimensions.pop(collection, None)
             if dimensions is None:
                 return
@@ -104,6 +105,7 @@ class ChromaVectorStore(EngineStore):
     def scrub(self, collection: str, budget: Budget, *, at_any_size: bool = False) -> bool:
         """Write a collection anew beside what serves, and then Chroma's catalog; see the port."""
         patience = budget if at_any_size else Budget(min(_SCRUB_WAIT_S, budget.remaining_s() or _SCRUB_WAIT_S))
+        # A call waits for the scrubbing of another one, not for that of a large collection.
         with patience.holding(self._scrubbing):
             try:
                 if not at_any_size and self.count(collection, budget) > self._scrub_at_once:
@@ -196,6 +198,7 @@ class ChromaVectorStore(EngineStore):
         try:
             with budget.holding(self._writing):
                 self._dimensions_of(collection)
+                # Noted before it is written: a write that fails half way is copied once more, too.
                 self._touched.get(collection, set()).update(numbers)
                 self._engine.live(budget).write(budget, method, collection, numbers, *rest)
         except StoreUnavailableError as error:

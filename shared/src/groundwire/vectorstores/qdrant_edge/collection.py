@@ -65,6 +65,7 @@ def publish(copy: Path, dimensions: int, *, is_complete: bool = True) -> None:
     """Make a copy, which is on disk, the serving one of its collection; atomic, and on disk on return."""
     current = Current(copy.name, dimensions, is_complete=is_complete)
     replace_file(copy.parent / _CURRENT, json.dumps(asdict(current)))
+    # The folder of a new collection is an entry of the store, which has to be on disk as well.
     sync(copy.parent.parent)
 
 
@@ -149,6 +150,7 @@ class ServedCollection:
         self.scrubbed = 0
         self.is_dropped = threading.Event()
         self._copy = copy
+        # By copy: readers of the old one may outlive the switch to the next.
         self._readers: Counter[Path] = Counter()
         self._changed = threading.Condition()
         self._writing = threading.Lock()
@@ -224,6 +226,7 @@ class ServedCollection:
 
     def drop(self) -> Path:
         """Refuse new readers and writers, wait for those at work, and return the last copy."""
+        # Before the lock: a rebuild, which takes turns with writers, sees it and stops.
         self.is_dropped.set()
         with self._writing:
             self.wait_unread(self._copy)
@@ -307,9 +310,11 @@ class Rebuild:
                     stored = [stored_fields(payload) for payload in part.payloads]
                     builder.write(self._budget, "upsert", str(self._copy), part.numbers, part.vectors, stored)
                 unseen.difference_update(batch.numbers)
+            # Before the index is built, which takes minutes: little is left to be indexed afterwards.
             self._transfer(unseen | self._collection.take_recorded(), builder)
             if builder.read(self._budget, "count", str(self._copy)) > self._index_after:
                 builder.write(self._budget, "optimize", str(self._copy), should_stop=self._has_to_stop)
+            # What was written in these minutes, so that few points are left for the time when writers wait.
             self._transfer(self._collection.take_recorded(), builder)
         finally:
             builder.close()

@@ -119,6 +119,7 @@ class Shard:
         self.last_use = time.monotonic()
         parts = [*([] if where is None else [where]), *([] if within is None else [{"has_id": within}])]
         condition = vendor_filter({"must": parts}) if parts else None
+        # With few points left by `within`, a walk through the index would miss some: they are compared one by one.
         params = self._edge.SearchParams(hnsw_ef=max(_MIN_EF, limit), exact=within is not None)
         nearest = self._edge.Query.Nearest(vector.tolist())
 
@@ -307,6 +308,7 @@ class Engine:
         with self._used(path) as shard:
             _, _, has_field_indexes = shard.sizes()
             create_shard(target, dimensions, indexes_fields=has_field_indexes)
+            # Brought to disk as a whole, below.
             copy = Shard(target, syncs_writes=False)
             after = 0
             while numbers := shard.numbers(after, _PAGE):

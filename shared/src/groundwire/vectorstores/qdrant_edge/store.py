@@ -118,6 +118,7 @@ class QdrantEdgeVectorStore(EngineStore):
                 return
             copy = served.drop()
             with served.rebuilding:
+                # First of all: a kill from here on leaves no collection that is half there.
                 unpublish(served.folder)
                 del self._collections[collection]
                 self._unverified.discard(collection)
@@ -134,6 +135,7 @@ class QdrantEdgeVectorStore(EngineStore):
         served = self._served(collection)
         for batch in batches(numbers, self._batch):
             self._write(served, budget, "delete", as_ints(batch))
+        # Counted behind the write: a scrub that begins in between does not take this one for done.
         served.removals += 1
 
     def scrub(self, collection: str, budget: Budget, *, at_any_size: bool = False) -> bool:
