@@ -347,7 +347,13 @@ def test_what_somebody_said_of_themselves_is_noted_and_answers_what_they_ask(cli
     for wish in ("what do I need for my visa", "Show me my invoices.", "I like Rome. List my flights there."):
         assert ask(wish).refusal_reason == answer_pb2.REFUSAL_REASON_WEAK_SUPPORT
     assert not ask("What are my invoices?").grounded
-    for other in ("I live in Oslo.", "I work with clocks.", "My flight leaves on Friday."):
+    for other in (
+        "I live in Oslo.",
+        "I work with clocks.",
+        "My flight leaves on Friday.",
+        "Hello!",
+        "Thank you so much",
+    ):
         assert ask(other).content == "Noted."
     assert ask("What is my cat called?").content == "My cat is called Tom. [1]"
     assert ask("Where do I live?").content == "I live in Oslo. [1]"

@@ -314,6 +314,49 @@ def test_a_new_session_of_the_conversation_answers_from_what_was_said(
         assert {citation.source_uri for citation in other.citations} <= {"tides.md"}
 
 
+TEN_TURNS = (
+    "I live in Bremen and my boat lies in Cuxhaven.",
+    "What causes the tides of the sea?",
+    "I prefer black tea.",
+    "What is the highest tide?",
+    "My boat needs two metres of water.",
+    "Hello again!",
+    "We sail to Helgoland on 14 July 2026.",
+    "What causes the tides?",
+    "I am allergic to shellfish.",
+    "I sold my car.",
+)
+
+
+def test_what_ten_turns_said_is_found_from_a_new_session(client: GroundwireClient) -> None:
+    session = client.create_session(collection=NAME, user_id="rosa", new_conversation=True).session
+    for said in TEN_TURNS:
+        ask(client, session, said)
+    wait_until_recorded(client, session)
+    conversation = {"conversation_id": session.conversation_id}
+    summaries = records(client, record_type="summary", **conversation)
+    assert sorted(each.summary.turn_range for each in summaries) == ["1-2", "3-4", "5-6", "7-8", "9-10"]
+    assert {each.summary.writer for each in summaries} == {"extractive"}
+    turns = {each.record_id: each.text for each in records(client, record_type="turn", **conversation)}
+    memories = records(client, record_type="memory", **conversation)
+    stated = {said for said in TEN_TURNS if not said.endswith(("?", "!"))}
+    assert {each.text for each in memories} == stated
+    supported = {
+        target: turn for turn in records(client, record_type="turn", **conversation) for target in turn.links.supports
+    }
+    assert {supported[each.record_id].text for each in memories} == stated
+    new = client.create_session(collection=NAME, user_id="rosa", conversation_id=session.conversation_id).session
+    answer = ask(client, new, "Where does my boat lie?")
+    assert "Cuxhaven" in answer.content
+    assert client.verify_citations(citations=answer.citations).all_verified
+    used = {each.record_type for each in answer.records}
+    assert {record_pb2.RECORD_TYPE_MEMORY, record_pb2.RECORD_TYPE_SUMMARY} <= used
+    assert "shellfish" in ask(client, new, "What am I allergic to?").content
+    for each in answer.citations:
+        if (source := each.source_uri.removeprefix("record:")) in turns:
+            assert turns[source] in stated
+
+
 def test_memories_that_contradict_one_another_are_named_newest_first(client: GroundwireClient) -> None:
     session = client.create_session(collection=NAME, user_id="mia", new_conversation=True).session
     for said in ("I live in Berlin.", "What is the highest tide?", "I moved to Hamburg.", "What causes the tides?"):

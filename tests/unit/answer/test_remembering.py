@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.answer.consolidation import derive_memories, says_the_same
-from groundwire.answer.summaries import Turn, summarise
+from groundwire.answer.consolidation import asks_nothing, derive_memories, says_the_same
+from groundwire.answer.summaries import Turn, summarise, without_hearsay
 from groundwire.kernel.session import Role
 
 TIME = datetime(2026, 3, 1, tzinfo=UTC)
@@ -85,3 +85,30 @@ def test_what_is_said_twice_is_kept_in_its_last_form() -> None:
     assert [(each.text, each.turn.index) for each in derived] == [("I really prefer tea!", 2), ("I prefer coffee.", 3)]
     assert not says_the_same("The limit is 20 entries.", "The limit is 30 entries.")
     assert not says_the_same("I eat meat.", "I do not eat meat.")
+
+
+@pytest.mark.parametrize("said", ["Hello", "Hi there!", "Good morning, hello!", "Thanks a lot.", "OK, thank you. Bye!"])
+def test_greetings_and_thanks_ask_nothing_and_are_not_kept(said: str) -> None:
+    assert asks_nothing(said)
+    assert derive_memories([user(said)]) == []
+
+
+@pytest.mark.parametrize(
+    "said", ["Hello, where is my cat?", "Hello world", "Thanks, show me more.", "Great Britain", ""]
+)
+def test_what_only_begins_like_a_greeting_may_ask_something(said: str) -> None:
+    assert not asks_nothing(said)
+
+
+def test_wishes_are_no_statements_of_the_user_in_a_summary() -> None:
+    text = summarise([user("I live in Bonn. Show me my invoices of May 2024.")]).text
+    assert text.splitlines() == ["User: I live in Bonn.", "User asked: Show me my invoices of May 2024."]
+    assert without_hearsay(text).strip() == "User: I live in Bonn."
+
+
+def test_a_summary_stands_on_the_turns_whose_sentences_it_has() -> None:
+    """However many documents the turns quote, it can be written: it goes only with those whose text it holds."""
+    quoted = frozenset(f"document-{number}" for number in range(2000))
+    chatter = Turn("turn-9-assistant", Role.ASSISTANT, "Noted.", 9, TIME, quoted=quoted)
+    summary = summarise([user("I moved to Bonn in May 2024."), chatter, user("I work at Globex in Kiel.", 2)], 80)
+    assert [each.record_id for each in summary.turns] == ["turn-1-user", "turn-2-user"]

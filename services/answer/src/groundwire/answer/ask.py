@@ -33,7 +33,7 @@ from groundwire.answer.answers import (
     refusal_text,
     replayed,
 )
-from groundwire.answer.consolidation import says_something
+from groundwire.answer.consolidation import asks_nothing
 from groundwire.answer.conversation import is_topic_shift, search_context, search_text
 from groundwire.answer.evidence import Statement, with_agreeing_sources
 from groundwire.answer.ports import GenerationFailedError, Generator, Library, Retrieval, Retriever, Search
@@ -523,7 +523,7 @@ class Answerer:
 
 
 def _refusal(ask: AskedQuestion, retrieval: Retrieval, *, has_draft: bool) -> RefusalReason:
-    if ask.conversation_id and says_something(ask.question):
+    if ask.conversation_id and asks_nothing(ask.question):
         return RefusalReason.NO_QUESTION
     if has_draft:
         return RefusalReason.UNSUPPORTED_CLAIMS

@@ -54,6 +54,13 @@ _OF_THE_MOMENT = re.compile(
     re.IGNORECASE,
 )
 _POINTS_BACK = re.compile(r"^\W*(?:it|this|that|these|those|they|he|she|which|there|then|so|but)\b", re.IGNORECASE)
+_SOCIAL = re.compile(
+    r"\W*(?:(?:hi|hello|hey|greetings|good (?:morning|afternoon|evening|night|day)|(?:many )?thanks|thank you|cheers"
+    r"|(?:good ?)?bye|see you(?: later| soon| tomorrow)?|ok|okay|great|perfect|nice to meet you"
+    r"|have a (?:nice|good|great) (?:day|evening|weekend|one))\b"
+    r"(?: (?:there|all|everyone|again|so much|very much|a lot|for (?:your|the) help)\b)?[\s.,!]{0,4}){1,4}",
+    re.IGNORECASE,
+)
 _IMPORTANT = re.compile(
     r"\b(?:allerg|must|never|always|important|critical|deadline|emergency|urgent)\w*", re.IGNORECASE
 )
@@ -93,8 +100,10 @@ def derive_memories(turns: Sequence[Turn]) -> list[Derived]:
     return derived
 
 
-def says_something(text: str) -> bool:
-    """Tell whether somebody states what would become a memory, and asks for nothing beside it."""
+def asks_nothing(text: str) -> bool:
+    """Tell whether somebody greets or thanks, or states what would become a memory and asks for nothing beside it."""
+    if _SOCIAL.fullmatch(text):
+        return True
     if "?" in text or any(asks(text[each.start : each.end]) for each in split_sentences(text)):
         return False
     return bool(derive_memories([Turn("", Role.USER, text, 0, datetime.min.replace(tzinfo=UTC))]))

@@ -111,7 +111,7 @@ class _RefusalReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refusal
     REFUSAL_REASON_OUTSIDE_SELECTION: _RefusalReason.ValueType  # 5
     """The selected text, or the given chunks, do not cover it."""
     REFUSAL_REASON_NO_QUESTION: _RefusalReason.ValueType  # 6
-    """It states something of the user instead of asking, and the conversation records it."""
+    """It states something of the user, greets or thanks instead of asking, and the conversation records it."""
 
 class RefusalReason(_RefusalReason, metaclass=_RefusalReasonEnumTypeWrapper):
     """Why there is no answer from the collection."""
@@ -129,7 +129,7 @@ REFUSAL_REASON_RETRIEVAL_DISABLED: RefusalReason.ValueType  # 4
 REFUSAL_REASON_OUTSIDE_SELECTION: RefusalReason.ValueType  # 5
 """The selected text, or the given chunks, do not cover it."""
 REFUSAL_REASON_NO_QUESTION: RefusalReason.ValueType  # 6
-"""It states something of the user instead of asking, and the conversation records it."""
+"""It states something of the user, greets or thanks instead of asking, and the conversation records it."""
 Global___RefusalReason: _TypeAlias = RefusalReason  # noqa: Y015
 
 class _FinishReason:
