@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.answer import citation_styles
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
@@ -45,6 +46,7 @@ def _reference(**fields: Any) -> style_pb.Reference:
 _WORK = "Q3 Financial Report. Corporate Finance Quarterly."
 _TWO = ["Smith, John", "Doe, Anna Maria"]
 _DOI, _URL = "10.1000/182", "https://example.org/q3"
+_UNDATED = "Q3 Financial Report. (n.d.). Corporate Finance Quarterly."
 
 
 @pytest.mark.requirement("S1-99", "S1-100", "T16")
@@ -86,6 +88,24 @@ _DOI, _URL = "10.1000/182", "https://example.org/q3"
             f"{', '.join(f'A{number}, B.' for number in range(1, 22))} (2000). {_WORK}",
             f"{', '.join(f'A{number}, B.' for number in range(1, 20))}, . . . A21, B. (2000). {_WORK}",
         ),
+        (
+            _reference(authors=["", " , ", "- -", "Doe, -Jane - ", ", Jo"], doi="DOI: https://dx.doi.org/10.1000/182"),
+            f"Doe, -Jane - , , Jo (n.d.). {_WORK} https://doi.org/{_DOI}",
+            f"Doe, J., & Jo. (n.d.). {_WORK} https://doi.org/{_DOI}",
+        ),
+        (
+            _reference(doi=f"http://doi.org/{_DOI}"),
+            f"Unknown (n.d.). {_WORK} https://doi.org/{_DOI}",
+            f"{_UNDATED} https://doi.org/{_DOI}",
+        ),
+        (
+            _reference(doi=f"https://example.org/{_DOI}"),
+            f"Unknown (n.d.). {_WORK} https://example.org/{_DOI}",
+            f"{_UNDATED} https://example.org/{_DOI}",
+        ),
+        (style_pb.Reference(), "Unknown (n.d.).", "(n.d.)."),
+        (style_pb.Reference(url=_URL, source=_URL), f"Unknown (n.d.). {_URL}. {_URL}", f"(n.d.). {_URL}"),
+        (style_pb.Reference(title="Foxes", pages="5"), "Unknown (n.d.). Foxes. pp. 5.", "Foxes. (n.d.). p. 5."),
     ],
 )
 async def test_references_are_written_exactly_with_and_without_each_part(
@@ -167,6 +187,10 @@ async def test_what_is_not_known_is_said_and_lines_are_numbered_and_ordered(rig:
         ({"citations": [citation_pb2.Citation()] * 2, "references": [_reference()]}, "references"),
         ({"content": "a" * 20_001}, "content"),
         ({"citations": [citation_pb2.Citation()], "references": [_reference(year=0)]}, "references[0].year"),
+        (
+            {"citations": [citation_pb2.Citation(), citation_pb2.Citation(date_created=Timestamp(seconds=10**15))]},
+            "citations[1].date_created",
+        ),
         ({"citations": [citation_pb2.Citation()], "references": [_reference(pages="a\x00")]}, "references[0].pages"),
         (
             {"citations": [citation_pb2.Citation()], "references": [_reference(authors=["a"] * 101)]},

@@ -1,5 +1,6 @@
 """FormatCitations: citations as text, as numbered sources, source nodes, and references in the manner of APA."""
 
+import re
 from collections.abc import Sequence
 
 from groundwire.answer.messages import MAX_CITATIONS, MAX_TEXT_CHARS, refuse_text, text_violations
@@ -133,6 +134,7 @@ def _reference_of(citation: citation_pb2.Citation, field: str) -> Reference:
 
 _MOST_AUTHORS = 20
 _FIRST_AUTHORS = 19
+_DOI_PREFIX = re.compile(r"^(?:doi:\s*|https?://(?:dx\.)?doi\.org/)+", re.IGNORECASE)
 
 
 def apa(reference: Reference) -> str:
@@ -142,19 +144,22 @@ def apa(reference: Reference) -> str:
     from 21 authors on the first 19, an ellipsis and the last; `n.d.` without a year; the title in front without an
     author; `p.` for one page and `pp.` for several; a DOI as link, else the URL, without a stop behind it.
     """
-    year = f"({reference.year})." if reference.year else "(n.d.)."
-    title, authors = _with_stop(reference.title or reference.source or reference.url), _authors(reference.authors)
-    head = f"{_with_stop(authors)} {year} {title}" if authors else f"{title} {year}"
+    names = [_inverted(name) for name in _named(reference.authors)]
+    if len(names) > _MOST_AUTHORS:
+        authors = f"{', '.join(names[:_FIRST_AUTHORS])}, . . . {names[-1]}"
+    else:
+        authors = ", & ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
     # A source that is the link or stands as title already would be said twice.
-    is_repeated = reference.source in {"", reference.url, reference.title} or not reference.title
-    source = "" if is_repeated else reference.source
+    source = "" if reference.source in {reference.url, reference.title} else reference.source
+    title, source = (reference.title, source) if reference.title else (source, "")
+    year = f"({reference.year})." if reference.year else "(n.d.)."
+    head = (_with_stop(authors), year, _with_stop(title)) if authors else (_with_stop(title), year)
     pages = reference.pages.replace("-", "\u2013")
     if pages:
         is_range = any(mark in pages for mark in "\u2013,")
         pages = f"{'pp.' if is_range else 'p.'} {pages}"
     place = ", ".join(part for part in (source, pages) if part)
-    link = _link(reference)
-    return " ".join(part for part in (head, _with_stop(place), link) if part)
+    return " ".join(part for part in (*head, _with_stop(place), _link(reference)) if part)
 
 
 def apa_plain(reference: Reference) -> str:
@@ -163,24 +168,25 @@ def apa_plain(reference: Reference) -> str:
     `Smith, J., Doe, A. (2024). Q3 Financial Report. Corporate Finance Quarterly, pp. 45-47.` A link has no stop behind
     it.
     """
-    authors = ", ".join(reference.authors) or "Unknown"
-    text = f"{authors} ({reference.year or 'n.d.'}). {reference.title}. {reference.source}"
-    text += f", pp. {reference.pages}" if reference.pages else ""
+    authors = ", ".join(_named(reference.authors)) or "Unknown"
+    place = ", ".join(part for part in (reference.source, reference.pages and f"pp. {reference.pages}") if part)
+    head = f"{authors} ({reference.year or 'n.d.'})"
+    text = ". ".join(part for part in (head, reference.title, place) if part)
     link = _link(reference)
     return f"{text}. {link}" if link else f"{text}."
 
 
 def _link(reference: Reference) -> str:
-    if not reference.doi:
+    """Return the DOI as a link, however it was written (`10.1000/182`, `doi:10.1000/182`, a link), else the URL."""
+    doi = _DOI_PREFIX.sub("", reference.doi.strip(), count=1)
+    if not doi:
         return reference.url
-    return reference.doi if reference.doi.startswith("https://") else f"https://doi.org/{reference.doi}"
+    return doi if doi.startswith(("https://", "http://")) else f"https://doi.org/{doi}"
 
 
-def _authors(authors: Sequence[str]) -> str:
-    names = [_inverted(name) for name in authors if name.strip()]
-    if len(names) > _MOST_AUTHORS:
-        return f"{', '.join(names[:_FIRST_AUTHORS])}, . . . {names[-1]}"
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f", & {names[-1]}" if names else ""
+def _named(authors: Sequence[str]) -> list[str]:
+    """Return the authors without those that are no more than blanks and punctuation."""
+    return [author for author in authors if any(map(str.isalnum, author))]
 
 
 def _inverted(name: str) -> str:
@@ -188,12 +194,12 @@ def _inverted(name: str) -> str:
 
     A name without a comma stays as it is: `World Health Organization` is no person.
     """
-    family, comma, given = name.partition(",")
-    if not comma:
-        return name.strip()
-    parts = given.split()
-    initials = " ".join("-".join(f"{each[0]}." for each in part.split("-") if each) for part in parts)
-    return f"{family.strip()}, {initials}" if initials else family.strip()
+    family, _, given = (part.strip() for part in name.partition(","))
+    if not family or not given:
+        return family or given
+    parts = (part.split("-") for part in given.split())
+    initials = ["-".join(f"{each[0]}." for each in part if each) for part in parts]
+    return ", ".join(part for part in (family, " ".join(filter(None, initials))) if part)
 
 
 def _with_stop(text: str) -> str:
