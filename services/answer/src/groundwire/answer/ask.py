@@ -34,8 +34,8 @@ from groundwire.answer.answers import (
     replayed,
 )
 from groundwire.answer.consolidation import asks_nothing
-from groundwire.answer.conversation import is_topic_shift, search_context, search_text
 from groundwire.answer.evidence import Statement, with_agreeing_sources
+from groundwire.answer.follow_ups import is_topic_shift, search_context, search_text
 from groundwire.answer.ports import GenerationFailedError, Generator, Library, Retrieval, Retriever, Search
 from groundwire.answer.sessions import (
     Exchange,

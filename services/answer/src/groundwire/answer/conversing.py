@@ -81,11 +81,11 @@ class Quiet:
 
 
 ConversationEvent: TypeAlias = Answering | Failed | Cancelled | Quiet
-Answer: TypeAlias = Callable[[Asked, Budget], AsyncGenerator[AnswerEvent, None]]
+AnswerQuestion: TypeAlias = Callable[[Asked, Budget], AsyncGenerator[AnswerEvent, None]]
 """Makes the events of an answer, in the task of its question; what it does ends with the budget."""
 
 
-class Conversation:
+class QuestionStream:
     """One stream, from its first question to its end.
 
     Args:
@@ -98,7 +98,7 @@ class Conversation:
 
     def __init__(
         self,
-        answer: Answer,
+        answer: AnswerQuestion,
         check: Callable[[], Awaitable[object]],
         *,
         at_a_time: asyncio.Semaphore,

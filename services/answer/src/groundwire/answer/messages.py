@@ -402,7 +402,7 @@ def text_violations(field: str, text: str, max_chars: int) -> Iterator[FieldViol
 _SHORTEST_IDLE = timedelta(seconds=1)
 _LONGEST_IDLE = timedelta(days=30)
 _LONGEST_KEPT = timedelta(days=366)
-_ROLES = {Role.USER: role_pb2.ROLE_USER, Role.ASSISTANT: role_pb2.ROLE_ASSISTANT}
+ROLES = {Role.USER: role_pb2.ROLE_USER, Role.ASSISTANT: role_pb2.ROLE_ASSISTANT}
 _MAX_USER_CHARS = 256
 _MAX_LABELS = 16
 _MAX_LABEL_CHARS = 256
@@ -600,7 +600,7 @@ def to_message(message: Message) -> session_pb2.Message:
     answer = message.answer
     return session_pb2.Message(
         message_id=message.message_id,
-        role=_ROLES[message.role],
+        role=ROLES[message.role],
         content=message.content,
         message_time=to_timestamp(message.time),
         citations=[to_citation(citation) for citation in answer.citations] if answer else [],

@@ -18,9 +18,8 @@ from groundwire.answer.conversing import (
     Answering,
     Asked,
     Cancelled,
-    Conversation,
-    ConversationEvent,
     Failed,
+    QuestionStream,
     Quiet,
 )
 from groundwire.answer.ground_text import TextGrounder
@@ -211,7 +210,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             session_id = parse_uuid(first.opening.session_id, "opening.session_id")
         opened = await open_session(self._sessions, tenant, session_id)
         yield pb.ConverseResponse(session=messages.to_session(opened, brief=True))
-        conversation = Conversation(
+        stream = QuestionStream(
             self._answer_of_stream,
             lambda: open_session(self._sessions, tenant, session_id),
             at_a_time=self._questions_of_streams,
@@ -219,9 +218,19 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             heartbeat_s=self._heartbeat_s,
         )
         parsed = messages.parse_conversation(incoming, session_id, self._max_question_chars)
-        async with aclosing(conversation.run(parsed)) as events:
+        async with aclosing(stream.run(parsed)) as events:
             async for event in events:
-                yield _to_converse_response(event)
+                match event:
+                    case Answering(message_id, sequence, happened):
+                        message = messages.to_event(sequence, happened)
+                        yield pb.ConverseResponse(message_id=message_id, answer_event=message)
+                    case Failed(message_id, error):
+                        status = to_status(as_groundwire_error(error, "Converse"))
+                        yield pb.ConverseResponse(message_id=message_id, error=status)
+                    case Cancelled(message_id):
+                        yield pb.ConverseResponse(message_id=message_id, cancelled=pb.QuestionCancelled())
+                    case Quiet():
+                        yield pb.ConverseResponse(heartbeat=pb.ConverseHeartbeat())
         if first.opening.end_session_on_close:
             await self._sessions.end(tenant, session_id)
 
@@ -291,16 +300,3 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
 def _tenant() -> str:
     return request_context.current().tenant
-
-
-def _to_converse_response(event: ConversationEvent) -> pb.ConverseResponse:
-    match event:
-        case Answering(message_id, sequence, happened):
-            return pb.ConverseResponse(message_id=message_id, answer_event=messages.to_event(sequence, happened))
-        case Failed(message_id, error):
-            status = to_status(as_groundwire_error(error, "Converse"))
-            return pb.ConverseResponse(message_id=message_id, error=status)
-        case Cancelled(message_id):
-            return pb.ConverseResponse(message_id=message_id, cancelled=pb.QuestionCancelled())
-        case Quiet():
-            return pb.ConverseResponse(heartbeat=pb.ConverseHeartbeat())

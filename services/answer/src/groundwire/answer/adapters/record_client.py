@@ -11,9 +11,10 @@ import grpc
 from google.protobuf import field_mask_pb2
 
 from groundwire.answer.consolidation import Derived, confirmed
+from groundwire.answer.messages import ROLES
 from groundwire.answer.recording import Conversation, StoredMemory, Summary, T, made_id
 from groundwire.answer.summaries import Turn, WrittenSummary
-from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2, role_pb2
+from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.kernel.budget import Budget
@@ -21,7 +22,6 @@ from groundwire.kernel.errors import RecordNotFoundError, RequestIdReusedError
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.records import record_id_of
-from groundwire.kernel.session import Role
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.filter_messages import to_filter_message
@@ -30,8 +30,7 @@ from groundwire.rpc.value_messages import to_timestamp
 
 _REFUSED = "refused"
 """Key of the metadata of an answer that says nothing."""
-_ROLES = {Role.USER: role_pb2.ROLE_USER, Role.ASSISTANT: role_pb2.ROLE_ASSISTANT}
-_SIDES = {number: role for role, number in _ROLES.items()}
+_SIDES = {number: role for role, number in ROLES.items()}
 _SIMILAR = 5
 _PAGE = 100
 _LIMIT_S = 60.0
@@ -60,7 +59,7 @@ class RecordClient:
                 timestamp=to_timestamp(turn.time),
                 origin=record_pb2.RECORD_ORIGIN_CHAT,
                 scope=conversation.scope,
-                turn=record_pb2.TurnDetails(conversation_id=conversation.conversation_id, role=_ROLES[turn.role]),
+                turn=record_pb2.TurnDetails(conversation_id=conversation.conversation_id, role=ROLES[turn.role]),
                 quoted_document_ids=sorted(turn.quoted),
             )
             if turn.is_refusal:

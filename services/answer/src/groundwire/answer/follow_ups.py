@@ -1,4 +1,4 @@
-"""What an earlier exchange adds to the search for a question, and whether a question changes the topic."""
+"""Questions that follow others: what the exchange adds to the search for one, and whether it changes the topic."""
 
 import re
 from collections import Counter
