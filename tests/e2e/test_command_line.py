@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.api.common.v1.document_pb2 import DocumentReference
-from groundwire.cli.quotations import read_quotations
+from groundwire.cli.citations import read_quotations
 from groundwire.client import GroundwireClient
 from tests.e2e.server import ServerProcess, groundwire
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2
-from groundwire.cli.answer_page import write_page
-from groundwire.cli.quotations import Quotation
+from groundwire.cli.citations import Quotation, write_page
 
 
 @pytest.mark.parametrize(

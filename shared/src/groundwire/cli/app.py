@@ -9,17 +9,17 @@ import click
 _SUMMARIES = {
     "answers": ("answers.app", "List and show answers that are kept."),
     "ask": ("search.ask", "Answer a question from a collection, every sentence with a citation that has been checked."),
-    "chat": ("chat.chat", "Ask one question after the other in a session."),
+    "chat": ("sessions.chat", "Ask one question after the other in a session."),
     "backup": (
         "catalogs.backup",
         "Copy a catalog into a new folder, as it is at one moment; its servers may run and write.",
     ),
     "bench": ("load.bench", "Measure a server."),
-    "chunks": ("chunks.app", "List, show and change chunks."),
-    "cite": ("citing.cite", "Write the citations of an answer as text, such as a list of references."),
+    "chunks": ("docs.chunks_app", "List, show and change chunks."),
+    "cite": ("citations.cite", "Write the citations of an answer as text, such as a list of references."),
     "collections": ("collections.app", "List, show, create, change and delete collections."),
     "consolidate": (
-        "chat.consolidate",
+        "sessions.consolidate",
         "Derive memories from what the user said in a conversation; repeating it changes nothing.",
     ),
     "config": ("server.config", "Show the configuration."),
@@ -28,8 +28,8 @@ _SUMMARIES = {
         "Copy a catalog, or a backup, into a new folder or an empty PostgreSQL database, all of it or nothing.",
     ),
     "docs": ("docs.app", "List, show, change, delete and restore documents."),
-    "fsck": ("maintenance.fsck", "Check a running server's stores; exits with 1 if findings are left."),
-    "ground": ("grounding.ground", "Compare a text, whoever wrote it, with the sources: claim by claim."),
+    "fsck": ("operations.fsck", "Check a running server's stores; exits with 1 if findings are left."),
+    "ground": ("answers.ground", "Compare a text, whoever wrote it, with the sources: claim by claim."),
     "health": (
         "monitoring.health",
         "Print the state of each service and what fails behind the calls; exits with 1 unless all are serving.",
@@ -48,11 +48,11 @@ _SUMMARIES = {
         "Show the figures of the server's searches since it started, or of a recent window.",
     ),
     "reembed": (
-        "maintenance.reembed",
+        "operations.reembed",
         "Embed a collection with the server's model and move over to it when complete.",
     ),
     "reindex": (
-        "maintenance.reindex",
+        "operations.reindex",
         "Build the indexes of a collection anew from the catalog; the old ones serve until the new ones are complete.",
     ),
     "restore": (

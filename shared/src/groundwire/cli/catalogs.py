@@ -23,7 +23,7 @@ from typing import Any, Final
 import click
 
 from groundwire.catalog.file_copy import copy_file
-from groundwire.cli.maintenance import fsck
+from groundwire.cli.operations import fsck
 from groundwire.cli.options import is_json, json_option
 from groundwire.cli.output import counted, print_line, printed_as_json
 from groundwire.cli.server import announce, server_packages

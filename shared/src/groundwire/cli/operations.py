@@ -1,4 +1,4 @@
-"""`groundwire operations`: look at long work and stop it; and how other commands wait for theirs."""
+"""`groundwire operations`, `reindex`, `reembed` and `fsck`: long work, and how commands wait for it."""
 
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -7,10 +7,11 @@ import click
 from google.longrunning import operations_pb2
 from google.protobuf.message import Message
 
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import message_json
-from groundwire.cli.options import is_json, server_options
-from groundwire.cli.output import print_fields, print_line, print_table, printed_as_json
+from groundwire.cli.options import collection_option, is_json, server_options
+from groundwire.cli.output import counted, print_fields, print_line, print_table, printed_as_json
 from groundwire.cli.progress import ProgressBar
 from groundwire.client import GroundwireClient
 from groundwire.client.long_running import metadata_of, wait_for
@@ -97,3 +98,75 @@ def _operation_json(operation: operations_pb2.Operation) -> dict[str, Any]:
         error = from_status(operation.error)
         state = f"{error.reason}: {error.message}"
     return {"name": operation.name, "state": state, **message_json(metadata_of(operation), short_names=True)}
+
+
+@click.command()
+@collection_option
+@no_wait_option
+@server_options
+def reindex(collection: str, no_wait: bool) -> None:
+    """Build the indexes of a collection anew from the catalog; the old ones serve until the new ones are complete.
+
+    Stopping it changes nothing.
+    """
+    _build("reindex", collection, no_wait=no_wait)
+
+
+@click.command()
+@collection_option
+@no_wait_option
+@server_options
+def reembed(collection: str, no_wait: bool) -> None:
+    """Embed a collection with the server's model and move over to it when complete.
+
+    Stopping it changes nothing; the vectors made so far are kept for the next run.
+    """
+    _build("reembed", collection, no_wait=no_wait)
+
+
+def _build(method: str, collection: str, *, no_wait: bool) -> None:
+    with connect() as client:
+        operation = getattr(client, method)(collection=collection)
+        result = finished(client, operation, pb.IndexBuildResult, no_wait=no_wait)
+    if result is None or printed_as_json(result):
+        return
+    model = f"{result.embedding.model_name}, {result.embedding.dimensions} dimensions"
+    counts = f"{counted(result.vector_count, 'vector')} of {model}; {counted(result.embedded_count, 'text')} embedded"
+    print_line(f"{collection}: {counts}")
+
+
+@click.command()
+@click.option("--collection", "-c", default="", help="Collection to check; all and what they share if not given.")
+@click.option("--repair", is_flag=True, help="Make vectors and indexes equal to the catalog.")
+@no_wait_option
+@server_options
+def fsck(collection: str, repair: bool, no_wait: bool) -> None:
+    """Check a running server's stores; exits with 1 if findings are left."""
+    with connect() as client:
+        operation = client.check_store(collection=collection, repair=repair)
+        report = finished(client, operation, pb.StoreReport, no_wait=no_wait)
+    if report is None:
+        return
+    findings: list[dict[str, Any]] = [
+        {
+            "kind": pb.StoreFindingKind.Name(finding.kind).removeprefix("STORE_FINDING_KIND_"),
+            "collection": finding.collection,
+            "subject": finding.subject,
+            "message": finding.message,
+            "repaired": finding.repaired,
+        }
+        for finding in report.findings
+    ]
+    unrepaired = report.finding_count - report.repaired_count
+    totals = {"checked": report.checked_count, "repaired": report.repaired_count, "left": unrepaired}
+    if not printed_as_json({"consistent": report.consistent, **totals, "findings": findings}):
+        for finding in findings:
+            state = "repaired" if finding["repaired"] else "found"
+            where = " ".join(part for part in (finding["collection"], finding["subject"]) if part)
+            print_line(f"{state:<8} {finding['kind']:<24} {where}{': ' if where else ''}{finding['message']}")
+        if report.finding_count > len(findings):
+            print_line(f"and {counted(report.finding_count - len(findings), 'finding')} more")
+        repaired = f"{counted(report.repaired_count, 'finding')} repaired, {unrepaired} left"
+        print_line(f"{counted(report.checked_count, 'chunk')} compared: {repaired if findings else 'nothing is wrong'}")
+    if not report.consistent:
+        raise click.exceptions.Exit(1)

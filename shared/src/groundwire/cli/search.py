@@ -1,9 +1,9 @@
-"""`groundwire search`, `ask` and `verify`: the best chunks for a text, an answer with citations, and its check."""
+"""`groundwire search`, `ask` and `verify`: the best chunks and how they were ranked, answers, and their check."""
 
 import functools
 import json
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,32 @@ import click
 
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_service_pb
-from groundwire.api.common.v1 import retrieval_options_pb2, search_mode_pb2
+from groundwire.api.common.v1 import explain_plan_pb2, retrieval_options_pb2, search_mode_pb2
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.cli.answer_page import write_page
-from groundwire.cli.citing import read_citations
+from groundwire.cli.citations import quoted_place, read_citations, read_quotations, write_page
 from groundwire.cli.connection import connect
-from groundwire.cli.explanation import show_explanation
 from groundwire.cli.fields import duration_message
-from groundwire.cli.messages import answer_json, applied_json, message_json, passage_json, search_json, shown_name
+from groundwire.cli.messages import (
+    answer_json,
+    applied_json,
+    message_json,
+    milliseconds,
+    passage_json,
+    search_json,
+    shown_name,
+)
 from groundwire.cli.options import INT32, INT64, collection_option, filter_option, is_json, read_json, server_options
-from groundwire.cli.output import excerpt, page_place, print_line, print_marked, print_text, printed_as_json
-from groundwire.cli.quotations import quoted_place, read_quotations
+from groundwire.cli.output import (
+    counted,
+    excerpt,
+    page_place,
+    print_line,
+    print_marked,
+    print_table,
+    print_text,
+    printed_as_json,
+)
 from groundwire.client import GroundwireClient
 from groundwire.client.values import enum_value, filter_message
 from groundwire.kernel.errors import DataLossError
@@ -363,3 +377,81 @@ def _what_became(verification: citation_pb2.CitationVerification) -> str:
             return " · the document is gone"
         case _:
             return f" · nowhere in generation {generation}"
+
+
+_SHOWN = 15
+_DASH = "–"
+
+
+def show_explanation(plan: explain_plan_pb2.ExplainPlan) -> None:
+    """Print stages, arithmetic and candidates."""
+    print_line()
+    print_table(("stage", "engine", "path", "out", "ms", "why"), list(map(_stage, plan.stages)), "no stages")
+    print_line()
+    formulas: dict[str, str] = {}
+    for candidate in plan.candidates:
+        for node in _nodes(candidate.score):
+            if node.children:
+                terms = [
+                    f"{child.weight:.3f} * {child.name}" if child.HasField("weight") else child.name
+                    for child in node.children
+                ]
+                formulas.setdefault(node.name, " + ".join(terms))
+    lines = [f"{name} = {formula}" for name, formula in formulas.items()]
+    figures = {figure.name: figure.value for stage in plan.stages for figure in stage.figures}
+    if share := figures.get("diversity"):
+        lines.append(f"selected by relevance - {share:.2f} * similarity to the nearest one already selected")
+    for line in (*lines, *filter(None, map(_figures, plan.stages))):
+        print_line(line)
+    print_line()
+    columns = ("rank", "relevance", "similarity", "words", "fate", "chunk")
+    print_table(columns, list(map(_candidate, plan.candidates[:_SHOWN])), "no candidates", is_excerpt=True)
+    hidden = plan.candidate_count - min(_SHOWN, len(plan.candidates))
+    if hidden > 0:
+        print_line((f"… and {counted(hidden, 'candidate')} more; --json shows up to 100", "dim"))
+    print_line()
+
+
+def _stage(stage: explain_plan_pb2.ExplainStage) -> tuple[str | int, ...]:
+    elapsed_ms = milliseconds(stage.elapsed)
+    return (
+        _words(stage.name),
+        stage.engine or _DASH,
+        stage.path or _DASH,
+        stage.candidate_count,
+        f"{elapsed_ms:.2f}" if elapsed_ms else _DASH,
+        stage.detail or _DASH,
+    )
+
+
+def _figures(stage: explain_plan_pb2.ExplainStage) -> str:
+    shown = [f"{figure.name} {figure.value:.4g} {figure.detail}".rstrip() for figure in stage.figures]
+    return f"{_words(stage.name)}: {', '.join(shown)}" if shown else ""
+
+
+def _candidate(each: explain_plan_pb2.ExplainCandidate) -> tuple[str, ...]:
+    nodes = {node.name: node for node in _nodes(each.score)}
+    return (
+        str(each.rank) if each.HasField("rank") else _DASH,
+        f"{each.score.value:.3f}",
+        _scored(nodes.get("similarity")),
+        _scored(nodes.get("lexical_score")),
+        _words(each.fate),
+        each.place or each.chunk_id,
+    )
+
+
+def _nodes(node: explain_plan_pb2.ScoreNode) -> Iterator[explain_plan_pb2.ScoreNode]:
+    yield node
+    for child in node.children:
+        yield from _nodes(child)
+
+
+def _scored(node: explain_plan_pb2.ScoreNode | None) -> str:
+    if node is None:
+        return _DASH
+    return f"{node.value:.3f} ({node.detail})" if node.detail else f"{node.value:.3f}"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
