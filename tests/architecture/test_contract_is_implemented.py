@@ -26,7 +26,7 @@ SERVICERS = {
 
 
 STORED = ("MemoryKind", "RecordOrigin", "RecordType")
-"""Enums whose values `rpc/record_messages.py` turns into the words of `groundwire.schemas` by their names, and back."""
+"""Enums whose values `rpc/messages.py` turns into the words of `groundwire.schemas` by their names, and back."""
 
 
 def enums() -> list[EnumDescriptor]:

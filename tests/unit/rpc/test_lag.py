@@ -6,7 +6,7 @@ import time
 import pytest
 import structlog
 
-from groundwire.rpc.lag import LagGauge, LagReading
+from groundwire.rpc.server import LagGauge, LagReading
 
 
 @pytest.mark.alone

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.cli.options import option_value
 from groundwire.client import GroundwireClient
-from groundwire.client.credentials import tls_from_files, token_from_file
+from groundwire.client.clients import tls_from_files, token_from_file
 from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, InvalidRequestError, UnavailableError
 
 ResultT = TypeVar("ResultT")

@@ -2,7 +2,6 @@
 
 import click
 
-from groundwire.api.common.v1.chunk_pb2 import Chunk
 from groundwire.api.common.v1.document_pb2 import Document, DocumentReference
 from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -61,12 +60,12 @@ def list_documents(collection: str, filter_json: str | None, prefix: str, delete
         documents = [document.message for document in listed]
     if not printed_as_json(documents):
         columns = ("state", *_COLUMNS) if deleted else _COLUMNS
-        print_table(columns, [_row(document)[-len(columns) :] for document in documents], "no documents")
-
-
-def _row(document: Document) -> tuple[str | int, ...]:
-    state = "deleted" if document.HasField("delete_time") else "live"
-    return state, document.document_id, document.chunk_count, document.total_chars, document.source_uri
+        rows = []
+        for document in documents:
+            state = "deleted" if document.HasField("delete_time") else "live"
+            row = (state, document.document_id, document.chunk_count, document.total_chars, document.source_uri)
+            rows.append(row[-len(columns) :])
+        print_table(columns, rows, "no documents")
 
 
 @app.command("get")
@@ -235,12 +234,11 @@ def list_chunks(collection: str, document: str, filter_json: str | None) -> None
         pages = all_items(client.list_chunks, "chunks", collection=collection, reference=reference, filter=condition)
         chunks = list(pages)
     if not printed_as_json(chunks):
-        print_table(_CHUNK_COLUMNS, [_chunk_row(chunk) for chunk in chunks], "no chunks", is_excerpt=True)
-
-
-def _chunk_row(chunk: Chunk) -> tuple[str, str, str]:
-    span = f"{chunk.span.start:,}–{chunk.span.end:,}"
-    return chunk.chunk_id, span, f"{chunk.section_heading} · {excerpt(chunk.content, _EXCERPT_CHARS)}"
+        rows = []
+        for chunk in chunks:
+            text = f"{chunk.section_heading} · {excerpt(chunk.content, _EXCERPT_CHARS)}"
+            rows.append((chunk.chunk_id, f"{chunk.span.start:,}–{chunk.span.end:,}", text))
+        print_table(_CHUNK_COLUMNS, rows, "no chunks", is_excerpt=True)
 
 
 @chunks_app.command("get")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from groundwire.cli.options import MOST, json_option
+from groundwire.cli.options import INT64, MOST, json_option
 from groundwire.cli.output import print_fields, print_line, print_table, printed_as_json
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.identity import Identity, Quota, Right
@@ -44,7 +44,7 @@ keys_option = click.option(
 @click.option("--burst", type=click.FloatRange(min=0, min_open=True), help="Units at once after a pause.")
 @click.option("--at-a-time", type=click.IntRange(1, MOST), help="Calls at a time.")
 @click.option("--documents", type=click.IntRange(1, MOST), help="Documents that the tenant may have stored.")
-@click.option("--stored-bytes", type=click.IntRange(1), help="Bytes of text that the tenant may have stored.")
+@click.option("--stored-bytes", type=click.IntRange(1, INT64.max), help="Bytes of text that it may have stored.")
 @keys_option
 @json_option
 def create(

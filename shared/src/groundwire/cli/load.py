@@ -22,7 +22,7 @@ import yaml
 from groundwire.cli.connection import connection
 from groundwire.cli.options import INT64, collection_option, is_json, server_options
 from groundwire.cli.output import is_terminal, print_line, print_table, printed_as_json
-from groundwire.client import AsyncCollection, AsyncGroundwireClient
+from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.errors import GroundwireError, InvalidRequestError
 from groundwire.kernel.latencies import Latencies
 
@@ -202,10 +202,17 @@ class _Run:
             collection = client.collection(name)
             # The first call opens the connection, which is none of what is measured; it also tells what is wrong.
             await collection.search(self._queries[0], k=1)
+
+            async def ingest(number: int) -> None:
+                source = f"{self._prefix}{number}.txt"
+                about = f"Document {number} of a measurement, made of a question, says nothing about it."
+                await collection.ingest_text(f"{self._query(number)} {about}", source=source)
+                self._ingested.append(source)
+
             calls: dict[str, Callable[[int], Awaitable[Any]]] = {
                 "search": lambda number: collection.search(self._query(number)),
                 "ask": lambda number: collection.ask(self._query(number)),
-                "ingest": lambda number: self._ingest(collection, number),
+                "ingest": ingest,
             }
             began = time.perf_counter()
             ticker = asyncio.create_task(self._tell(began))
@@ -236,12 +243,6 @@ class _Run:
                 failure = error.reason
         elapsed_s = time.perf_counter() - began - due_s
         self._figures.setdefault(kind, Figures()).add(due_s, elapsed_s, failure)
-
-    async def _ingest(self, collection: AsyncCollection, number: int) -> None:
-        source = f"{self._prefix}{number}.txt"
-        text = f"{self._query(number)} Document {number} of a measurement, made of a question, says nothing about it."
-        await collection.ingest_text(text, source=source)
-        self._ingested.append(source)
 
     def _query(self, number: int) -> str:
         # Not in their order: every question comes with each kind of call.

@@ -35,7 +35,7 @@ from groundwire.cli.output import (
     print_text,
     printed_as_json,
 )
-from groundwire.client import GroundwireClient, Record
+from groundwire.client import GroundwireClient
 from groundwire.client.values import enum_name, filter_json, named_value
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.records import SOURCE_PREFIX
@@ -141,14 +141,14 @@ def list_records(
     if printed_as_json([record.message for record in records]):
         return
     columns = ("state", *_COLUMNS) if deleted else _COLUMNS
-    print_table(columns, [_row(record)[-len(columns) :] for record in records], "no records", is_excerpt=True)
-
-
-def _row(record: Record) -> tuple[str | int, ...]:
-    state = "live" if record.delete_time is None else "deleted"
-    importance = "" if record.importance is None else record.importance
-    when = record.timestamp.isoformat(timespec="minutes").removesuffix("+00:00") + "Z"
-    return state, record.record_id, importance, record.scope, when, excerpt(record.text, _EXCERPT_CHARS)
+    rows = []
+    for record in records:
+        state = "live" if record.delete_time is None else "deleted"
+        importance = "" if record.importance is None else record.importance
+        when = record.timestamp.isoformat(timespec="minutes").removesuffix("+00:00") + "Z"
+        row = (state, record.record_id, importance, record.scope, when, excerpt(record.text, _EXCERPT_CHARS))
+        rows.append(row[-len(columns) :])
+    print_table(columns, rows, "no records", is_excerpt=True)
 
 
 @app.command("search")

@@ -98,20 +98,19 @@ def answer_json(answer: answer_pb2.Answer, question_id: str) -> dict[str, Any]:
 
 def grounding_json(response: answer_service_pb2.GroundTextResponse) -> dict[str, Any]:
     """Return a compared text with the keys that docs/reference/command-line.md names."""
+    claims = []
+    for claim in response.claims:
+        shown = message_json(claim, short_names=True)
+        span = shown.pop("text_span")
+        # `closest` has no value for a claim that is supported, and programs read the same keys of every claim.
+        claims.append({"start": span["start"], "end": span["end"], **shown, "closest": shown.get("closest")})
     return {
         "verdict": shown_name(grounding_pb2.GroundingVerdict.DESCRIPTOR, response.verdict),
         "needed": response.needed_count,
         "supported": response.supported_count,
-        "claims": [_claim(claim) for claim in response.claims],
+        "claims": claims,
         "citations": [_citation(citation) for citation in response.citations],
     }
-
-
-def _claim(claim: grounding_pb2.GroundedClaim) -> dict[str, Any]:
-    shown = message_json(claim, short_names=True)
-    span = shown.pop("text_span")
-    # `closest` has no value for a claim that is supported, and programs read the same keys of every claim.
-    return {"start": span["start"], "end": span["end"], **shown, "closest": shown.get("closest")}
 
 
 def message_json(message: Message, *, short_names: bool = False) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import sys
 import threading
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import click
 
@@ -28,13 +28,13 @@ class ProgressBar:
         self._note = ""
         self._lock = threading.Lock()
         # A number that is not known yet is one, so that the bar is empty until then.
-        self._bar = click.progressbar(
+        self._bar: Any = click.progressbar(
             length=total or 1,
             label=description,
             hidden=quiet or not sys.stderr.isatty(),
             show_pos=True,
             show_percent=False,
-            item_show_func=self._shown_note,
+            item_show_func=lambda _: self._note,
             file=sys.stderr,
         )
 
@@ -46,9 +46,6 @@ class ProgressBar:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.__exit__(kind, error, trace)
-
-    def _shown_note(self, _item: int | None) -> str:
-        return self._note
 
     def advance(self, note: str) -> None:
         """Count one more that is done."""

@@ -386,7 +386,13 @@ _DASH = "–"
 def show_explanation(plan: explain_plan_pb2.ExplainPlan) -> None:
     """Print stages, arithmetic and candidates."""
     print_line()
-    print_table(("stage", "engine", "path", "out", "ms", "why"), list(map(_stage, plan.stages)), "no stages")
+    stages = []
+    for stage in plan.stages:
+        elapsed_ms = milliseconds(stage.elapsed)
+        shown_ms = f"{elapsed_ms:.2f}" if elapsed_ms else _DASH
+        places = stage.engine or _DASH, stage.path or _DASH
+        stages.append((_words(stage.name), *places, stage.candidate_count, shown_ms, stage.detail or _DASH))
+    print_table(("stage", "engine", "path", "out", "ms", "why"), stages, "no stages")
     print_line()
     formulas: dict[str, str] = {}
     for candidate in plan.candidates:
@@ -401,7 +407,11 @@ def show_explanation(plan: explain_plan_pb2.ExplainPlan) -> None:
     figures = {figure.name: figure.value for stage in plan.stages for figure in stage.figures}
     if share := figures.get("diversity"):
         lines.append(f"selected by relevance - {share:.2f} * similarity to the nearest one already selected")
-    for line in (*lines, *filter(None, map(_figures, plan.stages))):
+    for stage in plan.stages:
+        shown = [f"{figure.name} {figure.value:.4g} {figure.detail}".rstrip() for figure in stage.figures]
+        if shown:
+            lines.append(f"{_words(stage.name)}: {', '.join(shown)}")
+    for line in lines:
         print_line(line)
     print_line()
     columns = ("rank", "relevance", "similarity", "words", "fate", "chunk")
@@ -410,23 +420,6 @@ def show_explanation(plan: explain_plan_pb2.ExplainPlan) -> None:
     if hidden > 0:
         print_line((f"… and {counted(hidden, 'candidate')} more; --json shows up to 100", "dim"))
     print_line()
-
-
-def _stage(stage: explain_plan_pb2.ExplainStage) -> tuple[str | int, ...]:
-    elapsed_ms = milliseconds(stage.elapsed)
-    return (
-        _words(stage.name),
-        stage.engine or _DASH,
-        stage.path or _DASH,
-        stage.candidate_count,
-        f"{elapsed_ms:.2f}" if elapsed_ms else _DASH,
-        stage.detail or _DASH,
-    )
-
-
-def _figures(stage: explain_plan_pb2.ExplainStage) -> str:
-    shown = [f"{figure.name} {figure.value:.4g} {figure.detail}".rstrip() for figure in stage.figures]
-    return f"{_words(stage.name)}: {', '.join(shown)}" if shown else ""
 
 
 def _candidate(each: explain_plan_pb2.ExplainCandidate) -> tuple[str, ...]:

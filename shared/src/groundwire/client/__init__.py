@@ -1,8 +1,7 @@
 """The typed Python client, synchronous and asynchronous; importing it loads gRPC."""
 
-from groundwire.client.clients import AsyncGroundwireClient, GroundwireClient
+from groundwire.client.clients import AsyncGroundwireClient, GroundwireClient, tls_from_files, token_from_file
 from groundwire.client.collection import AsyncCollection, Collection
-from groundwire.client.credentials import tls_from_files, token_from_file
 from groundwire.client.records import (
     CommonFields,
     Context,

@@ -59,7 +59,12 @@ class PageTokens:
         """
         if not token:
             return None
-        raw = _decoded(token)
+        try:
+            if len(token) > _MAX_TOKEN_CHARS:
+                raise _invalid()
+            raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise _invalid() from error
         mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
         if not hmac.compare_digest(mac, self._mac(body, tenant, request)):
             raise _invalid()
@@ -171,15 +176,6 @@ def _new_key(path: Path) -> bytes:
     finally:
         draft.unlink()
     return path.read_bytes()
-
-
-def _decoded(token: str) -> bytes:
-    try:
-        if len(token) > _MAX_TOKEN_CHARS:
-            raise _invalid()
-        return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise _invalid() from error
 
 
 def _invalid() -> InvalidPageTokenError:

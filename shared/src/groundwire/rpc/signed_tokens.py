@@ -96,18 +96,14 @@ def parse_signing_keys(contents: list[bytes]) -> SigningKeys:
     """
     try:
         listed = json.loads(contents[0])["keys"]
-        keys = {str(each.get("kid", "")): _usable(each) for each in listed if each.get("use", "sig") == "sig"}
+        usable = {}
+        for each in listed:
+            kind = each["kty"] if each.get("use", "sig") == "sig" else ""
+            algorithm = _ALGORITHMS.get((kind, None if kind == "RSA" else each.get("crv")))
+            if algorithm is not None and each.get("alg", algorithm) == algorithm:
+                usable[str(each.get("kid", ""))] = jwt.PyJWK(dict(each), algorithm=algorithm).key, algorithm
     except (ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError) as error:
         raise InvalidRequestError.of("jwks", "the file is no JSON Web Key Set") from error
-    usable = {key_id: key for key_id, key in keys.items() if key is not None}
     if not usable:
         raise InvalidRequestError.of("jwks", "the file has no RSA, P-256 or Ed25519 key")
     return SigningKeys(usable)
-
-
-def _usable(key: Mapping[str, Any]) -> tuple[Any, str] | None:
-    kind = key["kty"]
-    algorithm = _ALGORITHMS.get((kind, None if kind == "RSA" else key.get("crv")))
-    if algorithm is None or key.get("alg", algorithm) != algorithm:
-        return None
-    return jwt.PyJWK(dict(key), algorithm=algorithm).key, algorithm

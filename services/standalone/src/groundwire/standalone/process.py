@@ -6,14 +6,21 @@ model is read, checked and compiled while the services are imported, which needs
 
 import asyncio
 import gc
+import multiprocessing
 import os
+import signal
+import socket
+import sys
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, closing
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any
 
 from groundwire.answer.settings import parse_generator
-from groundwire.standalone.processes import run_several
+from groundwire.kernel.errors import GroundwireError, PreconditionError
 from groundwire.standalone.settings import ProcessSettings, ServerSettings, ServiceName
 from groundwire.standalone.start_checks import (
     check_address,
@@ -26,11 +33,16 @@ from groundwire.standalone.start_checks import (
 from groundwire.standalone.stores import check_stores
 
 if TYPE_CHECKING:
+    from multiprocessing.context import SpawnProcess
+
     from groundwire.kernel.embedder import Embedder
     from groundwire.kernel.vector_store import VectorStore
     from groundwire.standalone.parts import Parts
 
 _GC_THRESHOLDS = (20_000, 50, 1_000)
+_RESTART_S = 1.0
+"""Between the end of a process and the start of the one in its place, so that one that cannot run costs little."""
+_STARTED_S = 300.0
 
 
 def run(service: ServiceName, settings: ProcessSettings, announce: Callable[[str], None] = lambda _: None) -> None:
@@ -54,7 +66,7 @@ def run(service: ServiceName, settings: ProcessSettings, announce: Callable[[str
         check_delegation(server)
     check_folder(settings.server.data)
     if server.processes > 1:
-        run_several(service, settings, serve_one)
+        _run_several(service, settings)
         return
     host = server.listen.rpartition(":")[0]
     serve_one(
@@ -221,3 +233,79 @@ def _open_embedder(settings: ServerSettings) -> "Embedder":
 def _close_opened(opening: "Future[VectorStore] | Future[Embedder]") -> None:
     if opening.exception() is None:
         opening.result().close()
+
+
+def _run_several(service: ServiceName, settings: ProcessSettings) -> None:
+    """Run `settings.server.processes` processes behind one port, among which the kernel spreads connections.
+
+    Prints `listening on` once all can serve, and returns after SIGTERM or SIGINT. One that ends by itself is started
+    anew.
+
+    Raises:
+        PreconditionError: one of them ended before it could serve; it has said why.
+    """
+    # Spawned, not forked, before anything of gRPC runs here: its threads do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    host, _, port = settings.server.listen.rpartition(":")
+    with closing(_reserved(host, int(port))) as place:
+        listen = f"{host}:{place.getsockname()[1]}"
+        running: dict[int, SpawnProcess] = {}
+        # Held as long as its process: it is gone before the process has it when nobody here has it any more.
+        readiness: dict[int, Any] = {}
+
+        def start(index: int) -> None:
+            ready = readiness[index] = context.Event()
+            own = settings.of_process(index, listen)
+            running[index] = context.Process(
+                target=_serve_shared, args=(service, own, ready), name=f"{service}-{index}"
+            )
+            # Ctrl-C is for this process, which ends the others; they inherit that it is blocked.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            running[index].start()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+        try:
+            for index in range(settings.server.processes):
+                start(index)
+            _await_all(list(readiness.values()), running, stopping)
+            if not stopping.is_set():
+                print(f"listening on {listen}", flush=True)  # noqa: T201 - the one line that scripts wait for
+            while not stopping.is_set():
+                wait([process.sentinel for process in running.values()], timeout=_RESTART_S)
+                ended = [index for index, process in running.items() if not process.is_alive()]
+                if ended and not stopping.wait(_RESTART_S):
+                    for index in ended:
+                        start(index)
+        finally:
+            for process in running.values():
+                process.terminate()
+            for process in running.values():
+                process.join()
+
+
+def _await_all(readiness: list[Any], running: "dict[int, SpawnProcess]", stopping: threading.Event) -> None:
+    until = time.monotonic() + _STARTED_S
+    while not stopping.is_set() and not all(ready.is_set() for ready in readiness):
+        if time.monotonic() > until or not all(process.is_alive() for process in running.values()):
+            raise PreconditionError("one of the processes could not start")
+        wait([process.sentinel for process in running.values()], timeout=0.1)
+
+
+def _reserved(host: str, port: int) -> socket.socket:
+    """Return a socket that keeps a port for those who share it; connections never come to it, as it does not listen."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    place = socket.socket(family, socket.SOCK_STREAM)
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    place.bind((host.strip("[]"), port))
+    return place
+
+
+def _serve_shared(service: ServiceName, settings: ProcessSettings, ready: Any) -> None:
+    """Run in a process of its own: serve on the shared port."""
+    try:
+        serve_one(service, settings, on_listening=lambda _: ready.set(), shares_port=True)
+    except GroundwireError as error:
+        sys.exit(f"{error.reason}: {error.message}")

@@ -80,9 +80,14 @@ from groundwire.kernel.records import RecordLinks, StoredRecord, parse_record_id
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.rpc import request_context
 from groundwire.rpc.filter_messages import parse_filter_message
-from groundwire.rpc.messages import parse_reference, to_chunk_message, to_document_message
+from groundwire.rpc.messages import (
+    parse_reference,
+    to_chunk_message,
+    to_document_message,
+    to_links_message,
+    to_record_message,
+)
 from groundwire.rpc.pagination import PageTokens, page_size
-from groundwire.rpc.record_messages import to_links_message, to_record_message
 from groundwire.rpc.request_context import request_key
 
 _MAX_PAGE = 100

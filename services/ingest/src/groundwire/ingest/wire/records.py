@@ -30,7 +30,7 @@ from groundwire.kernel.records import (
     parse_record_id,
 )
 from groundwire.rpc.error_status import to_status
-from groundwire.rpc.record_messages import (
+from groundwire.rpc.messages import (
     RECORD_TYPES,
     custom_values,
     place_of,

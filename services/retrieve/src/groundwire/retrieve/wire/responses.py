@@ -35,8 +35,7 @@ from groundwire.retrieve.self_query.questions import ParsedQuestion
 from groundwire.retrieve.vector_search import VectorPath
 from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES, RECORD_TYPES
 from groundwire.rpc.filter_messages import to_filter_message
-from groundwire.rpc.messages import chunk_in_view, documents_in_view, to_chunk_message, to_span
-from groundwire.rpc.record_messages import to_record_message
+from groundwire.rpc.messages import chunk_in_view, documents_in_view, to_chunk_message, to_record_message, to_span
 from groundwire.rpc.value_messages import parse_timestamp, to_duration, to_metadata, to_timestamp
 
 _MODES = {
