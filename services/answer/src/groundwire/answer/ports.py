@@ -126,47 +126,6 @@ class Workers(Protocol):
         """Return `fn(*args, **kwargs)`; errors are its own, and those of the budget."""
 
 
-class Library(Protocol):
-    """Reads what is stored for the tenant of the current call: sources, and how collections are set up.
-
-    Raises, all of its methods:
-        RetrieverUnavailableError: the retrieve service does not answer.
-        GroundwireError: whatever the retrieve service answered, with its reason.
-    """
-
-    async def stored(self, collection: str, sources: Sequence[Source]) -> list[StoredSpan | None]:
-        """Return what is stored where each source says it stands, None where there is no such live chunk; one batch."""
-
-    async def document(self, wanted: "DocumentGeneration") -> "StoredDocument | None":
-        """Return a document with its texts, None when the tenant has no such live document in the collection."""
-
-    async def chunk_places(self, named: Sequence[tuple[str, int]]) -> "list[ChunkPlace | None]":
-        """Return where each live chunk stands, named by id and number; one batch.
-
-        None when there is none, or id and number name different ones. An empty id or a number of 0 is not compared.
-        """
-
-    async def live_generations(self, document_ids: Iterable[str]) -> dict[str, int]:
-        """Return the live generation of each of the documents that has one."""
-
-    async def purged(self, document_ids: Iterable[str]) -> frozenset[str]:
-        """Return those of the documents that were deleted for good and are not there again."""
-
-    async def max_query_chars_of(self, collection: str) -> int:
-        """Return the longest query that a collection takes, in code points.
-
-        Raises:
-            CollectionNotFoundError: there is no such collection.
-        """
-
-    async def profile_of(self, collection: str) -> ProfileName:
-        """Return the profile of a collection.
-
-        Raises:
-            CollectionNotFoundError: there is no such collection.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class DocumentGeneration:
     """Names a generation of a document; an empty `collection` stands for the one that has the document."""
@@ -192,3 +151,44 @@ class ChunkPlace:
     document_id: str
     generation: int
     span: Span
+
+
+class Library(Protocol):
+    """Reads what is stored for the tenant of the current call: sources, and how collections are set up.
+
+    Raises, all of its methods:
+        RetrieverUnavailableError: the retrieve service does not answer.
+        GroundwireError: whatever the retrieve service answered, with its reason.
+    """
+
+    async def stored(self, collection: str, sources: Sequence[Source]) -> list[StoredSpan | None]:
+        """Return what is stored where each source says it stands, None where there is no such live chunk; one batch."""
+
+    async def document(self, wanted: DocumentGeneration) -> StoredDocument | None:
+        """Return a document with its texts, None when the tenant has no such live document in the collection."""
+
+    async def chunk_places(self, named: Sequence[tuple[str, int]]) -> list[ChunkPlace | None]:
+        """Return where each live chunk stands, named by id and number; one batch.
+
+        None when there is none, or id and number name different ones. An empty id or a number of 0 is not compared.
+        """
+
+    async def live_generations(self, document_ids: Iterable[str]) -> dict[str, int]:
+        """Return the live generation of each of the documents that has one."""
+
+    async def purged(self, document_ids: Iterable[str]) -> frozenset[str]:
+        """Return those of the documents that were deleted for good and are not there again."""
+
+    async def max_query_chars_of(self, collection: str) -> int:
+        """Return the longest query that a collection takes, in code points.
+
+        Raises:
+            CollectionNotFoundError: there is no such collection.
+        """
+
+    async def profile_of(self, collection: str) -> ProfileName:
+        """Return the profile of a collection.
+
+        Raises:
+            CollectionNotFoundError: there is no such collection.
+        """

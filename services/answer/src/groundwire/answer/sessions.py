@@ -153,6 +153,14 @@ class AnswerFilter:
     user_id: str = ""
     session_id: str = ""
 
+    def admits(self, session: Session) -> bool:
+        """Tell whether the answers of a session are to be listed."""
+        return (
+            self.collection in {"", session.collection}
+            and self.user_id in {"", session.user_id}
+            and self.session_id in {"", session.session_id}
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:

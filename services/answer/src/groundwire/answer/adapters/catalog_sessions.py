@@ -80,7 +80,14 @@ class CatalogSessions:
         return _to_session(row, ())
 
     async def get(self, tenant: str, session_id: str) -> Session:
-        session = await self._run(self._get, tenant, session_id)
+        def read() -> Session:
+            row = self._sessions.get(tenant, session_id)
+            session = _to_session(row, self._sessions.messages(tenant, session_id))
+            if not row.conversation_id:
+                return session
+            return replace(session, unrecorded=self._sessions.count_unrecorded(tenant, session_id))
+
+        session = await self._run(read)
         return replace(session, messages=tuple(await self._readable(tenant, session.messages)))
 
     async def page(
@@ -173,13 +180,6 @@ class CatalogSessions:
 
     async def _run(self, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
         return await self._workers.run(current_budget(), fn, *args, **kwargs)
-
-    def _get(self, tenant: str, session_id: str) -> Session:
-        row = self._sessions.get(tenant, session_id)
-        session = _to_session(row, self._sessions.messages(tenant, session_id))
-        if not row.conversation_id:
-            return session
-        return replace(session, unrecorded=self._sessions.count_unrecorded(tenant, session_id))
 
 
 class PurgedSources:

@@ -199,10 +199,7 @@ class MemorySessions:
         listed = sorted(
             (number, held.session.session_id, message_id)
             for key, held in self._sessions.items()
-            if _is_seen(held, key[0], tenant)
-            and wanted.collection in {"", held.session.collection}
-            and wanted.user_id in {"", held.session.user_id}
-            and wanted.session_id in {"", held.session.session_id}
+            if _is_seen(held, key[0], tenant) and wanted.admits(held.session)
             for message_id, number in held.numbers.items()
             if after is None or number < after[1]
         )[-limit:]
