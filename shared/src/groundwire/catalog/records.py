@@ -109,11 +109,9 @@ def quoting_records(connection: Connection, collection: int, document_ids: Colle
     quoting: set[str] = set()
     new = set(document_ids)
     while new:
-        statement = (
-            select(_d.document_id)
-            .join_from(record_quotes, documents, record_quotes.c.document_key == _d.document_key)
-            .where(_d.collection_key == collection, among(record_quotes.c.document_id, sorted(new)))
-        )
+        # By the quotes first, of which there are few: joined, SQLite asks each record of the collection for each id.
+        quotes = select(record_quotes.c.document_key).where(among(record_quotes.c.document_id, sorted(new)))
+        statement = select(_d.document_id).where(_d.document_key.in_(quotes), _d.collection_key == collection)
         new = set(connection.execute(statement).scalars()) - quoting - {*document_ids}
         quoting |= new
     return quoting
@@ -121,11 +119,8 @@ def quoting_records(connection: Connection, collection: int, document_ids: Colle
 
 def count_quoting(connection: Connection, collection: int, document_ids: Sequence[str]) -> int:
     """Return how many records of a collection, given by its key, quote any of the documents themselves."""
-    statement = (
-        select(func.count(record_quotes.c.document_key.distinct()))
-        .join_from(record_quotes, documents, record_quotes.c.document_key == _d.document_key)
-        .where(_d.collection_key == collection, among(record_quotes.c.document_id, document_ids))
-    )
+    quotes = select(record_quotes.c.document_key).where(among(record_quotes.c.document_id, document_ids))
+    statement = select(func.count()).where(_d.document_key.in_(quotes), _d.collection_key == collection)
     return int(connection.execute(statement).scalar_one())
 
 
