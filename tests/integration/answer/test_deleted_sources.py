@@ -132,7 +132,7 @@ async def test_a_refusal_that_names_its_heading_is_redacted_and_no_other(rig: Ri
     session, asked = await rig.session(), str(uuid.uuid4())
     question = "Which zebra pays wolves a salary on kubernetes?"
     options = RetrievalOptions(top_k=20)
-    refused = await rig.ask(question, session_id=session, message_id=asked, options=options)
+    refused = await rig.ask(question, session_id=session, message_id=asked, options=options, strictness=0.6)
     assert refused.refusal_reason == answer_pb2.REFUSAL_REASON_WEAK_SUPPORT
     assert "wolves.txt (Project Falcon)" in refused.content
     assert "bears.txt" not in refused.content

@@ -228,3 +228,30 @@ def test_short_fragments_without_a_full_stop_are_no_sentences() -> None:
         "She leads engineering.",
         "All of the teams of engineering report to her",
     ]
+
+
+def test_a_sentence_that_the_border_of_a_chunk_cuts_is_joined_where_both_chunks_were_found() -> None:
+    first = make_passage("Owls sleep by day. Reviews of owls are held annually and help the", document_id="doc_1")
+    second = make_passage(
+        "owls to grow. Owls eat mice.", rank=2, start=first.span.end + 1, start_byte=first.span.end_byte + 1
+    )
+    second = replace(second, document_id="doc_1")
+    found = find_excerpts([second, first])
+    joined = next(each for each in found if each.rest is not None)
+    assert joined.text == "Reviews of owls are held annually and help the owls to grow."
+    assert _quoted(joined) == "Reviews of owls are held annually and help the"
+    assert joined.rest is not None
+    passage, start, end = joined.rest
+    assert passage is second
+    assert passage.content[start:end] == "owls to grow."
+    assert [each.text for each in found if each.rest is None] == ["Owls eat mice.", "Owls sleep by day."]
+
+
+@pytest.mark.parametrize(
+    ("gap", "following"), [(40, "owls to grow."), (1, "Owls eat mice."), (1, "# A heading"), (1, "owls to grow")]
+)
+def test_what_does_not_go_on_is_not_joined(gap: int, following: str) -> None:
+    first = make_passage("Reviews of owls are held annually and help the", document_id="doc_1")
+    second = make_passage(following, rank=2, start=first.span.end + gap, start_byte=first.span.end_byte + gap)
+    found = find_excerpts([first, replace(second, document_id="doc_1")])
+    assert all(each.rest is None for each in found)

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from groundwire.answer.evidence import Markup
-from groundwire.answer.extractive.cues import definition_match, kind_match
+from groundwire.answer.extractive.cues import counts_asked, definition_match, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
+from groundwire.answer.extractive.generator import candidates
 from groundwire.answer.extractive.question import QuestionKind, read_question
 from groundwire.answer.extractive.scoring import (
     Scored,
@@ -80,6 +81,36 @@ def test_the_subject_of_a_definition() -> None:
 @pytest.mark.parametrize("question", ["How big do foxes grow?", "In which year do foxes grow?"])
 def test_what_an_answer_replaces_is_no_word_that_it_must_have(question: str) -> None:
     assert set(read_question(question).stems) == {stem("foxes"), stem("grow")}
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What is the difference between a fox and an owl?", "How does a fox differ from an owl?", "fox vs. owl"],
+)
+def test_what_asks_for_a_comparison_is_no_word_that_it_must_have(question: str) -> None:
+    assert set(read_question(question).stems) == {"fox", "owl"}
+
+
+def test_how_often_asks_for_a_rhythm() -> None:
+    content = "The 12 reviews of foxes are long. Reviews of foxes are held annually."
+    assert _best("How often are reviews of foxes held?", content) == "Reviews of foxes are held annually."
+    assert kind_match(read_question("How often do foxes eat?"), "Foxes eat 3 mice.") < 0
+
+
+def test_how_many_asks_for_a_number_of_that_thing() -> None:
+    question = read_question("How many new mice do foxes remember?")
+    assert counts_asked(question, "A fox counts fifteen brand new mice.")
+    assert not counts_asked(question, "A fox with 3 cubs of its own remembers mice.")
+    assert not counts_asked(read_question("Which mice do foxes remember?"), "A fox remembers 3 new mice.")
+
+
+def test_fields_say_what_but_neither_why_nor_how() -> None:
+    head = "Title: Foxes\nStatus: Rejected\nAuthor: Ada\n\nFoxes were rejected because they bite."
+    passages = [make_passage(head)]
+    _, asked_what = candidates("What is the status of foxes?", passages)
+    _, asked_why = candidates("Why were foxes rejected?", passages)
+    assert "Status: Rejected" in _texts(asked_what)
+    assert _texts(asked_why) == ["Foxes were rejected because they bite."]
 
 
 def test_a_question_that_only_has_the_word_do_asks_for_no_definition() -> None:

@@ -1,12 +1,22 @@
 """Surface cues of English sentences: what they offer, what they define, what they only announce."""
 
 import re
+from itertools import takewhile
 
 from groundwire.answer.extractive.question import Question, QuestionKind
 from groundwire.kernel.facts import Fact, FactKind, names_in, read
 from groundwire.kernel.stems import FUNCTION_WORDS, stem, words
 
+_HOW_MANY = re.compile(r"\b(?:how many|what (?:is|was) the number of) (?P<counted>[^?.,;]{1,60})", re.IGNORECASE)
+_COUNTED_WITHIN = 4
+"""Words behind a number among which what it counts is named: "15 million new jobs"."""
 _FRACTION = re.compile(r"\b(?:half|third|quarter|once|twice)\b", re.IGNORECASE)
+_HOW_OFTEN = re.compile(r"\bhow (?:often|frequently)\b", re.IGNORECASE)
+_FREQUENCY = re.compile(
+    r"\b(?:hourly|daily|nightly|weekly|monthly|quarterly|yearly|annual(?:ly)?|once|twice|always|never|regularly"
+    r"|(?:every|each|per|an?) (?:\w+ )?(?:second|minute|hour|day|night|week|month|quarter|year|time)s?)\b",
+    re.IGNORECASE,
+)
 _NEXT_WORD = re.compile(r"[ -]([^\W\d_]+)")
 _OF_A_YEAR = re.compile(r"\b(?:in|since|until|during|year)\s$", re.IGNORECASE)
 _BEFORE_YEAR = 8
@@ -27,7 +37,13 @@ _STEP = re.compile(
 _EXAMPLE = re.compile(
     r"\b(?:for (?:example|instance)|e\.g\.|such as|an example|examples? (?:is|are|of))", re.IGNORECASE
 )
+_CONTRAST = re.compile(
+    r"\b(?:unlike|whereas|while|in contrast|on the other hand|rather than|instead of|differ\w*|compared (?:to|with)"
+    r"|than|similar(?:ly)? to|both)\b",
+    re.IGNORECASE,
+)
 _EVIDENCE = {
+    QuestionKind.COMPARISON: _CONTRAST,
     QuestionKind.TIME: _TIME,
     QuestionKind.REASON: _REASON,
     QuestionKind.PROCEDURE: _STEP,
@@ -40,7 +56,8 @@ _ANNOUNCEMENT = re.compile(
     re.IGNORECASE,
 )
 _DEFINING_VERB = re.compile(
-    r"\b(?:(?P<copula>is|are|was|were)(?= (?:an?|the|one|any|part|code|data|how|what|when|where|\w+ that)\b)"
+    r"\b(?:(?P<copula>is|are|was|were)"
+    r"(?= (?:an?|the|one|any|part|code|data|how|what|when|where|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
     r"|(?P<verb>means?|refers? to|describes?|lets?|allows?|enables?|provides?|defines?)|is|are|was|were)\b"
 )
 _ASIDE = re.compile(r"^\w+ly,? |, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},")
@@ -55,6 +72,8 @@ def kind_match(question: Question, text: str) -> float:
         asked = set(words(question.text))
         return 1.0 if any(name not in asked for name in names_in(text)) else -1.0
     if question.kind is QuestionKind.QUANTITY:
+        if _HOW_OFTEN.search(question.text):
+            return 1.0 if _FREQUENCY.search(text) else -1.0
         # Neither a date nor a number of the question, such as that of a highway, says how many or how long.
         known = {fact.values for fact in read(question.text).facts}
         numbers = (fact for fact in read(text).facts if fact.values not in known and _counts(fact, text))
@@ -63,6 +82,21 @@ def kind_match(question: Question, text: str) -> float:
     if pattern is None:
         return 0.0
     return 1.0 if pattern.search(text) else -1.0
+
+
+def counts_asked(question: Question, text: str) -> bool:
+    """Tell whether the text has a number of what "How many ..." asks for: "newest ten messages" for messages."""
+    asked = _HOW_MANY.search(question.text)
+    if asked is None:
+        return False
+    # Up to the verb: "new jobs" of "new jobs were created".
+    counted = {stem(word) for word in takewhile(lambda word: word not in FUNCTION_WORDS, words(asked["counted"]))}
+    known = {fact.values for fact in read(question.text).facts}
+    return any(
+        not counted.isdisjoint(map(stem, words(text[fact.end :])[:_COUNTED_WITHIN]))
+        for fact in read(text).facts
+        if fact.values not in known and _counts(fact, text)
+    )
 
 
 def _counts(fact: Fact, text: str) -> bool:

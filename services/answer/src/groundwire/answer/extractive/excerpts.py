@@ -33,8 +33,8 @@ class Excerpt:
     `heading` is the nearest one above. `opens` tells the first of a section, which most often says what it is about.
     `place` counts the excerpts of the passage from 0. `header` is where the header of a table row stands.
     `is_whole` tells a whole list or the first column of a table from one item of it, `is_joined` a sentence that comes
-    with the one before. `leans` says that it opens with something that only
-    text before it explains, which is not part of the excerpt.
+    with the one before. `leans` says that it opens with something that only text before it explains, which is not part
+    of the excerpt. `rest` is how it goes on in the next chunk, where the border of its own cuts it; `text` has both.
     """
 
     passage: Passage
@@ -51,6 +51,7 @@ class Excerpt:
     is_whole: bool = False
     is_joined: bool = False
     leans: bool = False
+    rest: "tuple[Passage, int, int] | None" = None
 
     @property
     def stems(self) -> frozenset[str]:
@@ -63,6 +64,8 @@ _TABLE_RULE = re.compile(r"[\s|:+=-]*")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _NUMBERED = re.compile(r"(?<!\d)(\d+)[.)][ \t]*+\Z")
 _LONGEST_MARK = 8
+_LONGEST_BREAK = 4
+"""White space between two chunks that follow one another, in code points."""
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
 _URL = re.compile(r"[a-z]+://\S+")
 _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
@@ -131,8 +134,11 @@ def find_excerpts(passages: Sequence[Passage]) -> list[Excerpt]:
     with what it introduces or not at all.
     """
     excerpts: dict[tuple[str, int, int, int], Excerpt] = {}
-    for passage in passages:
-        for excerpt in _Reader(passage).excerpts():
+    readers = [_Reader(passage) for passage in passages]
+    for reader, passage in zip(readers, passages, strict=True):
+        found = list(reader.excerpts())
+        found += (cut for other in readers if (cut := reader.continued_in(other, len(found))) is not None)
+        for excerpt in found:
             first, last = passage.span.start + excerpt.start, passage.span.start + excerpt.end
             excerpts.setdefault((passage.document_id, passage.generation, first, last), excerpt)
     return list(excerpts.values())
@@ -142,17 +148,17 @@ class _Reader:
     """Reads one passage from top to bottom."""
 
     def __init__(self, passage: Passage) -> None:
-        self._passage = passage
+        self.passage = passage
         self._content = passage.content
         if passage.markup is Markup.RST:
             # Headings may be underlined with what is a fence or nothing in Markdown.
             ruled = _ADORNMENT.sub(lambda line: "-" * len(line[0]), passage.content)
-            self._items = _with_literals(passage.content, split_sentences(ruled))
+            self.items = _with_literals(passage.content, split_sentences(ruled))
         else:
-            self._items = split_sentences(passage.content)
+            self.items = split_sentences(passage.content)
         if passage.source_uri.startswith(SOURCE_PREFIX):
             # What the assistant said, as a summary has it, is no source for what it says.
-            self._items = split_sentences(without_hearsay(passage.content))
+            self.items = split_sentences(without_hearsay(passage.content))
         self._heading = passage.section_heading if passage.markup is not Markup.NONE else ""
         self._antecedent: Sentence | None = None
         self._lead_in: Sentence | None = None
@@ -160,8 +166,8 @@ class _Reader:
     def excerpts(self) -> Iterator[Excerpt]:
         index = place = 0
         opens = False
-        while index < len(self._items):
-            item = self._items[index]
+        while index < len(self.items):
+            item = self.items[index]
             following = index + 1
             found: list[Excerpt] = []
             match item.kind:
@@ -177,9 +183,9 @@ class _Reader:
                     found += self._code(item)
                     self._antecedent = self._lead_in = None
                 case BlockKind.LIST_ITEM:
-                    while following < len(self._items) and self._items[following].kind is BlockKind.LIST_ITEM:
+                    while following < len(self.items) and self.items[following].kind is BlockKind.LIST_ITEM:
                         following += 1
-                    found += self._list(self._items[index:following])
+                    found += self._list(self.items[index:following])
                     self._antecedent = self._lead_in = None
                 case BlockKind.PROSE:
                     found += self._prose(item)
@@ -191,14 +197,45 @@ class _Reader:
             opens = opens and not found
             index = following
 
+    def continued_in(self, other: "_Reader", place: int) -> Excerpt | None:
+        """Return the sentence that begins at the end of this passage and ends at the front of the other, if any.
+
+        Texts without blank lines, such as those of PDF, are often cut within a sentence.
+        """
+        passage, following = self.passage, other.passage
+        is_next = (
+            (passage.document_id, passage.generation) == (following.document_id, following.generation)
+            and 0 <= following.span.start - passage.span.end <= _LONGEST_BREAK
+            and bool(self.items and other.items)
+        )
+        if not is_next:
+            return None
+        begin, end = self.items[-1], other.items[0]
+        readable = {BlockKind.PROSE, BlockKind.LIST_ITEM}
+        goes_on = following.content[: end.start].strip() == "" and following.content[end.start].islower()
+        if begin.kind not in readable or end.kind not in readable or not goes_on:
+            return None
+        said = self.plain(begin.start, begin.end)
+        text = f"{said} {other.plain(end.start, end.end)}"
+        if ends_sentence(said) or not ends_sentence(text) or not _is_statement(text):
+            return None
+        rest = (following, end.start, end.end)
+        return Excerpt(
+            *(passage, BlockKind.PROSE, begin.start, begin.end, text, self._heading),
+            heading=self._heading,
+            place=place,
+            leans=_leans(text),
+            rest=rest,
+        )
+
     def _source(self, item: Sentence) -> str:
         return self._content[item.start : item.end]
 
-    def _plain(self, start: int, end: int) -> str:
-        return plain_text(self._content[start:end], self._passage.markup)
+    def plain(self, start: int, end: int) -> str:
+        return plain_text(self._content[start:end], self.passage.markup)
 
     def _prose(self, item: Sentence) -> Iterator[Excerpt]:
-        text = self._plain(item.start, item.end)
+        text = self.plain(item.start, item.end)
         end = item.end
         before, fields = self._antecedent, list(_FIELD.finditer(self._content, item.start, end))
         if text.endswith(":"):
@@ -211,11 +248,11 @@ class _Reader:
             self._antecedent = self._lead_in = None
         if len(fields) >= _MIN_FIELDS:
             # What the first two say is what the others are about: "PEP: 8", "Title: Style Guide".
-            first = " ".join(self._plain(*each.span()) for each in fields[:2])
+            first = " ".join(self.plain(*each.span()) for each in fields[:2])
             for each in fields:
-                text = self._plain(*each.span())
+                text = self.plain(*each.span())
                 of = f"{first} wrote written" if _OF_WRITERS.match(text) else first
-                yield Excerpt(self._passage, BlockKind.LIST_ITEM, *each.span(), text, first, field_of=of)
+                yield Excerpt(self.passage, BlockKind.LIST_ITEM, *each.span(), text, first, field_of=of)
             return
         if len(words(text)) < LABEL_WORDS and not ends_sentence(text):
             return  # a heading that nothing marks as one, a cell of a table, a job title
@@ -225,12 +262,12 @@ class _Reader:
             self._antecedent = item
         leans, is_joined = _leans(text), False
         start = item.start
-        if leans and before is not None and not _leans(self._plain(before.start, before.end)):
-            joined = f"{self._plain(before.start, before.end)} {text}"
-            if len(joined) <= MAX_CHARS and _is_statement(self._plain(before.start, before.end)):
+        if leans and before is not None and not _leans(self.plain(before.start, before.end)):
+            joined = f"{self.plain(before.start, before.end)} {text}"
+            if len(joined) <= MAX_CHARS and _is_statement(self.plain(before.start, before.end)):
                 start, text, leans, is_joined = before.start, joined, False, True
-        about = self._heading if before is None else f"{self._heading} {self._plain(before.start, before.end)}"
-        yield Excerpt(self._passage, item.kind, start, end, text, about, is_joined=is_joined, leans=leans)
+        about = self._heading if before is None else f"{self._heading} {self.plain(before.start, before.end)}"
+        yield Excerpt(self.passage, item.kind, start, end, text, about, is_joined=is_joined, leans=leans)
 
     def _list(self, items: Sequence[Sentence]) -> Iterator[Excerpt]:
         if self._is_cut_off(items[-1]):
@@ -245,11 +282,11 @@ class _Reader:
                 entries.append([])
             entries[-1].append(item)
         ranges = [self._with_emphasis(entry[0].start, entry[-1].end) for entry in entries]
-        texts = [self._plain(start, end) for start, end in ranges]
+        texts = [self.plain(start, end) for start, end in ranges]
         for (start, end), text in zip(ranges, texts, strict=True):
             is_topic = _TOPIC.match(text) is not None and not ends_sentence(text)
             if _is_statement(text) and not is_topic and not text.endswith(":") and not self._is_link(start, end):
-                yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, end, text, about, leans=_leans(text))
+                yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, text, about, leans=_leans(text))
         numbers = [_NUMBERED.search(self._content[max(0, start - _LONGEST_MARK) : start]) for start, _ in ranges]
         marks = [f"{number[1]}." if number else "-" for number in numbers]
         items_shown = (f"{mark} {text}" for mark, text in zip(marks, texts, strict=True))
@@ -258,7 +295,7 @@ class _Reader:
             # What is quoted holds the numbers that are shown, so the first one too.
             first = ranges[0][0] - len(numbers[0][0]) if numbers[0] else items[0].start
             start, end = intro_start if intro else first, items[-1].end
-            yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, end, whole, self._heading, is_whole=True)
+            yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, whole, self._heading, is_whole=True)
 
     def _introduction(self, lead_in: Sentence | None, start: int) -> tuple[str, int]:
         """Return what introduces a list or code at `start`, empty if nothing does, and where that begins.
@@ -267,9 +304,9 @@ class _Reader:
         """
         if lead_in is None:
             return "", start
-        intro, before = self._plain(lead_in.start, lead_in.end), self._antecedent
+        intro, before = self.plain(lead_in.start, lead_in.end), self._antecedent
         if before is not None and before is not lead_in and _leans(intro):
-            joined = self._plain(before.start, lead_in.end)
+            joined = self.plain(before.start, lead_in.end)
             if len(joined) <= MAX_CHARS:
                 return joined, before.start
         return intro, lead_in.start
@@ -293,7 +330,7 @@ class _Reader:
         if len(intro) > MAX_CHARS:
             intro, start = "", item.start
         text = f"{intro}\n{code}" if intro else code
-        yield Excerpt(self._passage, BlockKind.CODE, start, item.end, text, f"{self._heading} {intro}")
+        yield Excerpt(self.passage, BlockKind.CODE, start, item.end, text, f"{self._heading} {intro}")
 
     def _table(self, item: Sentence) -> Iterator[Excerpt]:
         lines = [
@@ -313,15 +350,15 @@ class _Reader:
                 first_column.append(cells[0])
             text = _row_text(names, cells)
             if len(words(text)) >= MIN_WORDS and len(text) <= MAX_CHARS and not _LIKE_A_MARKER.search(text):
-                yield Excerpt(self._passage, BlockKind.TABLE, start, end, text, about, header=header)
+                yield Excerpt(self.passage, BlockKind.TABLE, start, end, text, about, header=header)
         if header and names[0] and len(first_column) > 1:
             whole = f"{names[0]}: {', '.join(first_column)}."
             if len(whole) <= MAX_CHARS and not _LIKE_A_MARKER.search(whole):
-                yield Excerpt(self._passage, BlockKind.TABLE, item.start, item.end, whole, self._heading, is_whole=True)
+                yield Excerpt(self.passage, BlockKind.TABLE, item.start, item.end, whole, self._heading, is_whole=True)
 
     def _cells(self, start: int, end: int) -> list[str]:
         row = self._content[start:end].strip().removeprefix("|").removesuffix("|")
-        return [plain_text(cell.replace("\\|", "|"), self._passage.markup) for cell in _CELL_BORDER.split(row)]
+        return [plain_text(cell.replace("\\|", "|"), self.passage.markup) for cell in _CELL_BORDER.split(row)]
 
     def _is_link(self, start: int, end: int) -> bool:
         """Tell whether there is little but links: navigation."""

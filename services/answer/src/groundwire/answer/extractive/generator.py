@@ -98,7 +98,8 @@ def _summary(passages: Sequence[Passage]) -> list[Statement]:
 def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]]) -> list[Statement]:
     """Return a statement for each excerpt, with the excerpts that it is cited from and their support.
 
-    Sentences follow each other on one line, all else begins a new one. A row is cited with the header of its table.
+    Sentences follow each other on one line, all else begins a new one. A row is cited with the header of its table, a
+    sentence that goes on in the next chunk with that.
     """
     statements: list[Statement] = []
     previous = BlockKind.PROSE
@@ -106,6 +107,8 @@ def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]
         sources = [_source(each.passage, each.start, each.end, support) for each, support in evidence]
         if excerpt.header is not None and not excerpt.is_whole:
             sources.insert(1, _source(excerpt.passage, *excerpt.header, sources[0].support))
+        if excerpt.rest is not None:
+            sources.insert(1, _source(*excerpt.rest, sources[0].support))
         is_inline = excerpt.kind is BlockKind.PROSE and previous is BlockKind.PROSE
         statements.append(Statement(excerpt.text, tuple(sources), " " if is_inline else "\n"))
         previous = excerpt.kind
@@ -117,6 +120,9 @@ def candidates(question_text: str, passages: Sequence[Passage]) -> tuple[Questio
     quotable = find_excerpts(passages)
     vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
     question = read_question(question_text, vocabulary)
+    if question.kind in {QuestionKind.REASON, QuestionKind.PROCEDURE}:
+        # `Status: Rejected` tells that it was rejected, and never why.
+        quotable = [each for each in quotable if not each.field_of]
     return question, shortlist(question, quotable, MAX_CANDIDATES)
 
 

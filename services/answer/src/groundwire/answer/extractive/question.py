@@ -21,11 +21,19 @@ class QuestionKind(StrEnum):
     QUANTITY = "quantity"
     ENUMERATION = "enumeration"
     EXAMPLE = "example"
+    COMPARISON = "comparison"
     OTHER = "other"
 
 
 EXPLAINED = frozenset(
-    {QuestionKind.DEFINITION, QuestionKind.PROCEDURE, QuestionKind.REASON, QuestionKind.EXAMPLE, QuestionKind.OTHER}
+    {
+        QuestionKind.DEFINITION,
+        QuestionKind.PROCEDURE,
+        QuestionKind.REASON,
+        QuestionKind.EXAMPLE,
+        QuestionKind.COMPARISON,
+        QuestionKind.OTHER,
+    }
 )
 """Kinds that ask for an explanation rather than for a name, a number or a list."""
 
@@ -97,6 +105,12 @@ _LEAST_LIKENESS = 0.85
 """Ratio of `difflib` from which a word is taken for a slip of another, which are two letters of thirteen."""
 # Say that code is asked for, not what it is about.
 _REQUESTS = frozenset(stem(word) for word in ("example", "snippet", "syntax"))
+# Sentences that set two things apart say "unlike" or "whereas" rather than "difference".
+_COMPARISON = re.compile(
+    r"\b(?:differences? (?:between|of)|differ(?:s|ent)? from|compared? (?:to|with)|versus|vs\.?)(?=\W)"
+    r"|^\W*compare\b",
+    re.IGNORECASE,
+)
 
 
 def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Question:
@@ -106,16 +120,19 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     holds the words of the material as stems. A word that it does not have and that looks like a slip of one that it
     has, is that one.
     """
-    definition = _DEFINITION.match(text)
+    compares = _COMPARISON.search(text) is not None
+    definition = None if compares else _DEFINITION.match(text)
     subject = tuple(dict.fromkeys(content_stems(definition["subject"]))) if definition else ()
     kind = next((kind for kind, pattern in _PATTERNS if pattern.search(text)), QuestionKind.OTHER)
+    if kind is QuestionKind.OTHER and compares:
+        kind = QuestionKind.COMPARISON
     if kind in {QuestionKind.OTHER, QuestionKind.ENUMERATION} and 0 < len(subject) <= _LONGEST_SUBJECT:
         is_plural = kind is QuestionKind.ENUMERATION and len(subject) > 1
         kind = QuestionKind.ENUMERATION if is_plural else QuestionKind.DEFINITION
     wants_code = _CODE.search(text) is not None
     stems = [
         _as_written(stem, vocabulary)
-        for stem in content_stems(_compounded(_ASKED_FOR.sub(" ", text), vocabulary))
+        for stem in content_stems(_compounded(_COMPARISON.sub(" ", _ASKED_FOR.sub(" ", text)), vocabulary))
         if not (wants_code and stem in _REQUESTS)
     ]
     return Question(

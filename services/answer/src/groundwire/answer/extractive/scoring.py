@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations
 
 from groundwire.answer.evidence import Markup, Passage
-from groundwire.answer.extractive.cues import definition_match, is_announcement, kind_match
+from groundwire.answer.extractive.cues import counts_asked, definition_match, is_announcement, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt, ends_sentence
 from groundwire.answer.extractive.question import EXPLAINED, Question, QuestionKind
 from groundwire.answer.extractive.weights import (
@@ -49,6 +49,7 @@ class Scored:
 
 _IDENTIFIER = re.compile(r"\b[^\W_]+_\w+\b")
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
+_SHOWN_BY_WORDS = frozenset({QuestionKind.EXAMPLE, QuestionKind.COMPARISON})
 _FACT_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME, QuestionKind.QUANTITY})
 
 
@@ -177,7 +178,8 @@ def _form_bonus(question: Question, excerpt: Excerpt, headed: float) -> float:
         + RANKING.announcement * (is_announcement(excerpt.text) and not excerpt.is_whole)
         + RANKING.exclamation * excerpt.text.endswith("!")
         + (RANKING.headed + RANKING.opens * excerpt.opens) * headed**2
-        + RANKING.example * (question.kind is QuestionKind.EXAMPLE and kind_match(question, excerpt.text) > 0)
+        + RANKING.example * (question.kind in _SHOWN_BY_WORDS and kind_match(question, excerpt.text) > 0)
+        + RANKING.counts_asked * counts_asked(question, excerpt.text)
         + RANKING.own * _is_own(question, excerpt)
         + RANKING.heading_is_subject
         * (bool(question.subject) and set(question.subject) == set(content_stems(excerpt.passage.section_heading)))
@@ -299,12 +301,16 @@ class Support:
             if fact.kind is FactKind.NAME
         )
         coverage = covered(self._weights, frozenset(content_stems(around)))
+        # A section that is called what a definition is asked of says what that is, in whatever words.
+        headings = (item.excerpt.heading, passage.section_heading)
+        is_headed = bool(question.subject) and set(question.subject) in [set(content_stems(each)) for each in headings]
         rivals = [each.score for each in self.tested if not self._agree(each, item)]
         return {
             "similarity": item.similarity,
             "relevance": passage.relevance,
             "coverage_around": coverage,
             "named": coverage * _is_named(question, passage),
+            "headed": float(is_headed),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "missing_number": float(any(fact.kind is not FactKind.NAME for fact in missing)),
             "missing_name": float(lacks_identifier or unnamed),
