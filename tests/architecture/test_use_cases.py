@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SERVICES = ["ingest", "retrieve", "answer"]
-EDGES = {"__init__", "__main__", "bootstrap", "citation_messages", "messages", "servicer", "servicers", "settings"}
+EDGES = {"__init__", "__main__", "bootstrap", "citation_styles", "messages", "servicer", "servicers", "settings"}
 TRANSPORT = ("google", "groundwire.api", "groundwire.client", "groundwire.rpc", "grpc", "pydantic", "sqlalchemy")
 
 
@@ -34,7 +34,7 @@ def test_use_cases_import_no_edge(service: str) -> None:
         for name in (
             "adapters",
             "bootstrap",
-            "citation_messages",
+            "citation_styles",
             "messages",
             "parsing.parser_p",
             "servicer",
