@@ -99,14 +99,23 @@ class ExactlyOnce:
 
         return answered_once(lambda: self.ledger.find(tenant, key), work_and_store)
 
+    def answer(
+        self,
+        kind: type[MessageT],
+        tenant: str,
+        key: RequestKey | None,
+        work: Callable[[Receipt[T] | None], T],
+        to_message: Callable[[T], MessageT],
+    ) -> MessageT:
+        """Return the message of the result of `work`, or of an earlier call with the same key; see `run`."""
+        encoded = self.run(tenant, key, work, lambda result: to_message(result).SerializeToString(deterministic=True))
+        return kind.FromString(encoded)
+
     def ingest(
         self, tenant: str, key: RequestKey | None, work: Callable[[Receipt[IngestResult] | None], IngestResult]
     ) -> ingest_result_pb2.IngestResult:
         """Return the message of what an ingest did, or the one before it with the same key; see `run`."""
-        encoded = self.run(
-            tenant, key, work, lambda result: to_ingest_result(result).SerializeToString(deterministic=True)
-        )
-        return ingest_result_pb2.IngestResult.FromString(encoded)
+        return self.answer(ingest_result_pb2.IngestResult, tenant, key, work, to_ingest_result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +197,13 @@ def exactly_once(
     ) -> Blocking[ServicerT, RequestT, ResponseT]:
         @wraps(work)
         def call(self: ServicerT, request: RequestT) -> ResponseT:
-            encoded = self.parts.once.run(
+            return self.parts.once.answer(
+                kind,
                 request_context.current().tenant,
                 request_key(method, request),
                 lambda receipt: work(self, request, receipt),
-                lambda result: kind(**{name: to_message(result)}).SerializeToString(deterministic=True),
+                lambda result: kind(**{name: to_message(result)}),
             )
-            return kind.FromString(encoded)
 
         return call
 

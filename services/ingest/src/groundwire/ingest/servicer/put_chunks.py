@@ -65,12 +65,18 @@ def parse_put_chunks(
             number = len(chunks)
             path = f"chunks[{number}]"
             refuse_broken(f"{path}.", _rules(message, number))
+            if message.chunk_id:
+                parse_caller_id(message.chunk_id, f"{path}.chunk_id")
+                own_id = described.document_id and prefixed_chunk_id(described.document_id, number)
+                if _OF_SERVER.fullmatch(message.chunk_id) and message.chunk_id != own_id:
+                    why = "is of a form that the server keeps for ids and numbers of its own"
+                    raise InvalidRequestError.of(f"{path}.chunk_id", why)
             chunks.append(
                 ReadyChunk(
                     content=message.content,
                     start=message.char_start if message.HasField("char_start") else None,
                     end=message.char_end if message.HasField("char_end") else None,
-                    chunk_id=_parse_id(message.chunk_id, f"{path}.chunk_id", described.document_id, number),
+                    chunk_id=message.chunk_id or None,
                     chapter=message.chapter or None,
                     section=message.section or None,
                     heading=message.section_heading or None,
@@ -153,16 +159,6 @@ def _parse_pages(pages: Sequence[int], field: str) -> tuple[int, ...]:
         if after > before + 1:
             raise InvalidRequestError.of(field, f"must have no gap: page {after} stands after page {before}")
     return unique
-
-
-def _parse_id(value: str, field: str, document_id: str | None, number: int) -> str | None:
-    if not value:
-        return None
-    parse_caller_id(value, field)
-    own = document_id is not None and value == prefixed_chunk_id(document_id, number)
-    if _OF_SERVER.fullmatch(value) and not own:
-        raise InvalidRequestError.of(field, "is of a form that the server keeps for ids and numbers of its own")
-    return value
 
 
 def _check_together(chunks: Sequence[ReadyChunk]) -> None:
@@ -289,10 +285,11 @@ class ChunkStream:
     def _store(self, header: pb.PutChunksHeader, parts: SpooledParts, budget: Budget) -> pb.PutChunksResponse:
         tenant = request_context.current().tenant
         described, ready = parse_put_chunks(header, parts.read(budget), tenant)
-        encoded = self.parts.once.run(
+        response = self.parts.once.answer(
+            pb.PutChunksResponse,
             tenant,
             request_key("PutChunks", header, parts.digest),
             lambda receipt: self.documents.put_chunks(described, ready, budget, receipt),
-            lambda result: pb.PutChunksResponse(result=to_ingest_result(result)).SerializeToString(deterministic=True),
+            lambda result: pb.PutChunksResponse(result=to_ingest_result(result)),
         )
-        return self.parts.write_tokens.add(pb.PutChunksResponse.FromString(encoded), described.collection)
+        return self.parts.write_tokens.add(response, described.collection)

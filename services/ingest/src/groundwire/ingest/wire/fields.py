@@ -6,7 +6,8 @@ What breaks a rule raises InvalidRequestError, which names the field.
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar
@@ -135,43 +136,43 @@ class _Checks:
         return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
-def parse_fields(message: document_pb2.DocumentFields, path: str = "fields") -> DocumentFields:
+@contextmanager
+def _checking() -> Iterator[_Checks]:
+    """Give what collects violations; raise InvalidRequestError with all of them at the end, if there are any."""
     checks = _Checks()
-    parsed = DocumentFields(
-        title=checks.text(f"{path}.title", message.title),
-        creators=checks.texts(f"{path}.creators", message.creators),
-        subjects=checks.texts(f"{path}.subjects", message.subjects),
-        description=checks.text(f"{path}.description", message.description, MAX_DESCRIPTION_CHARS),
-        date_created=(
-            checks.time(f"{path}.date_created", message.date_created) if message.HasField("date_created") else None
-        ),
-        language=checks.language(f"{path}.language", message.language),
-        category=checks.text(f"{path}.category", message.category),
-        tags=checks.tags(f"{path}.tags", message.tags),
-        project=checks.text(f"{path}.project", message.project),
-        metadata=_parse_metadata(checks, f"{path}.metadata", message.metadata),
-    )
+    yield checks
     if checks.violations:
         raise InvalidRequestError(checks.violations)
-    return parsed
+
+
+def parse_fields(message: document_pb2.DocumentFields, path: str = "fields") -> DocumentFields:
+    with _checking() as checks:
+        return DocumentFields(
+            title=checks.text(f"{path}.title", message.title),
+            creators=checks.texts(f"{path}.creators", message.creators),
+            subjects=checks.texts(f"{path}.subjects", message.subjects),
+            description=checks.text(f"{path}.description", message.description, MAX_DESCRIPTION_CHARS),
+            date_created=(
+                checks.time(f"{path}.date_created", message.date_created) if message.HasField("date_created") else None
+            ),
+            language=checks.language(f"{path}.language", message.language),
+            category=checks.text(f"{path}.category", message.category),
+            tags=checks.tags(f"{path}.tags", message.tags),
+            project=checks.text(f"{path}.project", message.project),
+            metadata=_parse_metadata(checks, f"{path}.metadata", message.metadata),
+        )
 
 
 def parse_tags(tags: Sequence[str], path: str) -> tuple[str, ...]:
     """Return the tags trimmed and unique, in order; `path` is where the request has them."""
-    checks = _Checks()
-    parsed = checks.tags(path, tags)
-    if checks.violations:
-        raise InvalidRequestError(checks.violations)
-    return parsed
+    with _checking() as checks:
+        return checks.tags(path, tags)
 
 
 def parse_metadata(metadata: Mapping[str, metadata_value_pb2.MetadataValue], path: str) -> dict[str, Value]:
     """Return keys and their values; `path` is where the request has them."""
-    checks = _Checks()
-    parsed = _parse_metadata(checks, path, metadata)
-    if checks.violations:
-        raise InvalidRequestError(checks.violations)
-    return parsed
+    with _checking() as checks:
+        return _parse_metadata(checks, path, metadata)
 
 
 def _parse_metadata(
