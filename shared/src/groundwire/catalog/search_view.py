@@ -60,7 +60,7 @@ RememberedT = TypeVar("RememberedT")
 
 Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
-_FACTS_BYTES, _CHUNK_BYTES, _VECTOR_BYTES, _RECORD_BYTES = 400, 3000, 300, 500
+_FACTS_BYTES, _CHUNK_BYTES, _VECTOR_BYTES, _RECORD_BYTES, _TYPE_BYTES = 400, 3000, 300, 500, 150
 """What an entry of the cache weighs beside its texts: objects, its key and its place in the cache."""
 _SCOPES_BYTES = 32 << 20
 """Of the numbers of chunks in scopes that are remembered."""
@@ -164,6 +164,7 @@ class _Figures:
     collections: BoundedCache[tuple[int, int], Collection]
     facts: BoundedCache[tuple[int, int, int], ChunkFacts]
     records: BoundedCache[tuple[int, int, int], RecordFacts]
+    types: BoundedCache[int, str]
     chunks: BoundedCache[tuple[int, int, int], StoredChunk]
     documents: BoundedCache[tuple[int, int, int], tuple[Document, int]]
     vectors: BoundedCache[tuple[str, int], Vectors]
@@ -202,7 +203,8 @@ class SearchViews:
             collections=BoundedCache(_CACHED_FIGURES),
             facts=BoundedCache(cache_bytes // 8),
             records=BoundedCache(cache_bytes // 16),
-            chunks=BoundedCache(6 * cache_bytes // 16),
+            types=BoundedCache(cache_bytes // 16),
+            chunks=BoundedCache(5 * cache_bytes // 16),
             documents=BoundedCache(cache_bytes // 16),
             vectors=BoundedCache(3 * cache_bytes // 8),
             in_scopes=BoundedCache(_SCOPES_BYTES),
@@ -500,6 +502,19 @@ class SearchView:
                         self._figures.records.put((self._key, self.changed_position, number), facts, _RECORD_BYTES)
             known |= found
         return {number: facts for number, facts in known.items() if facts.record_type}
+
+    def types_of_records(self, numbers: Sequence[int]) -> list[str]:
+        """Return of each of the chunks, which this view has seen, what type of record it is, empty for none."""
+        types = self._figures.types.get_all(numbers)
+        missing = [number for number, known in zip(numbers, types, strict=True) if known is None]
+        if not missing:
+            return [known or "" for known in types]
+        found = self.records(missing)
+        new = {number: found[number].record_type if number in found else "" for number in missing}
+        for number, record_type in new.items():
+            # For longer than facts, which go with the next change: a record never changes its type.
+            self._figures.types.put(number, record_type, _TYPE_BYTES)
+        return [new[number] if known is None else known for number, known in zip(numbers, types, strict=True)]
 
     def of_type(self, record_type: str, where: Filter, limit: int) -> Numbers | None:
         """Return the numbers of the matching chunks of records of a type, ascending, or of all else where it is empty.

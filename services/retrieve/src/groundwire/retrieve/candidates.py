@@ -259,11 +259,8 @@ class CandidateSearch:
         candidates = self._together(vector, near, matches)
         if vector is None or not self._uses_vectors:
             return None
-        records = self.view.records(candidates.numbers.tolist())
         types, types_of_matches = (
-            np.array(
-                [records[number].record_type if number in records else "" for number in each.tolist()], dtype=np.str_
-            )
+            np.array(self.view.types_of_records(each.tolist()), dtype=np.str_)
             for each in (candidates.numbers, matches.numbers)
         )
         return SharedCandidates(self.words, candidates, types, types_of_matches, near.is_all)
@@ -417,7 +414,7 @@ class CandidateSearch:
             return Candidates(matches.numbers, None, 0, matches, exhausted)
         if len(matches.numbers) == 0:
             return Candidates(near.numbers, near.similarities, len(near), matches, exhausted)
-        missing = matches.numbers[~np.isin(matches.numbers, near.numbers)]
+        missing = matches.numbers[~np.isin(matches.numbers, near.numbers, assume_unique=True)]
         known = _NO_NEIGHBOURS
         with self._words_instead():
             # Words alone are looked for without the engine, so that such a search does not need it.

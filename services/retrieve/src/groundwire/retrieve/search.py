@@ -37,6 +37,7 @@ from groundwire.retrieve.candidates import (
     Candidates,
     CandidateSearch,
     ChangedMeanwhileError,
+    LookedUp,
     SearchTuning,
     SharedCandidates,
     SpareThreads,
@@ -349,23 +350,9 @@ class Search:
         if record_type is not None and found is None:
             # Of a rare type few are among the best: they are compared one by one.
             matches.work_out_rare(record_type, SCANNED_AT_FIRST)
-        # Retrieve: vectors and words side by side. What is left of the time is enough for the words, which need no
-        # engine.
-        for_vectors = budget.part(_SHARE_OF_VECTORS) if plan.mode is SearchMode.HYBRID else budget
-        vectors = VectorSearch(
-            self.vectors, view, matches, for_vectors, exact=request.exact, exact_chunks=self.tuning.exact_chunks
-        )
-        pool = CandidateSearch(
-            view,
-            matches,
-            vectors,
-            self.tuning.words,
-            plan.mode,
-            budget,
-            is_last=is_last,
-            found=found,
-            words=None if found is None or shared is None else shared.words,
-        )
+        # Retrieve: vectors and words side by side.
+        words = None if found is None or shared is None else shared.words
+        pool = self._candidates(view, request, plan, matches, budget, is_last=is_last, found=found, words=words)
         embedded = self._retrieve(request, plan, pool, budget, progress)
         plan = self._weighted(plan, request, pool, embedded)
         # Fuse and rank, on numbers.
@@ -429,13 +416,38 @@ class Search:
         check_query_length(request.context, view.collection, "context")
         matches = FilterMatches(view, resolved(request.where, view), self.filter_cache)
         plan = replace(self._plan(request, view.collection, matches.where), depth=_FOR_SEVERAL)
+        pool = self._candidates(view, request, plan, matches, budget, is_last=is_last)
+        embedded = self._retrieve(request, plan, pool, budget, Progress(self.clock, None))
+        return embedded, pool.found_for_several(None if embedded is None else embedded.vector, plan.depth)
+
+    def _candidates(
+        self,
+        view: SearchView,
+        request: SearchRequest,
+        plan: SearchPlan,
+        matches: FilterMatches,
+        budget: Budget,
+        *,
+        is_last: bool,
+        found: Candidates | None = None,
+        words: LookedUp | None = None,
+    ) -> CandidateSearch:
+        # What is left of the time is enough for the words, which need no engine.
         for_vectors = budget.part(_SHARE_OF_VECTORS) if plan.mode is SearchMode.HYBRID else budget
         vectors = VectorSearch(
             self.vectors, view, matches, for_vectors, exact=request.exact, exact_chunks=self.tuning.exact_chunks
         )
-        pool = CandidateSearch(view, matches, vectors, self.tuning.words, plan.mode, budget, is_last=is_last)
-        embedded = self._retrieve(request, plan, pool, budget, Progress(self.clock, None))
-        return embedded, pool.found_for_several(None if embedded is None else embedded.vector, plan.depth)
+        return CandidateSearch(
+            view,
+            matches,
+            vectors,
+            self.tuning.words,
+            plan.mode,
+            budget,
+            is_last=is_last,
+            found=found,
+            words=words,
+        )
 
     def _plan(self, request: SearchRequest, collection: Collection, where: Filter | None) -> SearchPlan:
         """Fill in what a request leaves open: the collection's defaults, the server's, what the query's type changes.
