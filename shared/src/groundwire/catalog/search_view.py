@@ -507,14 +507,12 @@ class SearchView:
         """Return of each of the chunks, which this view has seen, what type of record it is, empty for none."""
         types = self._figures.types.get_all(numbers)
         missing = [number for number, known in zip(numbers, types, strict=True) if known is None]
-        if not missing:
-            return [known or "" for known in types]
-        found = self.records(missing)
-        new = {number: found[number].record_type if number in found else "" for number in missing}
+        new = {number: facts.record_type for number, facts in self.records(missing).items()} if missing else {}
         for number, record_type in new.items():
-            # For longer than facts, which go with the next change: a record never changes its type.
+            # For longer than facts, which go with the next change: a record never changes its type. That a chunk is of
+            # none is not remembered, since its document may just be deleted, and restored later.
             self._figures.types.put(number, record_type, _TYPE_BYTES)
-        return [new[number] if known is None else known for number, known in zip(numbers, types, strict=True)]
+        return [known or new.get(number, "") for number, known in zip(numbers, types, strict=True)]
 
     def of_type(self, record_type: str, where: Filter, limit: int) -> Numbers | None:
         """Return the numbers of the matching chunks of records of a type, ascending, or of all else where it is empty.
