@@ -92,16 +92,12 @@ def is_approved(source_uri: str, prefixes: Sequence[str]) -> bool:
     Without prefixes every source is approved. A prefix that ends with the host of a URL means that host:
     `https://docs.example` approves `https://docs.example/a` and not `https://docs.example.org`.
     """
-    return not prefixes or any(_begins_with(source_uri, prefix) for prefix in prefixes)
-
-
-def _begins_with(source_uri: str, prefix: str) -> bool:
-    if not source_uri.startswith(prefix):
-        return False
-    # Within a path any continuation is below it; behind a bare host only what cannot belong to the host is.
-    authority = prefix.partition("://")[2]
-    rest = source_uri[len(prefix) :]
-    return not authority or not rest or "/" in authority or rest[0] in "/?#"
+    for prefix in prefixes:
+        # Within a path any continuation is below it; behind a bare host only what cannot belong to the host is.
+        authority, rest = prefix.partition("://")[2], source_uri.removeprefix(prefix)
+        if source_uri.startswith(prefix) and (not authority or not rest or "/" in authority or rest[0] in "/?#"):
+            return True
+    return not prefixes
 
 
 def parse_scope(value: str, field: str = "scope") -> str:

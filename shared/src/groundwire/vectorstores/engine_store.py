@@ -30,6 +30,7 @@ _PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0)
 _WAIT_S = 20.0
 """What a call without a deadline waits for an engine that is being replaced."""
 _STOP_S = 5.0
+_SCRUB_WAIT_S = 2.0
 
 _log = structlog.get_logger(__name__)
 
@@ -287,6 +288,10 @@ class EngineStore(EngineAdapter):
             return error.message if is_its_doing else ""
         except GroundwireError:
             return ""
+
+    def _patience(self, budget: Budget, *, at_any_size: bool) -> Budget:
+        """Return how long to wait for whoever writes the same files anew: a call waits for another call alone."""
+        return budget if at_any_size else Budget(min(_SCRUB_WAIT_S, budget.remaining_s() or _SCRUB_WAIT_S))
 
     def _being_filled(self) -> StoreUnavailableError:
         message = "the index is being filled from the catalog; repeat the call"

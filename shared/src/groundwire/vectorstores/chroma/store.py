@@ -33,7 +33,6 @@ _ENGINE = "chroma"
 _ENVIRONMENT = {"MALLOC_PERTURB_": "165"}
 _START_S = 120.0
 """What opening a folder may take: the library loads in 2 to 5 s, on a busy machine in 20."""
-_SCRUB_WAIT_S = 2.0
 
 _log = structlog.get_logger(__name__)
 
@@ -104,9 +103,7 @@ class ChromaVectorStore(EngineStore):
 
     def scrub(self, collection: str, budget: Budget, *, at_any_size: bool = False) -> bool:
         """Write a collection anew beside what serves, and then Chroma's catalog; see the port."""
-        patience = budget if at_any_size else Budget(min(_SCRUB_WAIT_S, budget.remaining_s() or _SCRUB_WAIT_S))
-        # A call waits for the scrubbing of another one, not for that of a large collection.
-        with patience.holding(self._scrubbing):
+        with self._patience(budget, at_any_size=at_any_size).holding(self._scrubbing):
             try:
                 if not at_any_size and self.count(collection, budget) > self._scrub_at_once:
                     return False

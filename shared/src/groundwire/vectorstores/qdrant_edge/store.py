@@ -48,7 +48,6 @@ _BUILDER_NICENESS = 15
 _CLOSE_S = 60.0
 """Closing a shard flushes it: up to 3 s for a large one on a busy disk."""
 _PAGE = 10_000
-_SCRUB_WAIT_S = 2.0
 _START_S = 30.0
 """What a new engine, or the opening of one collection, may take."""
 
@@ -145,9 +144,7 @@ class QdrantEdgeVectorStore(EngineStore):
         except CollectionNotFoundError:
             return True
         removals = served.removals
-        # A call waits for the rewriting of another one, not for a rebuild of minutes.
-        patience = budget if at_any_size else Budget(min(_SCRUB_WAIT_S, budget.remaining_s() or _SCRUB_WAIT_S))
-        with patience.holding(served.rebuilding):
+        with self._patience(budget, at_any_size=at_any_size).holding(served.rebuilding):
             if served.scrubbed >= removals and removals:
                 return True  # another call has done it meanwhile, for both
             if not served.is_complete:
