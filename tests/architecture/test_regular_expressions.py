@@ -23,7 +23,8 @@ from tests.growth import LINEAR, growth
 
 _PHRASE = "queries are read as phrases up to MAX_PHRASED_CHARS, titles in them up to 80 characters"
 BOUNDED: dict[str, dict[str, str]] = {
-    "ingest.chunking.boundaries": {"_BLANK_LINE_END.search": "looks at the last 64 characters before a place"},
+    "ingest.chunking.cuts": {"_BLANK_LINE_END.search": "looks at the last 64 characters before a place"},
+    "ingest.chunking.splitter": {"_SEAMS.split": "is the `split` of a splitter; seams are matched"},
     "retrieve.queries": dict.fromkeys(
         ("_CODE.fullmatch", "_NUMBERED.search", "_TITLED.search", "_LEADING.search", "_TAIL.sub"), _PHRASE
     ),
