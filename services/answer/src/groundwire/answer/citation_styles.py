@@ -10,6 +10,7 @@ from groundwire.api.answer.v1.citation_style_pb2 import (
     CITATION_STYLE_APA,
     CITATION_STYLE_APA_PLAIN,
     CITATION_STYLE_INLINE,
+    CITATION_STYLE_NUMBERED,
     CITATION_STYLE_SOURCE_NODES,
     Reference,
 )
@@ -93,14 +94,12 @@ def _line(
     reference: Reference,
     style: "citation_style_pb2.CitationStyle.ValueType",
 ) -> str:
-    place = f"{reference.title or _UNKNOWN}, p. {reference.pages or _UNKNOWN}"
     if style == CITATION_STYLE_APA:
         return apa(reference)
     if style == CITATION_STYLE_APA_PLAIN:
         return apa_plain(reference)
-    if style == CITATION_STYLE_INLINE:
-        return f"[{marker}] \u201c{citation.quote}\u201d {place}"
-    return f"[{marker}] {place}"
+    quote = "" if style in {CITATION_STYLE_NUMBERED, CITATION_STYLE_SOURCE_NODES} else f"\u201c{citation.quote}\u201d "
+    return f"[{marker}] {quote}{reference.title or _UNKNOWN}, p. {reference.pages or _UNKNOWN}"
 
 
 def _check_reference(reference: Reference, field: str) -> None:
