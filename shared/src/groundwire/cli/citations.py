@@ -160,6 +160,10 @@ def _citation(item: Any, index: int) -> citation_pb2.Citation:
     missing = [key for key in _NEEDED_KEYS if not isinstance(item, dict) or key not in item]
     if missing:
         raise InvalidRequestError.of(f"citations[{index}]", f"lacks {', '.join(missing)}")
+    creators = item.get("creators") or []
+    # A text would be taken for a list of its letters.
+    if not isinstance(creators, list) or not all(isinstance(each, str) for each in creators):
+        raise InvalidRequestError.of(f"citations[{index}].creators", "must be a list of texts")
     try:
         span = span_pb2.Span(**{key: item[key] for key in ("start", "end", "start_byte", "end_byte")})
         citation = citation_pb2.Citation(
@@ -175,13 +179,13 @@ def _citation(item: Any, index: int) -> citation_pb2.Citation:
             section=item.get("section") or "",
             page_numbers=item.get("page_numbers") or (),
             title=item.get("title") or "",
-            creators=item.get("creators") or (),
+            creators=creators,
             doi=item.get("doi") or "",
             url=item.get("url") or "",
         )
         if item.get("date_created"):
             citation.date_created.FromDatetime(datetime.fromisoformat(item["date_created"]))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidRequestError.of(f"citations[{index}]", f"has a value of the wrong type: {error}") from error
     return citation
 

@@ -1,0 +1,39 @@
+"""What `groundwire cite` reads from a file that anybody may have changed."""
+
+from typing import Any
+
+import pytest
+
+from groundwire.cli.citations import read_citations
+from groundwire.kernel.errors import InvalidRequestError
+
+_PLACE = {"start": 0, "end": 5, "start_byte": 0, "end_byte": 5}
+_CITATION = {"document_id": "doc", "generation": 1, "quote": "Water", **_PLACE}
+
+
+def test_a_citation_is_read_with_all_its_creators() -> None:
+    (citation,) = read_citations({"citations": [{**_CITATION, "creators": ["Ada Lovelace", "Alan Turing"]}]}, "file")
+    assert list(citation.creators) == ["Ada Lovelace", "Alan Turing"]
+
+
+@pytest.mark.parametrize("creators", ["Ada Lovelace", {"Ada": 1}, ["Ada", 1], 7])
+def test_creators_that_are_no_list_of_texts_are_refused_by_name(creators: Any) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        read_citations({"citations": [{**_CITATION, "creators": creators}]}, "file")
+    assert "citations[0].creators" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("date_created", "0001-01-01T00:00:00+14:00"),
+        ("date_created", "yesterday"),
+        ("date_created", 5),
+        ("generation", "one"),
+        ("page_numbers", "12"),
+        ("title", ["Water"]),
+    ],
+)
+def test_values_of_other_types_or_beyond_their_range_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="wrong type"):
+        read_citations({"citations": [{**_CITATION, name: value}]}, "file")
