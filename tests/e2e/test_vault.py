@@ -218,6 +218,22 @@ def test_a_record_that_the_server_refuses_is_reported_and_the_others_are_stored(
     assert import_records(client, "refusing", store).failed == {}
 
 
+@pytest.mark.parametrize("links", [None, "", [], {"suggested_contradicts": None}])
+def test_links_that_people_emptied_cost_no_record(client: GroundwireClient, tmp_path: Path, links: Any) -> None:
+    made = collection(client, "emptied")
+    ids = [made.remember(text).record_id for text in ("One.", "Other.")]
+    store = ChunkStore(tmp_path)
+    export_records(client, made.name, store)
+    first = store.get_chunk(ids[0])
+    assert first is not None
+    assert first.extra is not None
+    store.put_chunks([first.changed(extra={**first.extra, "record": {**first.extra["record"], "links": links}})])
+    report = import_records(client, collection(client, "emptied-again").name, store)
+    assert (report.stored, report.failed) == (2, {})
+    for name in ("emptied", "emptied-again"):
+        client.collection(name).delete(force=True)
+
+
 def test_a_mirror_follows_what_changes(client: GroundwireClient, tmp_path: Path) -> None:
     made = collection(client, "mirrored")
     store = ChunkStore(tmp_path)

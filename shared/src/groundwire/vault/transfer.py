@@ -167,6 +167,11 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
             records[chunk.id] = _record_of(chunk)
         except InvalidRequestError as error:
             failed[chunk.id] = error.message
+    # Suggestions name records by the ids that they were exported with, which may have to change here.
+    suggested = {chunk_id: list(record.links.suggested_contradicts) for chunk_id, record in records.items()}
+    called = {record.record_id: chunk_id for chunk_id, record in records.items()}
+    for record in records.values():
+        record.ClearField("links")
     # In the order in which they were made, the two sides of an exchange too: links to the one before follow from it.
     ordered = sorted(records, key=lambda each: (*_moment(records[each]), chunks[each].metadata.created, each))
     held = {_said_in_extra(chunks[each], "document_id"): each for each in ordered}
@@ -189,7 +194,14 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
         named = (stored[held[each]].document_id if held.get(each) in stored else each for each in quotes[chunk_id])
         records[chunk_id].quoted_document_ids[:] = dict.fromkeys(named)
     _upsert(client, collection, {each: records[each] for each in ordered if each in quotes and each in stored}, failed)
-    linked = _add_links(client, collection, chunks, {each: stored[each].record_id for each in stored}, failed)
+    targets = {
+        chunk_id: [
+            *((kind, each) for name, kind in _LINK_KINDS.items() for each in getattr(chunks[chunk_id].links, name)),
+            *((pb.LINK_KIND_SUGGESTED_CONTRADICTS, called.get(each, "")) for each in suggested[chunk_id]),
+        ]
+        for chunk_id in stored
+    }
+    linked = _add_links(client, collection, targets, {each: stored[each].record_id for each in stored}, failed)
     deleted = [stored[chunk_id].record_id for chunk_id in stored if chunk_id in archived]
     for start in range(0, len(deleted), _PAGE):
         client.collection(collection).delete_records(deleted[start : start + _PAGE])
@@ -272,7 +284,7 @@ def _chunk_of(record: Record, collection: str, chunk_ids: dict[str, str]) -> Chu
 
 
 def _record_of(chunk: Chunk) -> Record:
-    """Return the record of a chunk.
+    """Return the record of a chunk, with the links of `extra`.
 
     Raises:
         InvalidRequestError: `extra` is not what an export wrote.
@@ -284,7 +296,6 @@ def _record_of(chunk: Chunk) -> Record:
             record = json_format.ParseDict(chunk.extra["record"], Record())
         except (json_format.ParseError, KeyError, TypeError, AttributeError) as error:
             raise InvalidRequestError.of("extra", f"holds no record: {error}") from error
-    record.ClearField("links")
     kind = enum_name(RecordType.DESCRIPTOR, record.record_type)
     if not kind:
         raise InvalidRequestError.of("extra", "holds a record without a type")
@@ -308,24 +319,19 @@ def _record_of(chunk: Chunk) -> Record:
 def _add_links(
     client: GroundwireClient,
     collection: str,
-    chunks: Mapping[str, Chunk],
+    targets: Mapping[str, Sequence[tuple["pb.LinkKind.ValueType", str]]],
     record_ids: Mapping[str, str],
     failed: dict[str, str],
 ) -> int:
-    """Add the links that people made; return how many there are. What cannot be added is noted in `failed`."""
+    """Add links, each from a chunk to another; return how many there are. What cannot be added is noted in `failed`."""
     linked = 0
-    called = {_own_id(chunks[chunk_id]): record_id for chunk_id, record_id in record_ids.items()}
     for chunk_id, record_id in record_ids.items():
-        chunk = chunks[chunk_id]
-        targets = [
-            (kind, record_ids.get(target))
-            for name, kind in _LINK_KINDS.items()
-            for target in getattr(chunk.links, name)
-        ]
-        suggested = (chunk.extra or {}).get("record", {}).get("links", {}).get("suggested_contradicts", ())
-        targets += [(pb.LINK_KIND_SUGGESTED_CONTRADICTS, called.get(target)) for target in suggested]
         # Only between records that are there: one target that is missing would cost the others.
-        links = [pb.RecordLink(kind=kind, target_record_id=target) for kind, target in targets if target]
+        links = [
+            pb.RecordLink(kind=kind, target_record_id=record_ids[target])
+            for kind, target in targets[chunk_id]
+            if target in record_ids
+        ]
         try:
             for start in range(0, len(links), _PAGE):
                 batch = links[start : start + _PAGE]
@@ -339,11 +345,6 @@ def _add_links(
 def _said_in_extra(chunk: Chunk, name: str) -> str | None:
     said = (chunk.extra or {}).get(name)
     return said if isinstance(said, str) else None
-
-
-def _own_id(chunk: Chunk) -> str:
-    """Return the id of the record that a chunk was made of."""
-    return str((chunk.extra or {}).get("record", {}).get("record_id", chunk.id))
 
 
 def _moment(record: Record) -> tuple[datetime, bool]:

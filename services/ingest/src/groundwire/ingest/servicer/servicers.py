@@ -3,7 +3,6 @@
 Streams, batches and operations have modules of their own.
 """
 # ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
-# ruff: noqa: N802 - names of the methods are the contract's
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
