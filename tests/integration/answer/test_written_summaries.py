@@ -93,6 +93,22 @@ async def test_what_was_not_said_is_left_out(
     assert caught.value.failure is GenerationFailure.UNSUPPORTED
 
 
+async def test_each_line_of_code_says_whose_it_is(model: ScriptedModel, writes: Callable[..., ChatSummaries]) -> None:
+    model.says("```", LIMIT, "The harbour has boats.", "```", HOME)
+    summary = await writes().summarise(TURNS)
+    assert without_hearsay(summary.text).strip() == f"User: {HOME}"
+
+
+async def test_a_sentence_that_is_longer_than_a_summary_makes_none(
+    model: ScriptedModel, writes: Callable[..., ChatSummaries]
+) -> None:
+    said = [f"I own {number} boats." for number in range(120)]
+    model.says("```", *said, "```")
+    with pytest.raises(GenerationFailedError) as caught:
+        await writes().summarise([turn(Role.USER, number, each) for number, each in enumerate(said)])
+    assert caught.value.failure is GenerationFailure.INVALID_REPLY
+
+
 @pytest.mark.parametrize(
     ("script", "failure"),
     [

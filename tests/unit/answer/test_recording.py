@@ -1,7 +1,9 @@
 """What is recorded of an exchange when the process ends in between, or a model takes its time."""
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,8 +11,8 @@ import pytest
 
 from groundwire.answer.recording import Conversation, Recording, Summary, Unrecorded
 from groundwire.answer.sessions import Message, Session
-from groundwire.answer.summaries import Turn, WrittenSummary, summarise
-from groundwire.kernel.errors import InvalidRequestError, RequestIdReusedError, UnavailableError
+from groundwire.answer.summaries import Turn, WrittenSummary, summarise, without_hearsay
+from groundwire.kernel.errors import ExhaustedError, InvalidRequestError, RequestIdReusedError, UnavailableError
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.session import Role
 
@@ -119,3 +121,76 @@ async def test_turns_do_not_wait_for_a_model_that_writes_a_summary() -> None:
     await until(lambda: not store.left)
     running.close()
     assert store.summarised == [Summary(1, 1, 2)]
+
+
+class Failing:
+    """Writes summaries after it has failed a number of times; notes when it was asked."""
+
+    def __init__(self, failures: int, error: Exception) -> None:
+        self.failures, self.error = failures, error
+        self.asked_at: list[float] = []
+
+    async def summarise(self, turns: Sequence[Turn]) -> WrittenSummary:
+        self.asked_at.append(time.monotonic())
+        # Later than the other task has looked what there is.
+        await asyncio.sleep(0.01)
+        if len(self.asked_at) <= self.failures:
+            raise self.error
+        return summarise(turns)
+
+
+async def test_a_summary_that_fails_is_tried_again_after_pauses_that_grow() -> None:
+    store, writer = Store("One.", "Two."), Failing(2, UnavailableError("the embedder is away"))
+    running = recording(store, writer=writer)
+    running.start()
+    await until(lambda: not store.left)
+    running.close()
+    first, second, third = writer.asked_at
+    assert (second - first > 0.9, third - second > 1.9) == (True, True)
+
+
+async def test_summaries_go_on_when_one_that_is_given_up_cannot_be_noted() -> None:
+    class Away(Store):
+        is_away = True
+
+        async def recorded(self, number: int) -> None:
+            if number == 2 and self.is_away:
+                self.is_away = False
+                raise UnavailableError("the catalog is away")
+            await super().recorded(number)
+
+    store = Away("One.", "Two.")
+    running = recording(store, writer=Failing(1, InvalidRequestError.of("text", "cannot be")))
+    running.start()
+    await until(lambda: not store.left)
+    running.close()
+    assert store.summarised == [Summary(1, 1, 2)]
+
+
+async def test_who_cannot_be_written_for_holds_up_nobody_else() -> None:
+    class Full(Store):
+        refused = 0
+
+        async def write_exchange(self, conversation: Conversation, turns: Sequence[Turn], write_id: str) -> int:
+            if conversation.conversation_id == "full":
+                self.refused += 1
+                raise ExhaustedError("the tenant has stored all that it may")
+            return await super().write_exchange(conversation, turns, write_id)
+
+    store = Full("One.")
+    first = store.left[1]
+    store.left[1] = replace(first, session=replace(first.session, conversation_id="full"))
+    running = recording(store)
+    running.start()
+    # From now on it pauses for four seconds.
+    await until(lambda: store.refused == 3)
+    store.left[2] = replace(first, number=2)
+    running.wake()
+    await until(lambda: 2 not in store.left)
+    assert (store.refused, list(store.left)) == (3, [1])
+    running.close()
+
+
+def test_code_that_is_all_there_is_stands_on_the_line_that_says_whose_it_is() -> None:
+    code = Turn("turn-1-assistant", Role.ASSISTANT, "```\none()\nI live in Bonn\n```", 1, TIME)
+    assert without_hearsay(summarise([code]).text).strip() == ""

@@ -6,6 +6,7 @@ before a crash is not written twice.
 """
 
 import asyncio
+import math
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
@@ -216,7 +217,9 @@ class Recording:
         self._to_summarise: asyncio.Queue[tuple[Unrecorded, int]] = asyncio.Queue()
         # Of those whose turns are written: they are recorded once their summaries are, too.
         self._awaiting_summary: set[int] = set()
-        self._lacks_summary = False
+        # Those of them whose summary has failed, and the conversations that could not be written: until a pause ends.
+        self._unsummarised: set[int] = set()
+        self._stuck: set[tuple[str, Conversation]] = set()
 
     def start(self) -> None:
         """Begin on the running event loop, with what an earlier process left."""
@@ -281,35 +284,37 @@ class Recording:
         return remembered
 
     async def _run(self) -> None:
-        pause_s = 1.0
+        loop = asyncio.get_running_loop()
+        pause_s, again_at = 1.0, math.inf
         while True:
             self._arrived.clear()
-            self._lacks_summary = False
             try:
-                has_left = await self._record_all() or self._lacks_summary
+                await self._record_all()
+                has_left = bool(self._stuck or self._unsummarised)
             except GroundwireError as error:
                 has_left = True
                 self._complain(error)
-            if has_left:
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-                continue
-            self._has_failed, pause_s = False, 1.0
-            try:
-                async with asyncio.timeout(_LOOK_EVERY_S):
+            if has_left and again_at == math.inf:
+                again_at, pause_s = loop.time() + pause_s, min(2 * pause_s, _LONGEST_PAUSE_S)
+            elif not has_left and not self._awaiting_summary:
+                self._has_failed, pause_s, again_at = False, 1.0, math.inf
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(_LOOK_EVERY_S, max(0.0, again_at - loop.time()))):
                     await self._arrived.wait()
-            except TimeoutError:
-                continue
+            # What comes meanwhile is recorded at once: who cannot be written for holds up nobody else.
+            if loop.time() >= again_at:
+                self._awaiting_summary -= self._unsummarised
+                self._unsummarised.clear()
+                self._stuck.clear()
+                again_at = math.inf
 
-    async def _record_all(self) -> bool:
-        """Record what there is; return whether something could not be recorded now."""
-        stuck: set[tuple[str, Conversation]] = set()
+    async def _record_all(self) -> None:
+        """Record what there is, but for the conversations that are stuck; add those that cannot be recorded now."""
         async for exchange in self._unrecorded():
             place = (exchange.tenant, exchange.conversation)
             # What follows in its conversation waits, so that the order stays; other conversations go on.
-            if place not in stuck and not await self._record_safely(exchange):
-                stuck.add(place)
-        return bool(stuck)
+            if place not in self._stuck and not await self._record_safely(exchange):
+                self._stuck.add(place)
 
     async def _unrecorded(self) -> AsyncGenerator[Unrecorded, None]:
         after = 0
@@ -353,19 +358,20 @@ class Recording:
         while True:
             exchange, index = await self._to_summarise.get()
             try:
-                await self._in_call_of(exchange.identity, partial(self._summarise, exchange.conversation, index))
+                try:
+                    await self._in_call_of(exchange.identity, partial(self._summarise, exchange.conversation, index))
+                except _HOPELESS as error:
+                    conversation_id = exchange.session.conversation_id
+                    _log.warning(
+                        "a conversation cannot be summarised", conversation_id=conversation_id, error=str(error)
+                    )
                 await self._outbox.recorded(exchange.number)
-            except _HOPELESS as error:
-                conversation_id = exchange.session.conversation_id
-                _log.warning("a conversation cannot be summarised", conversation_id=conversation_id, error=str(error))
-                await self._outbox.recorded(exchange.number)
+                self._awaiting_summary.discard(exchange.number)
             except GroundwireError as error:
                 self._complain(error)
-                # The other task finds the exchange again, after its pause.
-                self._lacks_summary = True
+                # The other task takes the exchange up again, after its pause.
+                self._unsummarised.add(exchange.number)
                 self._arrived.set()
-            finally:
-                self._awaiting_summary.discard(exchange.number)
 
     async def _due(self, conversation: Conversation, last: int) -> list[Summary]:
         return list(due_summaries(await self._records.summaries(conversation), last, self._summary_every))

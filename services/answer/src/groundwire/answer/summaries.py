@@ -168,7 +168,8 @@ def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> Writ
         room -= len(best.line.text) + 1
     lines = [each.line for each in sorted(chosen, key=lambda each: each.place)]
     if not lines:
-        lines = [Line(turns[0], f"{SAID_BY[turns[0].role]}{turns[0].text.strip()}"[:max_chars])]
+        # On one line, as only its beginning says whose it is.
+        lines = [Line(turns[0], f"{SAID_BY[turns[0].role]}{' '.join(turns[0].text.split())}"[:max_chars])]
     used = {each.turn.record_id: each.turn for each in lines}
     return WrittenSummary("\n".join(each.text for each in lines), tuple(used.values()), QUOTED_SUMMARY)
 

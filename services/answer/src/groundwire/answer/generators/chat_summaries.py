@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from groundwire.answer.answers import GenerationFailure
@@ -94,6 +95,8 @@ class ChatSummaries:
             raise GenerationFailedError(GenerationFailure.UNSUPPORTED, said)
         while sum(len(each.text) + 1 for each in supported) > MAX_SUMMARY_CHARS:
             supported.pop()
+        if not supported:
+            raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "a sentence is longer than a summary")
         stands_on = {turn.record_id: turn for each in supported for turn in each.turns}
         return WrittenSummary("\n".join(each.text for each in supported), tuple(stands_on.values()), self._name)
 
@@ -101,11 +104,12 @@ class ChatSummaries:
         """Return the first sentences of the reply, each once."""
         messages = await self._messages(passages, limit)
         reader, written = StatementReader(), dict[str, None]()
-        async for piece in self._endpoint.complete(messages, self._max_tokens, limit):
-            written.update(dict.fromkeys(each.text for each in reader.feed(piece.text)))
-            if piece.is_cut:
-                raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the summary is longer than it may be")
-        written.update(dict.fromkeys(each.text for each in reader.end()))
+        async with aclosing(self._endpoint.complete(messages, self._max_tokens, limit)) as pieces:
+            async for piece in pieces:
+                written.update(dict.fromkeys(_on_one_line(each.text) for each in reader.feed(piece.text)))
+                if piece.is_cut:
+                    raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the summary is longer than it may be")
+        written.update(dict.fromkeys(_on_one_line(each.text) for each in reader.end()))
         sentences = [each for each in written if not ANNOUNCEMENT.match(each)]
         if not sentences:
             raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the reply is empty")
@@ -151,6 +155,11 @@ class ChatSummaries:
                     line = f"{SAID_BY[role]}{written[number]}"
                     found[number] = _Supported(line, tuple(turn for key, turn in turns.items() if key in ids))
         return [found[number] for number in sorted(found)]
+
+
+def _on_one_line(text: str) -> str:
+    """Return a statement without the line breaks of code: a line says whose it is where it begins."""
+    return " ".join(text.split())
 
 
 def _passage_of(turn: Turn) -> Passage:
