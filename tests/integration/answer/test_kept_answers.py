@@ -171,7 +171,7 @@ async def test_other_tenants_see_nothing_of_it(rig: Rig) -> None:
 
 async def test_answers_that_are_not_there(rig: Rig) -> None:
     session, unknown = await rig.session(), str(uuid.uuid4())
-    with pytest.raises(NotFoundError):
+    with pytest.raises(NotFoundError, match=f"answer '{unknown}' does not exist"):
         await rig.stub.GetAnswer(pb.GetAnswerRequest(session_id=session, answer_id=unknown))
     with pytest.raises(SessionNotFoundError):
         await rig.stub.GetAnswer(pb.GetAnswerRequest(session_id=unknown, answer_id=unknown))

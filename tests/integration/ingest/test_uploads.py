@@ -312,7 +312,7 @@ async def test_a_staged_file_that_lost_bytes_is_forgotten(stub: Any, harness: Ha
         await second.call.write(pb.UploadDocumentRequest(header=second.header))
         gone = await second.failure()
         assert isinstance(gone, NotFoundError)
-        assert gone.name == first.upload_id
+        assert (gone.name, gone.message) == (first.upload_id, f"upload {first.upload_id!r} does not exist")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,12 @@ _IS_INGESTED_LATER = exists(
 """An operation that ingests an upload has its id."""
 
 
+class UploadNotFoundError(NotFoundError):
+    """No such upload, or it was given up long ago."""
+
+    resource_type = "upload"
+
+
 @dataclass(frozen=True, slots=True)
 class StoredUpload:
     """An upload that can be taken up again.
@@ -56,7 +62,7 @@ class Uploads:
         """Return an upload.
 
         Raises:
-            NotFoundError: there is none, or it is older than a day and no operation ingests it.
+            UploadNotFoundError: there is none, or it is older than a day and no operation ingests it.
         """
         statement = select(uploads).where(
             uploads.c.tenant == tenant,
@@ -67,7 +73,7 @@ class Uploads:
         with self._database.read() as connection:
             row = connection.execute(statement).first()
         if row is None:
-            raise NotFoundError(upload_id)
+            raise UploadNotFoundError(upload_id)
         return StoredUpload(row.upload_id, bytes(row.header), row.total_bytes, row.durable_bytes, row.source_hash)
 
     def advance(self, tenant: str, upload_id: str, durable_bytes: int, source_hash: str = "") -> None:

@@ -313,6 +313,12 @@ async def list_answers(
     return listed, after
 
 
+class AnswerNotFoundError(NotFoundError):
+    """The session has no such answer."""
+
+    resource_type = "answer"
+
+
 async def get_answer(
     sessions: SessionStore, library: Library, workers: Workers, tenant: str, session_id: str, answer_id: str
 ) -> tuple[ListedAnswer, list[Verification]]:
@@ -320,13 +326,13 @@ async def get_answer(
 
     Raises:
         SessionNotFoundError: there is no such session.
-        NotFoundError: the session has no such answer.
+        AnswerNotFoundError: the session has no such answer.
     """
     exchange = await sessions.exchange(tenant, session_id, answer_id)
     if exchange is not None and exchange.message.role is Role.ASSISTANT:
         exchange = await sessions.exchange(tenant, session_id, exchange.message.related_message_id)
     if exchange is None or exchange.answer is None:
-        raise NotFoundError(answer_id)
+        raise AnswerNotFoundError(answer_id)
     session = await sessions.get(tenant, session_id)
     kept = KeptAnswer(("", 0), session_id, session.collection, exchange.message, exchange.answer)
     live = await library.live_generations(kept.reply.cited)

@@ -12,14 +12,13 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, cast
 
-from groundwire.catalog.uploads import StoredUpload, Uploads
+from groundwire.catalog.uploads import StoredUpload, UploadNotFoundError, Uploads
 from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.kernel.errors import (
     ConflictError,
     DataLossError,
     ExhaustedError,
     InvalidRequestError,
-    NotFoundError,
     StoreUnavailableError,
     UnavailableError,
 )
@@ -308,7 +307,7 @@ class UploadReceiver:
         `differences` gets the first header and names the fields in which the one that came now differs.
 
         Raises:
-            NotFoundError: there is none, or it is older than a day.
+            UploadNotFoundError: there is none, or it is older than a day.
             InvalidRequestError: naming a field of the header that differs.
         """
         stored = self.uploads.get(tenant, upload_id)
@@ -320,7 +319,7 @@ class UploadReceiver:
         """Return the upload, ready for the part behind its durable bytes.
 
         Raises:
-            NotFoundError: there is none, or its bytes are gone, or at a replica that stages elsewhere.
+            UploadNotFoundError: there is none, or its bytes are gone, or at a replica that stages elsewhere.
             UnavailableError: another stream brings it.
         """
         stored = self.uploads.get(tenant, upload_id)
@@ -337,7 +336,7 @@ class UploadReceiver:
             staged = self.staging.open(upload_id, durable_bytes, grows=grows)
         except DataLossError:
             self.forget(tenant, upload_id)
-            raise NotFoundError(upload_id) from None
+            raise UploadNotFoundError(upload_id) from None
         return IncomingUpload(tenant, stored, self.uploads, staged)
 
     def keep(self, tenant: str, upload_id: str, content: bytes) -> None:
@@ -365,7 +364,7 @@ class UploadReceiver:
         """Give a document that is here as a whole.
 
         Raises:
-            NotFoundError: its bytes are gone.
+            UploadNotFoundError: its bytes are gone.
         """
         incoming = self.open(tenant, upload_id)
         try:
