@@ -25,7 +25,14 @@ from groundwire.catalog.operations import Operations
 from groundwire.catalog.schema import metadata
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.errors import DeadlineError, InvalidRequestError, StoreMismatchError, StoreUnavailableError
+from groundwire.kernel.errors import (
+    DeadlineError,
+    InvalidRequestError,
+    QuotaExceededError,
+    StoreMismatchError,
+    StoreUnavailableError,
+)
+from groundwire.kernel.identity import Identity, Quota, bind_current_identity
 from tests.catalogs import POSTGRESQL, SQLITE, catalog_url, catalogs_are, open_database
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 from tests.postgresql import Server, server
@@ -54,6 +61,29 @@ def ends_every_connection(url: str) -> None:
 def position_of(database: Database) -> int:
     with database.read() as connection:
         return Database.position(connection)
+
+
+@pytest.mark.parametrize("quota", [Quota(documents=5), Quota(stored_bytes=5 * len("text 00"))])
+def test_processes_that_write_side_by_side_store_no_more_than_a_tenant_may_together(
+    tmp_path: Path, quota: Quota
+) -> None:
+    catalogs = [open_catalog(tmp_path / "catalog.db") for _ in range(2)]
+    collection = make_collection()
+    catalogs[0].collections.create(collection)
+
+    def put(number: int) -> bool:
+        bind_current_identity(Identity(TENANT, quota=quota))
+        try:
+            catalogs[number % 2].documents.begin(collection, make_draft(f"text {number:02}", source=f"{number}.md"))
+        except QuotaExceededError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        stored = list(pool.map(put, range(20)))
+    assert sum(stored) == 5
+    for catalog in catalogs:
+        catalog.database.close()
 
 
 def test_two_processes_see_at_once_what_the_other_has_written(tmp_path: Path) -> None:
