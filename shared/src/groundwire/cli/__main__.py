@@ -12,6 +12,7 @@ from typing import Any
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+_SHOWN_CHARS = 100
 
 
 def main() -> None:
@@ -65,6 +66,9 @@ def _run(arguments: Sequence[str]) -> int:
             error["violations"] = [
                 {"field": each.field, "description": each.description} for each in failure.violations
             ]
+    except UnicodeEncodeError as failure:
+        # Arguments may be any bytes, as names of files are, and JSON may name half a character; messages hold neither.
+        code, error = EXIT_USAGE, {"reason": "USAGE", "message": f"{failure.object[:_SHOWN_CHARS]!a} is not UTF-8"}
     _print_error(error, as_json=as_json)
     return code
 

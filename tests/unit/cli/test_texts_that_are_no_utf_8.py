@@ -1,0 +1,33 @@
+"""Arguments and files with what no message can hold: the command says so, in place of a traceback."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from groundwire.cli.__main__ import EXIT_USAGE, _run
+
+NOWHERE = ("--address", "127.0.0.1:1")
+_CITATION = {"document_id": "d", "generation": 1, "quote": "q", "start": 0, "end": 1, "start_byte": 0, "end_byte": 1}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("search", "\udc80x", "-c", "docs"),
+        ("search", "x", "-c", "\udc80x"),
+        ("ask", "\udc80x", "-c", "docs"),
+        ("docs", "get", "\udc80x", "-c", "docs"),
+        ("collections", "create", "\udc80x"),
+    ],
+)
+def test_an_argument_of_other_bytes_is_named(arguments: tuple[str, ...], capfd: pytest.CaptureFixture[str]) -> None:
+    assert _run([*arguments, *NOWHERE]) == EXIT_USAGE
+    assert capfd.readouterr().err == "error USAGE: '\\udc80x' is not UTF-8\n"
+
+
+def test_half_a_character_in_a_file_of_citations_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps({"citations": [_CITATION], "answer": "\ud83d"}), encoding="utf-8")
+    assert _run(["cite", str(path), *NOWHERE, "--json"]) == EXIT_USAGE
+    assert json.loads(capfd.readouterr().err)["error"] == {"reason": "USAGE", "message": "'\\ud83d' is not UTF-8"}
