@@ -1,6 +1,7 @@
 """The text of an answer and its markers always agree."""
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -8,9 +9,20 @@ from hypothesis import strategies as st
 
 from groundwire.answer.answers import Composer
 from groundwire.answer.evidence import Statement
-from tests.unit.answer.builders import make_passage, make_statement
+from groundwire.answer.extractive.generator import ExtractiveGenerator
+from groundwire.answer.grounding.sentence_vectors import SentenceVectors
+from groundwire.embedders.hashing import HashingEmbedder
+from groundwire.rpc.workers import Workers
+from tests.unit.answer.builders import LocalEmbeddings, make_passage, make_statement
 
 _MARKER = re.compile(r" \[(\d+)\]")
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    running = Workers(1)
+    yield running
+    running.close()
 
 
 @pytest.mark.requirement("S1-96")
@@ -88,6 +100,20 @@ def test_a_first_statement_in_plain_text_is_cut_too_and_its_citation_stays_whole
     assert composer.content == "A" + " word" * 18 + " [1]"
     assert [citation.quote for citation in composer.citations] == [passage.content]
     assert composer.is_cut
+
+
+async def test_a_sentence_of_two_chunks_that_is_too_long_is_cut_and_cites_both(workers: Workers) -> None:
+    first = make_passage("Reviews of owls are held annually, in the forest by day and at sea by night, and help the")
+    second = make_passage(
+        "owls to grow and to find the mice that they eat.", start=first.span.end + 1, start_byte=first.span.end_byte + 1
+    )
+    vectors = SentenceVectors(LocalEmbeddings(HashingEmbedder(16)))
+    generator = ExtractiveGenerator(vectors=vectors, workers=workers, min_support=0.0)
+    ((statement,),) = [batch async for batch in generator.draft("When are reviews of owls held?", [first, second])]
+    composer = Composer("docs", 120)
+    composer.add(statement)
+    assert composer.content == f"{first.content} owls to grow and to [1] [2]"
+    assert [each.quote for each in composer.citations] == [first.content, second.content]
 
 
 _SENTENCES = st.lists(

@@ -426,13 +426,15 @@ class Composer:
     def _shortened(self, statement: Statement) -> Statement:
         """Return a statement cut at the last word that fits.
 
-        It rests on the passage it was taken from alone: others may continue differently. A citation is cut with the
-        text where they are the same; where the source has marks that the text has not, it stays whole.
+        It rests on the passage it was taken from alone, and on the next one where it goes on there: others may continue
+        differently. A citation is cut with the text where they are the same; where the source has marks that the text
+        has not, it stays whole.
         """
         if not statement.sources:
             return replace(statement, text=_whole_words(statement.text, self._limit))
-        first = statement.sources[0]
-        own = tuple(source for source in statement.sources if source.passage == first.passage)
+        first, *others = statement.sources
+        second_half = others[:1] if others and others[0].goes_on else []
+        own = (first, *second_half, *(source for source in others if source.passage == first.passage))
         kept = _whole_words(statement.text, self._limit - len(_marks(self._cited.markers_of(own))))
         if first.quote != statement.text:
             return replace(statement, text=kept, sources=own)

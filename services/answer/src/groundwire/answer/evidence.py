@@ -64,7 +64,7 @@ class Source:
 
     `page_numbers` are the pages that the span stands on; empty before they were looked up, and for sources without
     pages. `assessed` is the probability in [0, 1] that the quote supports what it is cited for, None where nobody
-    estimated it.
+    estimated it. `goes_on` says that it is the second half of a sentence whose first half is the source before it.
     """
 
     passage: Passage
@@ -72,6 +72,7 @@ class Source:
     quote: str
     page_numbers: tuple[int, ...] = ()
     assessed: float | None = None
+    goes_on: bool = False
 
     @property
     def support(self) -> float:

@@ -1,6 +1,7 @@
 """The Generator that quotes: the best excerpts of the passages, or nothing."""
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 
 from groundwire.answer.evidence import Passage, Source, Statement
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
@@ -104,11 +105,13 @@ def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]
     statements: list[Statement] = []
     previous = BlockKind.PROSE
     for excerpt, evidence in chosen:
-        sources = [_source(each.passage, each.start, each.end, support) for each, support in evidence]
+        sources: list[Source] = []
+        for each, support in evidence:
+            sources.append(_source(each.passage, each.start, each.end, support))
+            if each.rest is not None:
+                sources.append(replace(_source(*each.rest, support), goes_on=True))
         if excerpt.header is not None and not excerpt.is_whole:
             sources.insert(1, _source(excerpt.passage, *excerpt.header, sources[0].support))
-        if excerpt.rest is not None:
-            sources.insert(1, _source(*excerpt.rest, sources[0].support))
         is_inline = excerpt.kind is BlockKind.PROSE and previous is BlockKind.PROSE
         statements.append(Statement(excerpt.text, tuple(sources), " " if is_inline else "\n"))
         previous = excerpt.kind
