@@ -82,8 +82,10 @@ class ChatSummaries:
         remaining_s = request_context.current().budget.remaining_s()
         limit = Budget(self._timeout_s if remaining_s is None else min(self._timeout_s, _SHARE * remaining_s))
         passages = [passage for passage in map(_passage_of, turns) if passage.content.strip()]
+        # What does not fit says nothing of the model, which others may ask meanwhile.
+        messages = await self._messages(passages, limit)
         try:
-            written = await self._written(passages, limit)
+            written = await self._written(messages, limit)
         except GenerationFailedError as error:
             if error.failure in {GenerationFailure.TIMEOUT, GenerationFailure.UNAVAILABLE, GenerationFailure.REJECTED}:
                 self._asked_again_at = time.monotonic() + _PAUSE_S
@@ -100,9 +102,8 @@ class ChatSummaries:
         stands_on = {turn.record_id: turn for each in supported for turn in each.turns}
         return WrittenSummary("\n".join(each.text for each in supported), tuple(stands_on.values()), self._name)
 
-    async def _written(self, passages: Sequence[Passage], limit: Budget) -> list[str]:
+    async def _written(self, messages: Sequence[Message], limit: Budget) -> list[str]:
         """Return the first sentences of the reply, each once."""
-        messages = await self._messages(passages, limit)
         reader, written = StatementReader(), dict[str, None]()
         async with aclosing(self._endpoint.complete(messages, self._max_tokens, limit)) as pieces:
             async for piece in pieces:
@@ -125,14 +126,14 @@ class ChatSummaries:
         boundary = f"----- {secrets.token_hex(8)}"
         instructions = _INSTRUCTIONS.format(limit=MAX_SENTENCES, boundary=boundary)
         shown = list(passages)
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS if shown else 0):
             lines = "\n".join(each.content for each in shown)
             text = f"{boundary}\n{lines}\n{boundary}"
             tokens = await self._endpoint.count_tokens(f"{instructions}\n{text}", limit)
             if tokens <= self._prompt_tokens and shown:
                 return [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
             shown = shown[-int(0.9 * len(shown) * self._prompt_tokens / tokens) or len(shown) :]
-        raise GenerationFailedError(GenerationFailure.REJECTED, "the conversation does not fit into the context")
+        raise GenerationFailedError(GenerationFailure.REJECTED, "nothing that was said fits into the context")
 
     async def _supported(
         self, written: Sequence[str], passages: Sequence[Passage], turns: Mapping[str, Turn]
@@ -164,7 +165,6 @@ def _on_one_line(text: str) -> str:
 
 def _passage_of(turn: Turn) -> Passage:
     """Return what is said in a turn, line by line, without what is addressed to a model."""
-    content = "\n".join(each.text for each in lines_of([turn]))
     said = Passage(
         rank=1,
         chunk_id=turn.record_id,
@@ -177,10 +177,12 @@ def _passage_of(turn: Turn) -> Passage:
         section="",
         section_heading="",
         page_numbers=(),
-        span=Span(0, len(content), 0, len(content.encode())),
-        content=content,
+        span=Span(0, 0, 0, 0),
+        content=turn.text,
         relevance=1.0,
         markup=Markup.NONE,
         date_created=turn.time,
     )
-    return without_orders(said)
+    # Before the lines say whose they are: "Assistant: You can" would read like an order.
+    content = "\n".join(each.text for each in lines_of([replace(turn, text=without_orders(said).content)]))
+    return replace(said, content=content, span=Span(0, len(content), 0, len(content.encode())))
