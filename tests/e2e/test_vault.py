@@ -203,18 +203,21 @@ def test_a_record_that_the_server_refuses_is_reported_and_the_others_are_stored(
     client: GroundwireClient, tmp_path: Path
 ) -> None:
     made = collection(client, "refused")
-    made.put_records([{"record_type": "memory", "text": f"Memory {number}."} for number in range(3)])
+    made.put_records([{"record_type": "memory", "text": f"Memory {number}."} for number in range(4)])
     store = ChunkStore(tmp_path)
     export_records(client, made.name, store)
-    first, second, third = store.list_chunks()
+    first, second, third, fourth = store.list_chunks()
     assert first.extra is not None
+    assert fourth.extra is not None
     record = {**first.extra["record"], "memory": {"importance": 9}}
+    newer = {**fourth.extra["record"], "record_type": 99}
     store.put_chunks([first.changed(extra={**first.extra, "record": record}), second.changed(extra={"record": 1})])
+    store.put_chunks([fourth.changed(extra={**fourth.extra, "record": newer})])
     report = import_records(client, collection(client, "refusing").name, store)
-    assert report.failed.keys() == {first.id, second.id}
+    assert report.failed.keys() == {first.id, second.id, fourth.id}
     assert "importance must be between 1 and 5" in report.failed[first.id]
     assert [each.record_id for each in client.collection("refusing").records()] == [third.id]
-    assert export_records(client, made.name, store).written == 2
+    assert export_records(client, made.name, store).written == 3
     assert import_records(client, "refusing", store).failed == {}
 
 

@@ -297,8 +297,8 @@ def _record_of(chunk: Chunk) -> Record:
         except (json_format.ParseError, KeyError, TypeError, AttributeError) as error:
             raise InvalidRequestError.of("extra", f"holds no record: {error}") from error
     kind = enum_name(RecordType.DESCRIPTOR, record.record_type)
-    if not kind:
-        raise InvalidRequestError.of("extra", "holds a record without a type")
+    if kind not in Record.DESCRIPTOR.fields_by_name:  # each type has details of its name
+        raise InvalidRequestError.of("extra", "holds a record without a type that this version knows")
     details: Any = getattr(record, kind)
     details.SetInParent()
     record.text, record.access_count = chunk.content, chunk.metadata.access_count
