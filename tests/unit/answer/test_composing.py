@@ -114,6 +114,8 @@ async def test_a_sentence_of_two_chunks_that_is_too_long_is_cut_and_cites_both(w
     composer.add(statement)
     assert composer.content == f"{first.content} owls to grow and to [1] [2]"
     assert [each.quote for each in composer.citations] == [first.content, second.content]
+    # Both halves are one source, which makes the claim no surer than it is.
+    assert composer.claims[0].confidence == pytest.approx(statement.sources[0].support)
 
 
 _SENTENCES = st.lists(

@@ -418,7 +418,7 @@ class Composer:
         span = Span(start, start + len(statement.text), start_byte, start_byte + len(statement.text.encode()))
         markers = tuple(dict.fromkeys(self._cited.mark(source, span) for source in statement.sources))
         self.content = lead + statement.text + _marks(markers)
-        supports = [source.support for source in statement.sources]
+        supports = [source.support for source in statement.sources if not source.goes_on]
         confidence = claim_confidence(supports) if markers or statement.needs_source else None
         self.claims.append(Claim(span, statement.text, tuple(sorted(markers)), confidence))
         return Addition(self.content[before:], before, tuple(self.citations[known:]))
