@@ -221,6 +221,22 @@ def test_a_record_that_the_server_refuses_is_reported_and_the_others_are_stored(
     assert import_records(client, "refusing", store).failed == {}
 
 
+def test_a_file_that_was_copied_by_hand_is_named_and_the_others_are_stored(
+    client: GroundwireClient, tmp_path: Path
+) -> None:
+    made = collection(client, "copied")
+    ids = [made.remember(text).record_id for text in ("One.", "Other.")]
+    store = ChunkStore(tmp_path)
+    export_records(client, made.name, store)
+    chunk = store.get_chunk(ids[0])
+    assert chunk is not None
+    store.put_chunks([chunk.changed(id="chunk-2099-01-01-00000000", content="A copy.")])
+    report = import_records(client, collection(client, "copied-again").name, store)
+    assert report.stored == 2
+    assert report.failed == {"chunk-2099-01-01-00000000": f"extra: holds the record of {ids[0]}"}
+    assert {each.text for each in client.collection("copied-again").records()} == {"One.", "Other."}
+
+
 @pytest.mark.parametrize("links", [None, "", [], {"suggested_contradicts": None}])
 def test_links_that_people_emptied_cost_no_record(client: GroundwireClient, tmp_path: Path, links: Any) -> None:
     made = collection(client, "emptied")

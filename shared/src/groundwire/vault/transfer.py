@@ -162,14 +162,21 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
     chunks = {chunk.id: chunk for chunk in (*store.list_chunks(archived=True), *store.list_chunks())}
     failed: dict[str, str] = {}
     records: dict[str, Record] = {}
-    for chunk in chunks.values():
+    called: dict[str, str] = {}
+    # A file that was copied by hand holds the same record, which a call takes once only; live ones go first.
+    for chunk in sorted(chunks.values(), key=lambda each: each.id in archived):
         try:
-            records[chunk.id] = _record_of(chunk)
+            record = _record_of(chunk)
         except InvalidRequestError as error:
             failed[chunk.id] = error.message
+            continue
+        first = called.setdefault(record.record_id or chunk.id, chunk.id)
+        if first == chunk.id:
+            records[chunk.id] = record
+        else:
+            failed[chunk.id] = f"extra: holds the record of {first}"
     # Suggestions name records by the ids that they were exported with, which may have to change here.
     suggested = {chunk_id: list(record.links.suggested_contradicts) for chunk_id, record in records.items()}
-    called = {record.record_id: chunk_id for chunk_id, record in records.items()}
     for record in records.values():
         record.ClearField("links")
     # In the order in which they were made, the two sides of an exchange too: links to the one before follow from it.
