@@ -409,6 +409,23 @@ def test_a_date_a_version_and_a_name_of_code_are_met_in_the_name_of_a_document(
 
 
 @pytest.mark.parametrize(
+    ("question", "is_identified"),
+    [
+        ("What happens on SIGTERM?", True),
+        ("What happens on SIGKILL?", False),
+        ("What do SIGTERM and drain_s do?", False),
+        ("What happens on Sigterm?", False),
+        ("WHAT HAPPENS ON SIGTERM?", False),
+    ],
+)
+def test_an_excerpt_with_the_identifiers_of_the_question_is_supported_by_them(
+    question: str, is_identified: bool
+) -> None:
+    parts = _parts(question, "On SIGTERM the calls in progress may finish.")
+    assert parts["identified"] == float(is_identified)
+
+
+@pytest.mark.parametrize(
     ("question", "source", "is_named"),
     [
         ("What happens by rule 5?", "rules/rule-0005.md", True),

@@ -47,7 +47,8 @@ class Scored:
         return (-self.score, self.excerpt.passage.rank, self.excerpt.start, self.excerpt.end)
 
 
-_IDENTIFIER = re.compile(r"\b[^\W_]+_\w+\b")
+# Names of code and of constants: `top_k`, `DOCUMENT_ENCODING`, `SIGTERM`.
+_IDENTIFIER = re.compile(r"\b(?:[^\W_]+_\w+|[A-Z]{5,})\b")
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
 _SHOWN_BY_WORDS = frozenset({QuestionKind.EXAMPLE, QuestionKind.COMPARISON})
 _FACT_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME, QuestionKind.QUANTITY})
@@ -249,7 +250,7 @@ class Support:
         self._weights = rarities(question, [each.excerpt for each in scored])
         self._reading = read(question.text)
         self._is_negated = NEGATION.search(question.text) is not None
-        self._identifiers = _IDENTIFIER.findall(question.text)
+        self._identifiers = [] if question.text.isupper() else _IDENTIFIER.findall(question.text)
         self._words_of_documents = defaultdict[str, set[str]](set)
         for passage in {each.excerpt.passage.chunk_number: each.excerpt.passage for each in scored}.values():
             self._words_of_documents[passage.document_id].update(words(passage.content))
@@ -311,6 +312,7 @@ class Support:
             "coverage_around": coverage,
             "named": coverage * _is_named(question, passage),
             "headed": float(is_headed),
+            "identified": float(bool(self._identifiers) and all(name in text for name in self._identifiers)),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "missing_number": float(any(fact.kind is not FactKind.NAME for fact in missing)),
             "missing_name": float(lacks_identifier or unnamed),
