@@ -29,8 +29,9 @@ from groundwire.vectorstores.stored_fields import Stored
 
 _ENGINE = "chroma"
 # The library of the graph writes all the memory it has reserved to its file, used or not. The C library fills what is
-# given back with this byte, so that a vector which was deleted does not come to a file that way.
-_ENVIRONMENT = {"MALLOC_PERTURB_": "165"}
+# given back with this byte, so that what was deleted, a vector or a title, does not come to a file that way. Small
+# pieces it fills only where it has no cache of them for each thread.
+_ENVIRONMENT = {"MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 _START_S = 120.0
 """What opening a folder may take: the library loads in 2 to 5 s, on a busy machine in 20."""
 
