@@ -396,7 +396,8 @@ class Recording:
                 return await self._writer.summarise(turns)
             except GenerationFailedError as error:
                 _log.warning("a summary is quoted, as the model failed", failure=str(error))
-        return summarise(turns)
+        # Reading two hundred long turns takes half a second, in which nothing else of the loop would go on.
+        return await asyncio.to_thread(summarise, turns)
 
     async def _write_exchange(self, exchange: Unrecorded) -> int:
         """Write the turns of an exchange and return its number."""
