@@ -81,8 +81,8 @@ class CreateSessionRequest(_message.Message):
     `conversation_id`.
     """
     scope: _builtins.str
-    """Optional. With a conversation, the scope of its records: `global` or `entity:` and a name of 1 to 128 characters; unset
-    means `entity:` and `user_id`, or `global` without a `user_id`.
+    """Optional. With a conversation, the scope of its records: `global` or `entity:` and a name of 1 to 128 characters;
+    unset means `entity:` and `user_id`, or `global` without a `user_id`.
     """
     @_builtins.property
     def idle_timeout(self) -> _duration_pb2.Duration:
@@ -518,7 +518,9 @@ class AskRequest(_message.Message):
     collection: _builtins.str
     """Optional. Name of the collection; required without a session, and with one empty or the session's own."""
     session_id: _builtins.str
-    """Optional. Session to continue, a UUID; empty means a single question, which leaves nothing behind without `keep_for`."""
+    """Optional. Session to continue, a UUID; empty means a single question, which leaves nothing behind without
+    `keep_for`.
+    """
     message_id: _builtins.str
     """Optional. Id of the question, a UUID; required in a session, where it makes a retry safe: the same id gets the same
     answer for as long as the session is kept. Without a session nothing is kept, so it has no effect.
@@ -560,9 +562,9 @@ class AskRequest(_message.Message):
 
     @_builtins.property
     def keep_for(self) -> _duration_pb2.Duration:
-        """Optional. Keeps the answer of a single question for so long at least, 1 second to 366 days: it is asked in a session
-        of its own, whose id is in the answer and whose idle time this is, so that `GetAnswer` finds it and a follow-up can
-        be asked. Needs a `message_id`, and excludes a `session_id`.
+        """Optional. Keeps the answer of a single question for so long at least, 1 second to 366 days: it is asked in a
+        session of its own, whose id is in the answer and whose idle time this is, so that `GetAnswer` finds it and a
+        follow-up can be asked. Needs a `message_id`, and excludes a `session_id`.
         """
 
     def __init__(
@@ -1372,8 +1374,8 @@ Global___GroundTextRequest: _TypeAlias = GroundTextRequest  # noqa: Y015
 
 @_typing.final
 class GroundTextResponse(_message.Message):
-    """Response of `AnswerService.GroundText`, at most 4 MiB. A text whose citations would be larger is INVALID_ARGUMENT: send
-    it in parts.
+    """Response of `AnswerService.GroundText`, at most 4 MiB. A text whose citations would be larger is INVALID_ARGUMENT:
+    send it in parts.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1489,8 +1491,8 @@ class FormatCitationsRequest(_message.Message):
     style: _citation_style_pb2.CitationStyle.ValueType
     """Required. The style; unset is INVALID_ARGUMENT."""
     content: _builtins.str
-    """Optional. `Answer.content` that they belong to: the text of the response with `INLINE`, else without effect. At most
-    20,000 code points.
+    """Optional. `Answer.content` that they belong to: the text of the response with `INLINE`, else without effect. At
+    most 20,000 code points.
     """
     @_builtins.property
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.Citation]:

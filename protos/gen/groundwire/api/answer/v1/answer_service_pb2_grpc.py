@@ -37,9 +37,9 @@ class AnswerServiceStub:
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
 
-    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential. For
-    others it does not exist, except for those with the right to administrate who see all scopes: they read, end and delete
-    it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
+    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential.
+    For others it does not exist, except for those with the right to administrate who see all scopes: they read, end and
+    delete it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
     """
 
     def __init__(self, channel):
@@ -142,16 +142,16 @@ class AnswerServiceServicer:
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
 
-    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential. For
-    others it does not exist, except for those with the right to administrate who see all scopes: they read, end and delete
-    it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
+    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential.
+    For others it does not exist, except for those with the right to administrate who see all scopes: they read, end and
+    delete it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
     """
 
     def CreateSession(self, request, context):
-        """Starts a session. With a conversation, both sides of each exchange are recorded as turns in the collection, soon after
-        the answer, and summaries of them, as `RecordService` keeps them. Errors: NOT_FOUND with COLLECTION_NOT_FOUND;
-        PERMISSION_DENIED for a scope that the credential does not allow; FAILED_PRECONDITION for a conversation where
-        sessions are kept in memory.
+        """Starts a session. With a conversation, both sides of each exchange are recorded as turns in the collection, soon
+        after the answer, and summaries of them, as `RecordService` keeps them. Errors: NOT_FOUND with
+        COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; FAILED_PRECONDITION for a
+        conversation where sessions are kept in memory.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -195,9 +195,9 @@ class AnswerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteSessions(self, request, context):
-        """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten; also those of
-        others that are recorded in the scope `entity:` and the `user_id`. What was still to be recorded goes with them. The
-        records themselves are deleted by `RecordService.DeleteRecords` with a filter `entity = user_id`. A session
+        """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten; also those
+        of others that are recorded in the scope `entity:` and the `user_id`. What was still to be recorded goes with them.
+        The records themselves are deleted by `RecordService.DeleteRecords` with a filter `entity = user_id`. A session
         that is created meanwhile may stay. To have none is no error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -207,8 +207,8 @@ class AnswerServiceServicer:
     def Ask(self, request, context):
         """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
-        A chat model that fails is no error either: the answer is quoted from the sources, and `Answer.generation` says why.
-        More answers at a time than the model may write are RESOURCE_EXHAUSTED with OVERLOADED.
+        A chat model that fails is no error either: the answer is quoted from the sources, and `Answer.generation` says
+        why. More answers at a time than the model may write are RESOURCE_EXHAUSTED with OVERLOADED.
 
         In a session the question is kept once the search is done, and the answer before it is sent. When the call ends in
         between, as by its deadline, what there is of the answer is kept as `MESSAGE_STATE_ABANDONED`.
@@ -233,10 +233,10 @@ class AnswerServiceServicer:
 
     def Converse(self, request_iterator, context):
         """Talks in a session: questions come in, and what happens to them goes out. The first message opens a session or
-        continues one, and the first response is that session. Questions are answered one after the other in their order; one
-        that cannot be answered is an `error` and not the end of the stream. `cancel` stops a question, wherever it is. When
-        nothing happens for a while a heartbeat comes. The stream ends when the client closes its side and every question
-        has had its answer.
+        continues one, and the first response is that session. Questions are answered one after the other in their order;
+        one that cannot be answered is an `error` and not the end of the stream. `cancel` stops a question, wherever it is.
+        When nothing happens for a while a heartbeat comes. The stream ends when the client closes its side and every
+        question has had its answer.
 
         Errors that end the stream: those of `CreateSession` and `GetSession` for the first message, INVALID_ARGUMENT for
         another first message, and FAILED_PRECONDITION with SESSION_EXPIRED or NOT_FOUND with SESSION_NOT_FOUND soon after
@@ -247,8 +247,8 @@ class AnswerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetAnswer(self, request, context):
-        """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count as
-        activity. Errors: NOT_FOUND when the session has no such answer.
+        """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count
+        as activity. Errors: NOT_FOUND when the session has no such answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -263,11 +263,11 @@ class AnswerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ConsolidateConversation(self, request, context):
-        """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it, such as
-        preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin `DERIVED`
-        in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says already
-        confirms that one. What was answered before the call is recorded first. Repeating it changes nothing: it returns what
-        the turns support.
+        """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it,
+        such as preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin
+        `DERIVED` in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says
+        already confirms that one. What was answered before the call is recorded first. Repeating it changes nothing: it
+        returns what the turns support.
 
         Errors: NOT_FOUND with COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; what
         `RecordService.BatchUpsertRecords` returns. A conversation without turns is no error.
@@ -281,7 +281,8 @@ class AnswerServiceServicer:
         but the query log of its searches. A text that nothing supports is a result, not an error.
 
         The text is searched for claim by claim, unless `chunk_ids` says what to compare it with. What was found is not
-        proof that a claim is true, nor what was not found that it is false. That two names have changed places is not seen.
+        proof that a claim is true, nor what was not found that it is false. That two names have changed places is not
+        seen.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -406,9 +407,9 @@ class AnswerService:
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
 
-    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential. For
-    others it does not exist, except for those with the right to administrate who see all scopes: they read, end and delete
-    it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
+    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential.
+    For others it does not exist, except for those with the right to administrate who see all scopes: they read, end and
+    delete it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
     """
 
     @staticmethod

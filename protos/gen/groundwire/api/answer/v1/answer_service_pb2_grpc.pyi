@@ -38,9 +38,9 @@ class AnswerServiceStub:
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
 
-    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential. For
-    others it does not exist, except for those with the right to administrate who see all scopes: they read, end and delete
-    it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
+    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential.
+    For others it does not exist, except for those with the right to administrate who see all scopes: they read, end and
+    delete it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
     """
 
     @_typing.overload
@@ -48,10 +48,10 @@ class AnswerServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AnswerServiceAsyncStub: ...
     CreateSession: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.CreateSessionRequest, _answer_service_pb2.CreateSessionResponse]
-    """Starts a session. With a conversation, both sides of each exchange are recorded as turns in the collection, soon after
-    the answer, and summaries of them, as `RecordService` keeps them. Errors: NOT_FOUND with COLLECTION_NOT_FOUND;
-    PERMISSION_DENIED for a scope that the credential does not allow; FAILED_PRECONDITION for a conversation where
-    sessions are kept in memory.
+    """Starts a session. With a conversation, both sides of each exchange are recorded as turns in the collection, soon
+    after the answer, and summaries of them, as `RecordService` keeps them. Errors: NOT_FOUND with
+    COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; FAILED_PRECONDITION for a
+    conversation where sessions are kept in memory.
     """
     GetSession: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.GetSessionRequest, _answer_service_pb2.GetSessionResponse]
     """Returns a session with its window. Safe to retry; does not count as activity. An expired or ended session
@@ -68,16 +68,16 @@ class AnswerServiceStub:
     DeleteSession: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.DeleteSessionRequest, _answer_service_pb2.DeleteSessionResponse]
     """Deletes a session with all its messages, in whatever state it is, for good."""
     DeleteSessions: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.DeleteSessionsRequest, _answer_service_pb2.DeleteSessionsResponse]
-    """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten; also those of
-    others that are recorded in the scope `entity:` and the `user_id`. What was still to be recorded goes with them. The
-    records themselves are deleted by `RecordService.DeleteRecords` with a filter `entity = user_id`. A session
+    """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten; also those
+    of others that are recorded in the scope `entity:` and the `user_id`. What was still to be recorded goes with them.
+    The records themselves are deleted by `RecordService.DeleteRecords` with a filter `entity = user_id`. A session
     that is created meanwhile may stay. To have none is no error.
     """
     Ask: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.AskRequest, _answer_service_pb2.AskResponse]
     """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
-    A chat model that fails is no error either: the answer is quoted from the sources, and `Answer.generation` says why.
-    More answers at a time than the model may write are RESOURCE_EXHAUSTED with OVERLOADED.
+    A chat model that fails is no error either: the answer is quoted from the sources, and `Answer.generation` says
+    why. More answers at a time than the model may write are RESOURCE_EXHAUSTED with OVERLOADED.
 
     In a session the question is kept once the search is done, and the answer before it is sent. When the call ends in
     between, as by its deadline, what there is of the answer is kept as `MESSAGE_STATE_ABANDONED`.
@@ -94,29 +94,29 @@ class AnswerServiceStub:
     """
     Converse: _grpc.StreamStreamMultiCallable[_answer_service_pb2.ConverseRequest, _answer_service_pb2.ConverseResponse]
     """Talks in a session: questions come in, and what happens to them goes out. The first message opens a session or
-    continues one, and the first response is that session. Questions are answered one after the other in their order; one
-    that cannot be answered is an `error` and not the end of the stream. `cancel` stops a question, wherever it is. When
-    nothing happens for a while a heartbeat comes. The stream ends when the client closes its side and every question
-    has had its answer.
+    continues one, and the first response is that session. Questions are answered one after the other in their order;
+    one that cannot be answered is an `error` and not the end of the stream. `cancel` stops a question, wherever it is.
+    When nothing happens for a while a heartbeat comes. The stream ends when the client closes its side and every
+    question has had its answer.
 
     Errors that end the stream: those of `CreateSession` and `GetSession` for the first message, INVALID_ARGUMENT for
     another first message, and FAILED_PRECONDITION with SESSION_EXPIRED or NOT_FOUND with SESSION_NOT_FOUND soon after
     the session is closed or deleted while no question is being answered.
     """
     GetAnswer: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.GetAnswerRequest, _answer_service_pb2.GetAnswerResponse]
-    """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count as
-    activity. Errors: NOT_FOUND when the session has no such answer.
+    """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count
+    as activity. Errors: NOT_FOUND when the session has no such answer.
     """
     ListAnswers: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.ListAnswersRequest, _answer_service_pb2.ListAnswersResponse]
     """Returns the answers that are kept, in sessions and by `AskRequest.keep_for`, the newest first; those that are kept
     in memory come after all others. Safe to retry.
     """
     ConsolidateConversation: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.ConsolidateConversationRequest, _answer_service_pb2.ConsolidateConversationResponse]
-    """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it, such as
-    preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin `DERIVED`
-    in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says already
-    confirms that one. What was answered before the call is recorded first. Repeating it changes nothing: it returns what
-    the turns support.
+    """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it,
+    such as preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin
+    `DERIVED` in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says
+    already confirms that one. What was answered before the call is recorded first. Repeating it changes nothing: it
+    returns what the turns support.
 
     Errors: NOT_FOUND with COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; what
     `RecordService.BatchUpsertRecords` returns. A conversation without turns is no error.
@@ -126,7 +126,8 @@ class AnswerServiceStub:
     but the query log of its searches. A text that nothing supports is a result, not an error.
 
     The text is searched for claim by claim, unless `chunk_ids` says what to compare it with. What was found is not
-    proof that a claim is true, nor what was not found that it is false. That two names have changed places is not seen.
+    proof that a claim is true, nor what was not found that it is false. That two names have changed places is not
+    seen.
     """
     VerifyCitations: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.VerifyCitationsRequest, _answer_service_pb2.VerifyCitationsResponse]
     """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
@@ -150,17 +151,17 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
 
-    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential. For
-    others it does not exist, except for those with the right to administrate who see all scopes: they read, end and delete
-    it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
+    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential.
+    For others it does not exist, except for those with the right to administrate who see all scopes: they read, end and
+    delete it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateSession: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.CreateSessionRequest, _answer_service_pb2.CreateSessionResponse]  # type: ignore[assignment]
-    """Starts a session. With a conversation, both sides of each exchange are recorded as turns in the collection, soon after
-    the answer, and summaries of them, as `RecordService` keeps them. Errors: NOT_FOUND with COLLECTION_NOT_FOUND;
-    PERMISSION_DENIED for a scope that the credential does not allow; FAILED_PRECONDITION for a conversation where
-    sessions are kept in memory.
+    """Starts a session. With a conversation, both sides of each exchange are recorded as turns in the collection, soon
+    after the answer, and summaries of them, as `RecordService` keeps them. Errors: NOT_FOUND with
+    COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; FAILED_PRECONDITION for a
+    conversation where sessions are kept in memory.
     """
     GetSession: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.GetSessionRequest, _answer_service_pb2.GetSessionResponse]  # type: ignore[assignment]
     """Returns a session with its window. Safe to retry; does not count as activity. An expired or ended session
@@ -177,16 +178,16 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     DeleteSession: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.DeleteSessionRequest, _answer_service_pb2.DeleteSessionResponse]  # type: ignore[assignment]
     """Deletes a session with all its messages, in whatever state it is, for good."""
     DeleteSessions: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.DeleteSessionsRequest, _answer_service_pb2.DeleteSessionsResponse]  # type: ignore[assignment]
-    """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten; also those of
-    others that are recorded in the scope `entity:` and the `user_id`. What was still to be recorded goes with them. The
-    records themselves are deleted by `RecordService.DeleteRecords` with a filter `entity = user_id`. A session
+    """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten; also those
+    of others that are recorded in the scope `entity:` and the `user_id`. What was still to be recorded goes with them.
+    The records themselves are deleted by `RecordService.DeleteRecords` with a filter `entity = user_id`. A session
     that is created meanwhile may stay. To have none is no error.
     """
     Ask: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.AskRequest, _answer_service_pb2.AskResponse]  # type: ignore[assignment]
     """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
-    A chat model that fails is no error either: the answer is quoted from the sources, and `Answer.generation` says why.
-    More answers at a time than the model may write are RESOURCE_EXHAUSTED with OVERLOADED.
+    A chat model that fails is no error either: the answer is quoted from the sources, and `Answer.generation` says
+    why. More answers at a time than the model may write are RESOURCE_EXHAUSTED with OVERLOADED.
 
     In a session the question is kept once the search is done, and the answer before it is sent. When the call ends in
     between, as by its deadline, what there is of the answer is kept as `MESSAGE_STATE_ABANDONED`.
@@ -203,29 +204,29 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     """
     Converse: _aio.StreamStreamMultiCallable[_answer_service_pb2.ConverseRequest, _answer_service_pb2.ConverseResponse]  # type: ignore[assignment]
     """Talks in a session: questions come in, and what happens to them goes out. The first message opens a session or
-    continues one, and the first response is that session. Questions are answered one after the other in their order; one
-    that cannot be answered is an `error` and not the end of the stream. `cancel` stops a question, wherever it is. When
-    nothing happens for a while a heartbeat comes. The stream ends when the client closes its side and every question
-    has had its answer.
+    continues one, and the first response is that session. Questions are answered one after the other in their order;
+    one that cannot be answered is an `error` and not the end of the stream. `cancel` stops a question, wherever it is.
+    When nothing happens for a while a heartbeat comes. The stream ends when the client closes its side and every
+    question has had its answer.
 
     Errors that end the stream: those of `CreateSession` and `GetSession` for the first message, INVALID_ARGUMENT for
     another first message, and FAILED_PRECONDITION with SESSION_EXPIRED or NOT_FOUND with SESSION_NOT_FOUND soon after
     the session is closed or deleted while no question is being answered.
     """
     GetAnswer: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.GetAnswerRequest, _answer_service_pb2.GetAnswerResponse]  # type: ignore[assignment]
-    """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count as
-    activity. Errors: NOT_FOUND when the session has no such answer.
+    """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count
+    as activity. Errors: NOT_FOUND when the session has no such answer.
     """
     ListAnswers: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ListAnswersRequest, _answer_service_pb2.ListAnswersResponse]  # type: ignore[assignment]
     """Returns the answers that are kept, in sessions and by `AskRequest.keep_for`, the newest first; those that are kept
     in memory come after all others. Safe to retry.
     """
     ConsolidateConversation: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ConsolidateConversationRequest, _answer_service_pb2.ConsolidateConversationResponse]  # type: ignore[assignment]
-    """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it, such as
-    preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin `DERIVED`
-    in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says already
-    confirms that one. What was answered before the call is recorded first. Repeating it changes nothing: it returns what
-    the turns support.
+    """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it,
+    such as preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin
+    `DERIVED` in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says
+    already confirms that one. What was answered before the call is recorded first. Repeating it changes nothing: it
+    returns what the turns support.
 
     Errors: NOT_FOUND with COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; what
     `RecordService.BatchUpsertRecords` returns. A conversation without turns is no error.
@@ -235,7 +236,8 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     but the query log of its searches. A text that nothing supports is a result, not an error.
 
     The text is searched for claim by claim, unless `chunk_ids` says what to compare it with. What was found is not
-    proof that a claim is true, nor what was not found that it is false. That two names have changed places is not seen.
+    proof that a claim is true, nor what was not found that it is false. That two names have changed places is not
+    seen.
     """
     VerifyCitations: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.VerifyCitationsRequest, _answer_service_pb2.VerifyCitationsResponse]  # type: ignore[assignment]
     """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
@@ -258,9 +260,9 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
 
-    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential. For
-    others it does not exist, except for those with the right to administrate who see all scopes: they read, end and delete
-    it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
+    Where callers need a credential, a session belongs to the subject that began it, with the scopes of its credential.
+    For others it does not exist, except for those with the right to administrate who see all scopes: they read, end and
+    delete it, and a question in it is PERMISSION_DENIED. Lists and deletions are of the sessions that the caller sees.
     """
 
     @_abc_1.abstractmethod
@@ -269,10 +271,10 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _answer_service_pb2.CreateSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.CreateSessionResponse, _abc.Awaitable[_answer_service_pb2.CreateSessionResponse]]:
-        """Starts a session. With a conversation, both sides of each exchange are recorded as turns in the collection, soon after
-        the answer, and summaries of them, as `RecordService` keeps them. Errors: NOT_FOUND with COLLECTION_NOT_FOUND;
-        PERMISSION_DENIED for a scope that the credential does not allow; FAILED_PRECONDITION for a conversation where
-        sessions are kept in memory.
+        """Starts a session. With a conversation, both sides of each exchange are recorded as turns in the collection, soon
+        after the answer, and summaries of them, as `RecordService` keeps them. Errors: NOT_FOUND with
+        COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; FAILED_PRECONDITION for a
+        conversation where sessions are kept in memory.
         """
 
     @_abc_1.abstractmethod
@@ -325,9 +327,9 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _answer_service_pb2.DeleteSessionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.DeleteSessionsResponse, _abc.Awaitable[_answer_service_pb2.DeleteSessionsResponse]]:
-        """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten; also those of
-        others that are recorded in the scope `entity:` and the `user_id`. What was still to be recorded goes with them. The
-        records themselves are deleted by `RecordService.DeleteRecords` with a filter `entity = user_id`. A session
+        """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten; also those
+        of others that are recorded in the scope `entity:` and the `user_id`. What was still to be recorded goes with them.
+        The records themselves are deleted by `RecordService.DeleteRecords` with a filter `entity = user_id`. A session
         that is created meanwhile may stay. To have none is no error.
         """
 
@@ -339,8 +341,8 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_answer_service_pb2.AskResponse, _abc.Awaitable[_answer_service_pb2.AskResponse]]:
         """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
-        A chat model that fails is no error either: the answer is quoted from the sources, and `Answer.generation` says why.
-        More answers at a time than the model may write are RESOURCE_EXHAUSTED with OVERLOADED.
+        A chat model that fails is no error either: the answer is quoted from the sources, and `Answer.generation` says
+        why. More answers at a time than the model may write are RESOURCE_EXHAUSTED with OVERLOADED.
 
         In a session the question is kept once the search is done, and the answer before it is sent. When the call ends in
         between, as by its deadline, what there is of the answer is kept as `MESSAGE_STATE_ABANDONED`.
@@ -369,10 +371,10 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_answer_service_pb2.ConverseResponse], _abc.AsyncIterator[_answer_service_pb2.ConverseResponse]]:
         """Talks in a session: questions come in, and what happens to them goes out. The first message opens a session or
-        continues one, and the first response is that session. Questions are answered one after the other in their order; one
-        that cannot be answered is an `error` and not the end of the stream. `cancel` stops a question, wherever it is. When
-        nothing happens for a while a heartbeat comes. The stream ends when the client closes its side and every question
-        has had its answer.
+        continues one, and the first response is that session. Questions are answered one after the other in their order;
+        one that cannot be answered is an `error` and not the end of the stream. `cancel` stops a question, wherever it is.
+        When nothing happens for a while a heartbeat comes. The stream ends when the client closes its side and every
+        question has had its answer.
 
         Errors that end the stream: those of `CreateSession` and `GetSession` for the first message, INVALID_ARGUMENT for
         another first message, and FAILED_PRECONDITION with SESSION_EXPIRED or NOT_FOUND with SESSION_NOT_FOUND soon after
@@ -385,8 +387,8 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _answer_service_pb2.GetAnswerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.GetAnswerResponse, _abc.Awaitable[_answer_service_pb2.GetAnswerResponse]]:
-        """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count as
-        activity. Errors: NOT_FOUND when the session has no such answer.
+        """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count
+        as activity. Errors: NOT_FOUND when the session has no such answer.
         """
 
     @_abc_1.abstractmethod
@@ -405,11 +407,11 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _answer_service_pb2.ConsolidateConversationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.ConsolidateConversationResponse, _abc.Awaitable[_answer_service_pb2.ConsolidateConversationResponse]]:
-        """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it, such as
-        preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin `DERIVED`
-        in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says already
-        confirms that one. What was answered before the call is recorded first. Repeating it changes nothing: it returns what
-        the turns support.
+        """Derives memories from the turns of a conversation: what its user said about persons and things that outlives it,
+        such as preferences, facts and decisions, sentence by sentence and as it was said. Each is a memory with the origin
+        `DERIVED` in the scope of the conversation, linked to the turn that supports it. What a memory of the scope says
+        already confirms that one. What was answered before the call is recorded first. Repeating it changes nothing: it
+        returns what the turns support.
 
         Errors: NOT_FOUND with COLLECTION_NOT_FOUND; PERMISSION_DENIED for a scope that the credential does not allow; what
         `RecordService.BatchUpsertRecords` returns. A conversation without turns is no error.
@@ -425,7 +427,8 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         but the query log of its searches. A text that nothing supports is a result, not an error.
 
         The text is searched for claim by claim, unless `chunk_ids` says what to compare it with. What was found is not
-        proof that a claim is true, nor what was not found that it is false. That two names have changed places is not seen.
+        proof that a claim is true, nor what was not found that it is false. That two names have changed places is not
+        seen.
         """
 
     @_abc_1.abstractmethod

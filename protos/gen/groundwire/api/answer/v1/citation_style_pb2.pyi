@@ -36,8 +36,8 @@ class _CitationStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Citatio
     """The lines of `NUMBERED`, and a source node for each citation."""
     CITATION_STYLE_APA: _CitationStyle.ValueType  # 4
     """References of the 7th edition of the APA style as plain text, in the order of the alphabet: authors with `&` before
-    the last, initials for given names behind a comma, the title in front without an author, `n.d.` without a year, `p.`
-    for one page and `pp.` for several, no stop behind a link.
+    the last, initials for given names behind a comma, the title in front without an author, `n.d.` without a year,
+    `p.` for one page and `pp.` for several, no stop behind a link.
     """
     CITATION_STYLE_APA_PLAIN: _CitationStyle.ValueType  # 5
     """A simpler form of it: authors joined by commas or `Unknown`, always `pp.`, in the order of the citations."""
@@ -55,8 +55,8 @@ CITATION_STYLE_SOURCE_NODES: CitationStyle.ValueType  # 3
 """The lines of `NUMBERED`, and a source node for each citation."""
 CITATION_STYLE_APA: CitationStyle.ValueType  # 4
 """References of the 7th edition of the APA style as plain text, in the order of the alphabet: authors with `&` before
-the last, initials for given names behind a comma, the title in front without an author, `n.d.` without a year, `p.`
-for one page and `pp.` for several, no stop behind a link.
+the last, initials for given names behind a comma, the title in front without an author, `n.d.` without a year,
+`p.` for one page and `pp.` for several, no stop behind a link.
 """
 CITATION_STYLE_APA_PLAIN: CitationStyle.ValueType  # 5
 """A simpler form of it: authors joined by commas or `Unknown`, always `pp.`, in the order of the citations."""
@@ -89,8 +89,8 @@ class Reference(_message.Message):
     """Optional. URL; written where there is no DOI."""
     @_builtins.property
     def authors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Authors in order, as they are to be written: `Doe, Jane`, `Doe, J.` or `World Health Organization`. At most
-        100 of at most 500 code points each.
+        """Optional. Authors in order, as they are to be written: `Doe, Jane`, `Doe, J.` or `World Health Organization`. At
+        most 100 of at most 500 code points each.
         """
 
     def __init__(

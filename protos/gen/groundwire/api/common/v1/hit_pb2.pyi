@@ -32,10 +32,10 @@ class _HitViewEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HitView.Value
     HIT_VIEW_IDS: _HitView.ValueType  # 1
     """Of chunks `chunk_id`, `chunk_number`, `document_id`, `generation` and `span`; no documents."""
     HIT_VIEW_BASIC: _HitView.ValueType  # 2
-    """Besides, of chunks `content`, `source_uri`, `sequence_num`, `chapter`, `section`, `section_heading`, `hierarchy_path`,
-    `level`, `page_numbers`, `tags` and `metadata`; of documents `document_id`, `collection`, `source_uri`, `format`,
-    `generation`, `display_title`, and of their `fields` `title`, `creators`, `date_created`, `language`, `category` and
-    `project`.
+    """Besides, of chunks `content`, `source_uri`, `sequence_num`, `chapter`, `section`, `section_heading`,
+    `hierarchy_path`, `level`, `page_numbers`, `tags` and `metadata`; of documents `document_id`, `collection`,
+    `source_uri`, `format`, `generation`, `display_title`, and of their `fields` `title`, `creators`, `date_created`,
+    `language`, `category` and `project`.
     """
     HIT_VIEW_FULL: _HitView.ValueType  # 3
     """Whole chunks and whole documents."""
@@ -48,10 +48,10 @@ HIT_VIEW_UNSPECIFIED: HitView.ValueType  # 0
 HIT_VIEW_IDS: HitView.ValueType  # 1
 """Of chunks `chunk_id`, `chunk_number`, `document_id`, `generation` and `span`; no documents."""
 HIT_VIEW_BASIC: HitView.ValueType  # 2
-"""Besides, of chunks `content`, `source_uri`, `sequence_num`, `chapter`, `section`, `section_heading`, `hierarchy_path`,
-`level`, `page_numbers`, `tags` and `metadata`; of documents `document_id`, `collection`, `source_uri`, `format`,
-`generation`, `display_title`, and of their `fields` `title`, `creators`, `date_created`, `language`, `category` and
-`project`.
+"""Besides, of chunks `content`, `source_uri`, `sequence_num`, `chapter`, `section`, `section_heading`,
+`hierarchy_path`, `level`, `page_numbers`, `tags` and `metadata`; of documents `document_id`, `collection`,
+`source_uri`, `format`, `generation`, `display_title`, and of their `fields` `title`, `creators`, `date_created`,
+`language`, `category` and `project`.
 """
 HIT_VIEW_FULL: HitView.ValueType  # 3
 """Whole chunks and whole documents."""
@@ -111,8 +111,8 @@ class Hit(_message.Message):
 
     @_builtins.property
     def flat_view(self) -> _containers.MessageMap[_builtins.str, _metadata_value_pb2.MetadataValue]:
-        """With `include_flat_view`: the flat record under the names of the profile's source design, such as `doc_id`, `source`,
-        `chunk_index`, `char_start`, `section_title`, `source_url`. Keys without a value are absent.
+        """With `include_flat_view`: the flat record under the names of the profile's source design, such as `doc_id`,
+        `source`, `chunk_index`, `char_start`, `section_title`, `source_url`. Keys without a value are absent.
         """
 
     @_builtins.property
@@ -174,7 +174,9 @@ class MemoryScore(_message.Message):
     importance_share: _builtins.float
     """`importance` / 5."""
     age_days: _builtins.float
-    """Days since the memory was made or last updated when the question was asked, 0.0 or more; unset for what is no record."""
+    """Days since the memory was made or last updated when the question was asked, 0.0 or more; unset for what is no
+    record.
+    """
     recency_bonus: _builtins.float
     """W * 0.5^(age_days / H); 0 for what is no record."""
     influence: _builtins.float

@@ -188,9 +188,9 @@ class Record(_message.Message):
     TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     QUOTED_DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
     record_id: _builtins.str
-    """Optional. Id, unique in the collection. Unset on a new record: `chunk-YYYY-MM-DD-` and 8 hex digits for a memory, the
-    date being that of its creation in UTC; `doc-` and a UUID for the others. One that the caller gives has the same form
-    for a memory, and for others 1 to 128 of letters, digits and `._:#-` without `..`.
+    """Optional. Id, unique in the collection. Unset on a new record: `chunk-YYYY-MM-DD-` and 8 hex digits for a memory,
+    the date being that of its creation in UTC; `doc-` and a UUID for the others. One that the caller gives has the
+    same form for a memory, and for others 1 to 128 of letters, digits and `._:#-` without `..`.
     """
     record_type: Global___RecordType.ValueType
     """Required. What it is; never changes. A filter field, also known as `type`."""
@@ -268,9 +268,9 @@ class Record(_message.Message):
 
     @_builtins.property
     def quoted_document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Ids of the documents of the collection whose text it holds, at most 1,000, such as those that an answer cites.
-        When one of them is deleted for good, so is the record, and the records that quote it in turn. Never gets fewer: earlier
-        texts stay for their citations. DOCUMENT_NOT_FOUND where one was deleted for good before.
+        """Optional. Ids of the documents of the collection whose text it holds, at most 1,000, such as those that an answer
+        cites. When one of them is deleted for good, so is the record, and the records that quote it in turn. Never gets
+        fewer: earlier texts stay for their citations. DOCUMENT_NOT_FOUND where one was deleted for good before.
         """
 
     def __init__(
@@ -431,8 +431,8 @@ class TurnDetails(_message.Message):
     role: _role_pb2.Role.ValueType
     """Required. Who said it. A filter field."""
     turn_index: _builtins.int
-    """Optional. Number of the exchange in its conversation, from 1; both sides have the same. Unset on a new turn: the next
-    number, which turns of the same conversation share that are written together. A filter field.
+    """Optional. Number of the exchange in its conversation, from 1; both sides have the same. Unset on a new turn: the
+    next number, which turns of the same conversation share that are written together. A filter field.
     """
     def __init__(
         self,
@@ -490,8 +490,8 @@ Global___SummaryDetails: _TypeAlias = SummaryDetails  # noqa: Y015
 @_typing.final
 class RecordLinks(_message.Message):
     """Links of a record to others. The first three follow from what the records say; the others were added. All hold ids of
-    live records of the same scope, or, added ones, of the scope `global`; a call with `include_deleted` also returns added
-    ones of deleted records.
+    live records of the same scope, or, added ones, of the scope `global`; a call with `include_deleted` also returns
+    added ones of deleted records.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -508,8 +508,8 @@ class RecordLinks(_message.Message):
 
     @_builtins.property
     def follows(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The latest earlier record of the same conversation and type, if it is at most 300 seconds older. Of two sides of one
-        exchange with one timestamp the answer follows the question.
+        """The latest earlier record of the same conversation and type, if it is at most 300 seconds older. Of two sides of
+        one exchange with one timestamp the answer follows the question.
         """
 
     @_builtins.property

@@ -28,11 +28,11 @@ if _version_not_supported:
 class CollectionServiceStub:
     """Creates, describes, changes and deletes collections.
 
-    Every call that changes something takes a `request_id`: the same id with the same body gives the first answer again for
-    24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED.
+    Every call that changes something takes a `request_id`: the same id with the same body gives the first answer again
+    for 24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     def __init__(self, channel):
@@ -71,11 +71,11 @@ class CollectionServiceStub:
 class CollectionServiceServicer:
     """Creates, describes, changes and deletes collections.
 
-    Every call that changes something takes a `request_id`: the same id with the same body gives the first answer again for
-    24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED.
+    Every call that changes something takes a `request_id`: the same id with the same body gives the first answer again
+    for 24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     def CreateCollection(self, request, context):
@@ -159,11 +159,11 @@ def add_CollectionServiceServicer_to_server(servicer, server):
 class CollectionService:
     """Creates, describes, changes and deletes collections.
 
-    Every call that changes something takes a `request_id`: the same id with the same body gives the first answer again for
-    24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED.
+    Every call that changes something takes a `request_id`: the same id with the same body gives the first answer again
+    for 24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     @staticmethod

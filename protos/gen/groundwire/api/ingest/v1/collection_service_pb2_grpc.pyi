@@ -29,11 +29,11 @@ GRPC_VERSION: str
 class CollectionServiceStub:
     """Creates, describes, changes and deletes collections.
 
-    Every call that changes something takes a `request_id`: the same id with the same body gives the first answer again for
-    24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED.
+    Every call that changes something takes a `request_id`: the same id with the same body gives the first answer again
+    for 24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     @_typing.overload
@@ -65,11 +65,11 @@ class CollectionServiceStub:
 class CollectionServiceAsyncStub(CollectionServiceStub):
     """Creates, describes, changes and deletes collections.
 
-    Every call that changes something takes a `request_id`: the same id with the same body gives the first answer again for
-    24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED.
+    Every call that changes something takes a `request_id`: the same id with the same body gives the first answer again
+    for 24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -97,11 +97,11 @@ class CollectionServiceAsyncStub(CollectionServiceStub):
 class CollectionServiceServicer(metaclass=_abc_1.ABCMeta):
     """Creates, describes, changes and deletes collections.
 
-    Every call that changes something takes a `request_id`: the same id with the same body gives the first answer again for
-    24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED.
+    Every call that changes something takes a `request_id`: the same id with the same body gives the first answer again
+    for 24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     @_abc_1.abstractmethod

@@ -115,8 +115,8 @@ class StoreDeletion(_message.Message):
     LEFTOVER_COUNT_FIELD_NUMBER: _builtins.int
     COMPLETE_FIELD_NUMBER: _builtins.int
     store: _builtins.str
-    """Name of the store: `catalog`, `full_text`, `vectors`, `texts`, `embedding_cache`, `sessions`, `records`. The entries
-    of `records` are those that quoted what was purged.
+    """Name of the store: `catalog`, `full_text`, `vectors`, `texts`, `embedding_cache`, `sessions`, `records`. The
+    entries of `records` are those that quoted what was purged.
     """
     removed_count: _builtins.int
     """Entries removed."""

@@ -109,8 +109,8 @@ class IngestDocumentRequest(_message.Message):
     SOURCE_VERSION_STALE, so that a late event never overwrites a newer one. Unset: no check, and the stored one stays.
     """
     run_async: _builtins.bool
-    """Optional. Answers with an operation as soon as the bytes are stored, and ingests the document afterwards, also after a
-    restart of the server. Operations of one source may end in any order: give them a `source_version`.
+    """Optional. Answers with an operation as soon as the bytes are stored, and ingests the document afterwards, also
+    after a restart of the server. Operations of one source may end in any order: give them a `source_version`.
     """
     @_builtins.property
     def fields(self) -> _document_pb2.DocumentFields:
@@ -168,8 +168,8 @@ class IngestDocumentResponse(_message.Message):
 
     @_builtins.property
     def operation(self) -> _operations_pb2.Operation:
-        """With `run_async`: what ingests the document. Its response is an `IngestDocumentResponse` with the result, its metadata
-        an `OperationMetadata`, its errors are those of the call. The bytes are kept until its end.
+        """With `run_async`: what ingests the document. Its response is an `IngestDocumentResponse` with the result, its
+        metadata an `OperationMetadata`, its errors are those of the call. The bytes are kept until its end.
         """
 
     def __init__(
@@ -260,8 +260,8 @@ class BatchIngestDocumentsOutcome(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def result(self) -> _ingest_result_pb2.IngestResult:
-        """What was done. The token of the response stands for its `consistency_token`. From 3 MiB on `fields` and `alias_uris`
-        of documents are left out of a response.
+        """What was done. The token of the response stands for its `consistency_token`. From 3 MiB on `fields` and
+        `alias_uris` of documents are left out of a response.
         """
 
     @_builtins.property
@@ -363,8 +363,8 @@ class UploadHeader(_message.Message):
     SOURCE_VERSION_STALE, so that a late event never overwrites a newer one. Unset: no check, and the stored one stays.
     """
     run_async: _builtins.bool
-    """Optional. Answers with an operation as soon as the bytes are stored, and ingests the document afterwards, also after a
-    restart of the server. Operations of one source may end in any order: give them a `source_version`.
+    """Optional. Answers with an operation as soon as the bytes are stored, and ingests the document afterwards, also
+    after a restart of the server. Operations of one source may end in any order: give them a `source_version`.
     """
     @_builtins.property
     def fields(self) -> _document_pb2.DocumentFields:
@@ -745,8 +745,8 @@ class UpdateDocumentRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Optional. Paths in `document` to change, such as `fields.tags`; unset means all fields that are present, `fields` or
-        `*` all fields but `metadata`. An unknown path is INVALID_ARGUMENT naming it, and so is `fields.metadata`.
+        """Optional. Paths in `document` to change, such as `fields.tags`; unset means all fields that are present, `fields`
+        or `*` all fields but `metadata`. An unknown path is INVALID_ARGUMENT naming it, and so is `fields.metadata`.
         """
 
     @_builtins.property
@@ -900,8 +900,8 @@ class RestoreDocumentRequest(_message.Message):
     """Optional. UUID that makes a retry safe."""
     @_builtins.property
     def reference(self) -> _document_pb2.DocumentReference:
-        """Required. Which document. By source it is the live document, else the one of this source that was deleted softly; if
-        there are several of these, INVALID_ARGUMENT.
+        """Required. Which document. By source it is the live document, else the one of this source that was deleted softly;
+        if there are several of these, INVALID_ARGUMENT.
         """
 
     def __init__(

@@ -118,16 +118,16 @@ class IngestServiceServicer:
         complete. The collection must exist.
 
         Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
-        ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
-        document meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+        ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the document
+        meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchIngestDocuments(self, request, context):
-        """Ingests several documents that fit in one message (4 MiB) together; each succeeds or fails for itself. The call is OK
-        when the call itself worked.
+        """Ingests several documents that fit in one message (4 MiB) together; each succeeds or fails for itself. The call is
+        OK when the call itself worked.
 
         Sent again with the same `request_id`, as after a call that was cut off, it ingests what is not ingested yet, and
         gives the first result of what is: an item that failed is tried again.
@@ -186,8 +186,8 @@ class IngestServiceServicer:
     def RestoreDocument(self, request, context):
         """Brings back a document that was deleted softly. One that is live is returned as it is.
 
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its source
-        now; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
+        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its
+        source now; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -221,9 +221,9 @@ class IngestServiceServicer:
         """Deletes the documents that a filter matches for good, or counts them. The operation's response is a
         `PurgeDocumentsResponse`.
 
-        It concerns the documents that were there when it was asked for, also those that were deleted softly, and that match
-        when it comes to them. Each goes as a whole; one that is gone is not found any more, as after `DeleteDocument`.
-        Cancelled, or cut off for good by an error, it leaves the documents that it has not come to.
+        It concerns the documents that were there when it was asked for, also those that were deleted softly, and that
+        match when it comes to them. Each goes as a whole; one that is gone is not found any more, as after
+        `DeleteDocument`. Cancelled, or cut off for good by an error, it leaves the documents that it has not come to.
 
         Errors: INVALID_ARGUMENT with INVALID_FILTER.
         """

@@ -52,12 +52,12 @@ class IngestServiceStub:
     complete. The collection must exist.
 
     Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
-    ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
-    document meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+    ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the document
+    meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
     """
     BatchIngestDocuments: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.BatchIngestDocumentsRequest, _ingest_service_pb2.BatchIngestDocumentsResponse]
-    """Ingests several documents that fit in one message (4 MiB) together; each succeeds or fails for itself. The call is OK
-    when the call itself worked.
+    """Ingests several documents that fit in one message (4 MiB) together; each succeeds or fails for itself. The call is
+    OK when the call itself worked.
 
     Sent again with the same `request_id`, as after a call that was cut off, it ingests what is not ingested yet, and
     gives the first result of what is: an item that failed is tried again.
@@ -96,8 +96,8 @@ class IngestServiceStub:
     RestoreDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.RestoreDocumentRequest, _ingest_service_pb2.RestoreDocumentResponse]
     """Brings back a document that was deleted softly. One that is live is returned as it is.
 
-    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its source
-    now; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
+    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its
+    source now; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
     """
     UpdateChunk: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateChunkRequest, _ingest_service_pb2.UpdateChunkResponse]
     """Changes tags and metadata of a chunk without embedding it again.
@@ -119,9 +119,9 @@ class IngestServiceStub:
     """Deletes the documents that a filter matches for good, or counts them. The operation's response is a
     `PurgeDocumentsResponse`.
 
-    It concerns the documents that were there when it was asked for, also those that were deleted softly, and that match
-    when it comes to them. Each goes as a whole; one that is gone is not found any more, as after `DeleteDocument`.
-    Cancelled, or cut off for good by an error, it leaves the documents that it has not come to.
+    It concerns the documents that were there when it was asked for, also those that were deleted softly, and that
+    match when it comes to them. Each goes as a whole; one that is gone is not found any more, as after
+    `DeleteDocument`. Cancelled, or cut off for good by an error, it leaves the documents that it has not come to.
 
     Errors: INVALID_ARGUMENT with INVALID_FILTER.
     """
@@ -149,12 +149,12 @@ class IngestServiceAsyncStub(IngestServiceStub):
     complete. The collection must exist.
 
     Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
-    ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
-    document meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+    ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the document
+    meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
     """
     BatchIngestDocuments: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.BatchIngestDocumentsRequest, _ingest_service_pb2.BatchIngestDocumentsResponse]  # type: ignore[assignment]
-    """Ingests several documents that fit in one message (4 MiB) together; each succeeds or fails for itself. The call is OK
-    when the call itself worked.
+    """Ingests several documents that fit in one message (4 MiB) together; each succeeds or fails for itself. The call is
+    OK when the call itself worked.
 
     Sent again with the same `request_id`, as after a call that was cut off, it ingests what is not ingested yet, and
     gives the first result of what is: an item that failed is tried again.
@@ -193,8 +193,8 @@ class IngestServiceAsyncStub(IngestServiceStub):
     RestoreDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.RestoreDocumentRequest, _ingest_service_pb2.RestoreDocumentResponse]  # type: ignore[assignment]
     """Brings back a document that was deleted softly. One that is live is returned as it is.
 
-    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its source
-    now; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
+    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its
+    source now; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
     """
     UpdateChunk: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateChunkRequest, _ingest_service_pb2.UpdateChunkResponse]  # type: ignore[assignment]
     """Changes tags and metadata of a chunk without embedding it again.
@@ -216,9 +216,9 @@ class IngestServiceAsyncStub(IngestServiceStub):
     """Deletes the documents that a filter matches for good, or counts them. The operation's response is a
     `PurgeDocumentsResponse`.
 
-    It concerns the documents that were there when it was asked for, also those that were deleted softly, and that match
-    when it comes to them. Each goes as a whole; one that is gone is not found any more, as after `DeleteDocument`.
-    Cancelled, or cut off for good by an error, it leaves the documents that it has not come to.
+    It concerns the documents that were there when it was asked for, also those that were deleted softly, and that
+    match when it comes to them. Each goes as a whole; one that is gone is not found any more, as after
+    `DeleteDocument`. Cancelled, or cut off for good by an error, it leaves the documents that it has not come to.
 
     Errors: INVALID_ARGUMENT with INVALID_FILTER.
     """
@@ -249,8 +249,8 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         complete. The collection must exist.
 
         Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
-        ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
-        document meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+        ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the document
+        meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
         """
 
     @_abc_1.abstractmethod
@@ -259,8 +259,8 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.BatchIngestDocumentsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.BatchIngestDocumentsResponse, _abc.Awaitable[_ingest_service_pb2.BatchIngestDocumentsResponse]]:
-        """Ingests several documents that fit in one message (4 MiB) together; each succeeds or fails for itself. The call is OK
-        when the call itself worked.
+        """Ingests several documents that fit in one message (4 MiB) together; each succeeds or fails for itself. The call is
+        OK when the call itself worked.
 
         Sent again with the same `request_id`, as after a call that was cut off, it ingests what is not ingested yet, and
         gives the first result of what is: an item that failed is tried again.
@@ -329,8 +329,8 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_ingest_service_pb2.RestoreDocumentResponse, _abc.Awaitable[_ingest_service_pb2.RestoreDocumentResponse]]:
         """Brings back a document that was deleted softly. One that is live is returned as it is.
 
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its source
-        now; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
+        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its
+        source now; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
         """
 
     @_abc_1.abstractmethod
@@ -370,9 +370,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         """Deletes the documents that a filter matches for good, or counts them. The operation's response is a
         `PurgeDocumentsResponse`.
 
-        It concerns the documents that were there when it was asked for, also those that were deleted softly, and that match
-        when it comes to them. Each goes as a whole; one that is gone is not found any more, as after `DeleteDocument`.
-        Cancelled, or cut off for good by an error, it leaves the documents that it has not come to.
+        It concerns the documents that were there when it was asked for, also those that were deleted softly, and that
+        match when it comes to them. Each goes as a whole; one that is gone is not found any more, as after
+        `DeleteDocument`. Cancelled, or cut off for good by an error, it leaves the documents that it has not come to.
 
         Errors: INVALID_ARGUMENT with INVALID_FILTER.
         """

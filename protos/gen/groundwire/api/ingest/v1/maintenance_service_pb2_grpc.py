@@ -34,8 +34,8 @@ class MaintenanceServiceStub:
     it is (`OperationMetadata`), `WaitOperation` waits for its end. A finished operation is kept for 7 days. Operations
     that do the same at the same time share one run, which ends when all of them were cancelled.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     def __init__(self, channel):
@@ -74,8 +74,8 @@ class MaintenanceServiceServicer:
     it is (`OperationMetadata`), `WaitOperation` waits for its end. A finished operation is kept for 7 days. Operations
     that do the same at the same time share one run, which ends when all of them were cancelled.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     def Reindex(self, request, context):
@@ -94,7 +94,8 @@ class MaintenanceServiceServicer:
         Vectors that were made are kept: a run that was cut off goes on where it was. The operation's response is an
         `IndexBuildResult`.
 
-        Errors of the operation: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
+        Errors of the operation: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not
+        answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -155,8 +156,8 @@ class MaintenanceService:
     it is (`OperationMetadata`), `WaitOperation` waits for its end. A finished operation is kept for 7 days. Operations
     that do the same at the same time share one run, which ends when all of them were cancelled.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     @staticmethod

@@ -35,8 +35,8 @@ class MaintenanceServiceStub:
     it is (`OperationMetadata`), `WaitOperation` waits for its end. A finished operation is kept for 7 days. Operations
     that do the same at the same time share one run, which ends when all of them were cancelled.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     @_typing.overload
@@ -55,7 +55,8 @@ class MaintenanceServiceStub:
     Vectors that were made are kept: a run that was cut off goes on where it was. The operation's response is an
     `IndexBuildResult`.
 
-    Errors of the operation: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
+    Errors of the operation: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not
+    answer.
     """
     CheckStore: _grpc.UnaryUnaryMultiCallable[_maintenance_service_pb2.CheckStoreRequest, _operations_pb2.Operation]
     """Compares the stores with the catalog, both ways, and repairs them if told to. Works while everything else goes on.
@@ -75,8 +76,8 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     it is (`OperationMetadata`), `WaitOperation` waits for its end. A finished operation is kept for 7 days. Operations
     that do the same at the same time share one run, which ends when all of them were cancelled.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -92,7 +93,8 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     Vectors that were made are kept: a run that was cut off goes on where it was. The operation's response is an
     `IndexBuildResult`.
 
-    Errors of the operation: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
+    Errors of the operation: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not
+    answer.
     """
     CheckStore: _aio.UnaryUnaryMultiCallable[_maintenance_service_pb2.CheckStoreRequest, _operations_pb2.Operation]  # type: ignore[assignment]
     """Compares the stores with the catalog, both ways, and repairs them if told to. Works while everything else goes on.
@@ -111,8 +113,8 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
     it is (`OperationMetadata`), `WaitOperation` waits for its end. A finished operation is kept for 7 days. Operations
     that do the same at the same time share one run, which ends when all of them were cancelled.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     @_abc_1.abstractmethod
@@ -138,7 +140,8 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         Vectors that were made are kept: a run that was cut off goes on where it was. The operation's response is an
         `IndexBuildResult`.
 
-        Errors of the operation: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
+        Errors of the operation: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not
+        answer.
         """
 
     @_abc_1.abstractmethod

@@ -127,14 +127,16 @@ class BatchUpsertRecordsRequest(_message.Message):
     collection: _builtins.str
     """Required. Name of the collection."""
     allow_partial: _builtins.bool
-    """Optional. Stores the records that can be stored, and says of the others why they cannot; unset means all or nothing."""
+    """Optional. Stores the records that can be stored, and says of the others why they cannot; unset means all or
+    nothing.
+    """
     strict_tokens: _builtins.bool
     """Optional. Refuses texts of fewer than 100 tokens."""
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
     keep_history: _builtins.bool
-    """Optional. Takes `create_time`, `access_count` and `last_accessed_time` of records that the collection does not have yet
-    from the request, for those that come from another server.
+    """Optional. Takes `create_time`, `access_count` and `last_accessed_time` of records that the collection does not have
+    yet from the request, for those that come from another server.
     """
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[_record_pb2.Record]:
@@ -357,8 +359,8 @@ class ListRecordsRequest(_message.Message):
     include_deleted: _builtins.bool
     """Optional. Also lists records that were deleted softly."""
     page_size: _builtins.int
-    """Optional. Most entries; 0 means 50, above 100 is treated as 100, negative is INVALID_ARGUMENT. A page ends at 3 MiB,
-    too, so that there may be fewer although more follow.
+    """Optional. Most entries; 0 means 50, above 100 is treated as 100, negative is INVALID_ARGUMENT. A page ends at 3
+    MiB, too, so that there may be fewer although more follow.
     """
     page_token: _builtins.str
     """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
@@ -436,8 +438,8 @@ class UpdateRecordRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Required. Paths in `record` to change, such as `text`, `memory.confidence` or `metadata`. A path that is unknown, or of
-        a field that cannot be changed, is INVALID_ARGUMENT naming it.
+        """Required. Paths in `record` to change, such as `text`, `memory.confidence` or `metadata`. A path that is unknown,
+        or of a field that cannot be changed, is INVALID_ARGUMENT naming it.
         """
 
     def __init__(

@@ -28,13 +28,13 @@ if _version_not_supported:
 class RecordServiceStub:
     """Keeps the records of an assistant: personas, FAQs, memories, turns and summaries.
 
-    A write is acknowledged only once it is durable and searchable. Every call that changes something takes a `request_id`:
-    the same id with the same body gives the first answer again for 24 hours of service, the same id with another body is
-    ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome is unknown; repeating it with the
-    same `request_id` is safe.
+    A write is acknowledged only once it is durable and searchable. Every call that changes something takes a
+    `request_id`: the same id with the same body gives the first answer again for 24 hours of service, the same id with
+    another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome is unknown;
+    repeating it with the same `request_id` is safe.
 
-    A caller sees and changes the records of the scopes that the credential allows; a record of another scope does not exist
-    for it, and writing one is PERMISSION_DENIED.
+    A caller sees and changes the records of the scopes that the credential allows; a record of another scope does not
+    exist for it, and writing one is PERMISSION_DENIED.
 
     All calls may return INVALID_ARGUMENT, PERMISSION_DENIED, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
     DEADLINE_EXCEEDED; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further
@@ -92,13 +92,13 @@ class RecordServiceStub:
 class RecordServiceServicer:
     """Keeps the records of an assistant: personas, FAQs, memories, turns and summaries.
 
-    A write is acknowledged only once it is durable and searchable. Every call that changes something takes a `request_id`:
-    the same id with the same body gives the first answer again for 24 hours of service, the same id with another body is
-    ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome is unknown; repeating it with the
-    same `request_id` is safe.
+    A write is acknowledged only once it is durable and searchable. Every call that changes something takes a
+    `request_id`: the same id with the same body gives the first answer again for 24 hours of service, the same id with
+    another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome is unknown;
+    repeating it with the same `request_id` is safe.
 
-    A caller sees and changes the records of the scopes that the credential allows; a record of another scope does not exist
-    for it, and writing one is PERMISSION_DENIED.
+    A caller sees and changes the records of the scopes that the credential allows; a record of another scope does not
+    exist for it, and writing one is PERMISSION_DENIED.
 
     All calls may return INVALID_ARGUMENT, PERMISSION_DENIED, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
     DEADLINE_EXCEEDED; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further
@@ -140,11 +140,12 @@ class RecordServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteRecords(self, request, context):
-        """Deletes records, so that `RestoreRecords` can bring them back unless `permanent` is set. They are invisible to every
-        call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. All of them go in one step. A filter
-        `entity = x` selects all that is kept of x: memories, turns, summaries and their links.
+        """Deletes records, so that `RestoreRecords` can bring them back unless `permanent` is set. They are invisible to
+        every call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. All of them go in one step.
+        A filter `entity = x` selects all that is kept of x: memories, turns, summaries and their links.
 
-        Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with INVALID_FILTER.
+        Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with
+        INVALID_FILTER.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -170,8 +171,8 @@ class RecordServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RemoveLinks(self, request, context):
-        """Removes links from a record to others; those that are not there stay away. Errors: NOT_FOUND with RECORD_NOT_FOUND for
-        the record.
+        """Removes links from a record to others; those that are not there stay away. Errors: NOT_FOUND with RECORD_NOT_FOUND
+        for the record.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -231,13 +232,13 @@ def add_RecordServiceServicer_to_server(servicer, server):
 class RecordService:
     """Keeps the records of an assistant: personas, FAQs, memories, turns and summaries.
 
-    A write is acknowledged only once it is durable and searchable. Every call that changes something takes a `request_id`:
-    the same id with the same body gives the first answer again for 24 hours of service, the same id with another body is
-    ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome is unknown; repeating it with the
-    same `request_id` is safe.
+    A write is acknowledged only once it is durable and searchable. Every call that changes something takes a
+    `request_id`: the same id with the same body gives the first answer again for 24 hours of service, the same id with
+    another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome is unknown;
+    repeating it with the same `request_id` is safe.
 
-    A caller sees and changes the records of the scopes that the credential allows; a record of another scope does not exist
-    for it, and writing one is PERMISSION_DENIED.
+    A caller sees and changes the records of the scopes that the credential allows; a record of another scope does not
+    exist for it, and writing one is PERMISSION_DENIED.
 
     All calls may return INVALID_ARGUMENT, PERMISSION_DENIED, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
     DEADLINE_EXCEEDED; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further

@@ -29,13 +29,13 @@ GRPC_VERSION: str
 class RecordServiceStub:
     """Keeps the records of an assistant: personas, FAQs, memories, turns and summaries.
 
-    A write is acknowledged only once it is durable and searchable. Every call that changes something takes a `request_id`:
-    the same id with the same body gives the first answer again for 24 hours of service, the same id with another body is
-    ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome is unknown; repeating it with the
-    same `request_id` is safe.
+    A write is acknowledged only once it is durable and searchable. Every call that changes something takes a
+    `request_id`: the same id with the same body gives the first answer again for 24 hours of service, the same id with
+    another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome is unknown;
+    repeating it with the same `request_id` is safe.
 
-    A caller sees and changes the records of the scopes that the credential allows; a record of another scope does not exist
-    for it, and writing one is PERMISSION_DENIED.
+    A caller sees and changes the records of the scopes that the credential allows; a record of another scope does not
+    exist for it, and writing one is PERMISSION_DENIED.
 
     All calls may return INVALID_ARGUMENT, PERMISSION_DENIED, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
     DEADLINE_EXCEEDED; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further
@@ -63,11 +63,12 @@ class RecordServiceStub:
     Errors: those of `BatchUpsertRecords`; NOT_FOUND with RECORD_NOT_FOUND.
     """
     DeleteRecords: _grpc.UnaryUnaryMultiCallable[_record_service_pb2.DeleteRecordsRequest, _record_service_pb2.DeleteRecordsResponse]
-    """Deletes records, so that `RestoreRecords` can bring them back unless `permanent` is set. They are invisible to every
-    call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. All of them go in one step. A filter
-    `entity = x` selects all that is kept of x: memories, turns, summaries and their links.
+    """Deletes records, so that `RestoreRecords` can bring them back unless `permanent` is set. They are invisible to
+    every call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. All of them go in one step.
+    A filter `entity = x` selects all that is kept of x: memories, turns, summaries and their links.
 
-    Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with INVALID_FILTER.
+    Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with
+    INVALID_FILTER.
     """
     RestoreRecords: _grpc.UnaryUnaryMultiCallable[_record_service_pb2.RestoreRecordsRequest, _record_service_pb2.RestoreRecordsResponse]
     """Brings back records that were deleted softly, in one step; those that are live stay as they are.
@@ -81,21 +82,21 @@ class RecordServiceStub:
     record of another scope that is not `global`.
     """
     RemoveLinks: _grpc.UnaryUnaryMultiCallable[_record_service_pb2.RemoveLinksRequest, _record_service_pb2.RemoveLinksResponse]
-    """Removes links from a record to others; those that are not there stay away. Errors: NOT_FOUND with RECORD_NOT_FOUND for
-    the record.
+    """Removes links from a record to others; those that are not there stay away. Errors: NOT_FOUND with RECORD_NOT_FOUND
+    for the record.
     """
 
 @_typing.type_check_only
 class RecordServiceAsyncStub(RecordServiceStub):
     """Keeps the records of an assistant: personas, FAQs, memories, turns and summaries.
 
-    A write is acknowledged only once it is durable and searchable. Every call that changes something takes a `request_id`:
-    the same id with the same body gives the first answer again for 24 hours of service, the same id with another body is
-    ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome is unknown; repeating it with the
-    same `request_id` is safe.
+    A write is acknowledged only once it is durable and searchable. Every call that changes something takes a
+    `request_id`: the same id with the same body gives the first answer again for 24 hours of service, the same id with
+    another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome is unknown;
+    repeating it with the same `request_id` is safe.
 
-    A caller sees and changes the records of the scopes that the credential allows; a record of another scope does not exist
-    for it, and writing one is PERMISSION_DENIED.
+    A caller sees and changes the records of the scopes that the credential allows; a record of another scope does not
+    exist for it, and writing one is PERMISSION_DENIED.
 
     All calls may return INVALID_ARGUMENT, PERMISSION_DENIED, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
     DEADLINE_EXCEEDED; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further
@@ -120,11 +121,12 @@ class RecordServiceAsyncStub(RecordServiceStub):
     Errors: those of `BatchUpsertRecords`; NOT_FOUND with RECORD_NOT_FOUND.
     """
     DeleteRecords: _aio.UnaryUnaryMultiCallable[_record_service_pb2.DeleteRecordsRequest, _record_service_pb2.DeleteRecordsResponse]  # type: ignore[assignment]
-    """Deletes records, so that `RestoreRecords` can bring them back unless `permanent` is set. They are invisible to every
-    call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. All of them go in one step. A filter
-    `entity = x` selects all that is kept of x: memories, turns, summaries and their links.
+    """Deletes records, so that `RestoreRecords` can bring them back unless `permanent` is set. They are invisible to
+    every call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. All of them go in one step.
+    A filter `entity = x` selects all that is kept of x: memories, turns, summaries and their links.
 
-    Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with INVALID_FILTER.
+    Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with
+    INVALID_FILTER.
     """
     RestoreRecords: _aio.UnaryUnaryMultiCallable[_record_service_pb2.RestoreRecordsRequest, _record_service_pb2.RestoreRecordsResponse]  # type: ignore[assignment]
     """Brings back records that were deleted softly, in one step; those that are live stay as they are.
@@ -138,20 +140,20 @@ class RecordServiceAsyncStub(RecordServiceStub):
     record of another scope that is not `global`.
     """
     RemoveLinks: _aio.UnaryUnaryMultiCallable[_record_service_pb2.RemoveLinksRequest, _record_service_pb2.RemoveLinksResponse]  # type: ignore[assignment]
-    """Removes links from a record to others; those that are not there stay away. Errors: NOT_FOUND with RECORD_NOT_FOUND for
-    the record.
+    """Removes links from a record to others; those that are not there stay away. Errors: NOT_FOUND with RECORD_NOT_FOUND
+    for the record.
     """
 
 class RecordServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps the records of an assistant: personas, FAQs, memories, turns and summaries.
 
-    A write is acknowledged only once it is durable and searchable. Every call that changes something takes a `request_id`:
-    the same id with the same body gives the first answer again for 24 hours of service, the same id with another body is
-    ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome is unknown; repeating it with the
-    same `request_id` is safe.
+    A write is acknowledged only once it is durable and searchable. Every call that changes something takes a
+    `request_id`: the same id with the same body gives the first answer again for 24 hours of service, the same id with
+    another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome is unknown;
+    repeating it with the same `request_id` is safe.
 
-    A caller sees and changes the records of the scopes that the credential allows; a record of another scope does not exist
-    for it, and writing one is PERMISSION_DENIED.
+    A caller sees and changes the records of the scopes that the credential allows; a record of another scope does not
+    exist for it, and writing one is PERMISSION_DENIED.
 
     All calls may return INVALID_ARGUMENT, PERMISSION_DENIED, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
     DEADLINE_EXCEEDED; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further
@@ -204,11 +206,12 @@ class RecordServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _record_service_pb2.DeleteRecordsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_record_service_pb2.DeleteRecordsResponse, _abc.Awaitable[_record_service_pb2.DeleteRecordsResponse]]:
-        """Deletes records, so that `RestoreRecords` can bring them back unless `permanent` is set. They are invisible to every
-        call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. All of them go in one step. A filter
-        `entity = x` selects all that is kept of x: memories, turns, summaries and their links.
+        """Deletes records, so that `RestoreRecords` can bring them back unless `permanent` is set. They are invisible to
+        every call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. All of them go in one step.
+        A filter `entity = x` selects all that is kept of x: memories, turns, summaries and their links.
 
-        Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with INVALID_FILTER.
+        Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with
+        INVALID_FILTER.
         """
 
     @_abc_1.abstractmethod
@@ -240,8 +243,8 @@ class RecordServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _record_service_pb2.RemoveLinksRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_record_service_pb2.RemoveLinksResponse, _abc.Awaitable[_record_service_pb2.RemoveLinksResponse]]:
-        """Removes links from a record to others; those that are not there stay away. Errors: NOT_FOUND with RECORD_NOT_FOUND for
-        the record.
+        """Removes links from a record to others; those that are not there stay away. Errors: NOT_FOUND with RECORD_NOT_FOUND
+        for the record.
         """
 
 def add_RecordServiceServicer_to_server(servicer: RecordServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

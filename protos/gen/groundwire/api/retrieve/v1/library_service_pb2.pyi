@@ -308,8 +308,8 @@ class SpanReference(_message.Message):
 
     @_builtins.property
     def span(self) -> _span_pb2.Span:
-        """Required. Where in the text, at most 262,144 code points; `GetDocumentText` reads more. The bytes may both be 0, and
-        are not compared then.
+        """Required. Where in the text, at most 262,144 code points; `GetDocumentText` reads more. The bytes may both be 0,
+        and are not compared then.
         """
 
     def __init__(
@@ -336,7 +336,9 @@ class ReadSpansResponse(_message.Message):
     OUTCOMES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReadSpansOutcome]:
-        """One outcome for each span, in the order of the request: of as many as fit, of one at least. Ask again for the others."""
+        """One outcome for each span, in the order of the request: of as many as fit, of one at least. Ask again for the
+        others.
+        """
 
     def __init__(
         self,

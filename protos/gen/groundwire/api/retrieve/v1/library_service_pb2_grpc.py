@@ -26,11 +26,11 @@ if _version_not_supported:
 
 
 class LibraryServiceStub:
-    """Returns documents, their texts and chunks, schemas, figures and the log of queries. All calls only read and are safe to
-    retry.
+    """Returns documents, their texts and chunks, schemas, figures and the log of queries. All calls only read and are safe
+    to retry.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     def __init__(self, channel):
@@ -112,11 +112,11 @@ class LibraryServiceStub:
 
 
 class LibraryServiceServicer:
-    """Returns documents, their texts and chunks, schemas, figures and the log of queries. All calls only read and are safe to
-    retry.
+    """Returns documents, their texts and chunks, schemas, figures and the log of queries. All calls only read and are safe
+    to retry.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     def GetDocument(self, request, context):
@@ -211,8 +211,8 @@ class LibraryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListStats(self, request, context):
-        """Returns figures of one or all collections, counted in the catalog, in rising order of the collection's name. Safe to
-        retry.
+        """Returns figures of one or all collections, counted in the catalog, in rising order of the collection's name. Safe
+        to retry.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -314,11 +314,11 @@ def add_LibraryServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class LibraryService:
-    """Returns documents, their texts and chunks, schemas, figures and the log of queries. All calls only read and are safe to
-    retry.
+    """Returns documents, their texts and chunks, schemas, figures and the log of queries. All calls only read and are safe
+    to retry.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     @staticmethod

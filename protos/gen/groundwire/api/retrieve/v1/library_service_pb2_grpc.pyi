@@ -27,11 +27,11 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class LibraryServiceStub:
-    """Returns documents, their texts and chunks, schemas, figures and the log of queries. All calls only read and are safe to
-    retry.
+    """Returns documents, their texts and chunks, schemas, figures and the log of queries. All calls only read and are safe
+    to retry.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     @_typing.overload
@@ -82,8 +82,8 @@ class LibraryServiceStub:
     Errors: INVALID_ARGUMENT naming every field that breaks a rule.
     """
     ListStats: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.ListStatsRequest, _library_service_pb2.ListStatsResponse]
-    """Returns figures of one or all collections, counted in the catalog, in rising order of the collection's name. Safe to
-    retry.
+    """Returns figures of one or all collections, counted in the catalog, in rising order of the collection's name. Safe
+    to retry.
     """
     ListQueryLogs: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.ListQueryLogsRequest, _library_service_pb2.ListQueryLogsResponse]
     """Returns logged queries, newest first."""
@@ -92,11 +92,11 @@ class LibraryServiceStub:
 
 @_typing.type_check_only
 class LibraryServiceAsyncStub(LibraryServiceStub):
-    """Returns documents, their texts and chunks, schemas, figures and the log of queries. All calls only read and are safe to
-    retry.
+    """Returns documents, their texts and chunks, schemas, figures and the log of queries. All calls only read and are safe
+    to retry.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -144,8 +144,8 @@ class LibraryServiceAsyncStub(LibraryServiceStub):
     Errors: INVALID_ARGUMENT naming every field that breaks a rule.
     """
     ListStats: _aio.UnaryUnaryMultiCallable[_library_service_pb2.ListStatsRequest, _library_service_pb2.ListStatsResponse]  # type: ignore[assignment]
-    """Returns figures of one or all collections, counted in the catalog, in rising order of the collection's name. Safe to
-    retry.
+    """Returns figures of one or all collections, counted in the catalog, in rising order of the collection's name. Safe
+    to retry.
     """
     ListQueryLogs: _aio.UnaryUnaryMultiCallable[_library_service_pb2.ListQueryLogsRequest, _library_service_pb2.ListQueryLogsResponse]  # type: ignore[assignment]
     """Returns logged queries, newest first."""
@@ -153,11 +153,11 @@ class LibraryServiceAsyncStub(LibraryServiceStub):
     """Returns figures of this server's searches since it started, or of a recent window."""
 
 class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Returns documents, their texts and chunks, schemas, figures and the log of queries. All calls only read and are safe to
-    retry.
+    """Returns documents, their texts and chunks, schemas, figures and the log of queries. All calls only read and are safe
+    to retry.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
-    collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a
+    missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     @_abc_1.abstractmethod
@@ -275,8 +275,8 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _library_service_pb2.ListStatsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_library_service_pb2.ListStatsResponse, _abc.Awaitable[_library_service_pb2.ListStatsResponse]]:
-        """Returns figures of one or all collections, counted in the catalog, in rising order of the collection's name. Safe to
-        retry.
+        """Returns figures of one or all collections, counted in the catalog, in rising order of the collection's name. Safe
+        to retry.
         """
 
     @_abc_1.abstractmethod

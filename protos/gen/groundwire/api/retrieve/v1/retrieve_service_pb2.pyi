@@ -297,9 +297,9 @@ class RetrieveContextRequest(_message.Message):
     without_documents: _builtins.bool
     """Optional. Leaves out documents that are no records."""
     max_tokens: _builtins.int
-    """Optional. Most tokens of all texts together, by the tokenizer of the collection's model, 1 to 1,000,000; unset means
-    no bound. Sections are filled in this order: persona, turns, memories, summaries, FAQs, documents; within one the
-    most relevant first, of turns and summaries the newest. What does not fit is left out whole.
+    """Optional. Most tokens of all texts together, by the tokenizer of the collection's model, 1 to 1,000,000; unset
+    means no bound. Sections are filled in this order: persona, turns, memories, summaries, FAQs, documents; within one
+    the most relevant first, of turns and summaries the newest. What does not fit is left out whole.
     """
     context: _builtins.str
     """Optional. What the query goes on from, in searching for documents alone; rules as in `RetrieveRequest`."""
@@ -443,8 +443,8 @@ class ContextSection(_message.Message):
     """Records that were found and did not fit into `max_tokens`."""
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextEntry]:
-        """Personas and FAQs best first; memories as `RANKING_MEMORY` orders them, those that contradict one another side by side,
-        the newest of them first; turns and summaries oldest first.
+        """Personas and FAQs best first; memories as `RANKING_MEMORY` orders them, those that contradict one another side by
+        side, the newest of them first; turns and summaries oldest first.
         """
 
     def __init__(

@@ -117,8 +117,8 @@ class RetrieveServiceServicer:
     def Expand(self, request, context):
         """Returns the surroundings of chunks, overlaps merged.
 
-        Errors: NOT_FOUND with CHUNK_NOT_FOUND; INVALID_ARGUMENT with RESPONSE_TOO_LARGE when the first passage alone is too
-        large, so that `max_chars` has to be lower.
+        Errors: NOT_FOUND with CHUNK_NOT_FOUND; INVALID_ARGUMENT with RESPONSE_TOO_LARGE when the first passage alone is
+        too large, so that `max_chars` has to be lower.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

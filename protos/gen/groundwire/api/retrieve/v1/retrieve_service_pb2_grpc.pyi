@@ -57,8 +57,8 @@ class RetrieveServiceStub:
     Expand: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.ExpandRequest, _retrieve_service_pb2.ExpandResponse]
     """Returns the surroundings of chunks, overlaps merged.
 
-    Errors: NOT_FOUND with CHUNK_NOT_FOUND; INVALID_ARGUMENT with RESPONSE_TOO_LARGE when the first passage alone is too
-    large, so that `max_chars` has to be lower.
+    Errors: NOT_FOUND with CHUNK_NOT_FOUND; INVALID_ARGUMENT with RESPONSE_TOO_LARGE when the first passage alone is
+    too large, so that `max_chars` has to be lower.
     """
     ParseQuery: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.ParseQueryRequest, _retrieve_service_pb2.ParseQueryResponse]
     """Splits a question into a query and a filter over the collection's described fields.
@@ -101,8 +101,8 @@ class RetrieveServiceAsyncStub(RetrieveServiceStub):
     Expand: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.ExpandRequest, _retrieve_service_pb2.ExpandResponse]  # type: ignore[assignment]
     """Returns the surroundings of chunks, overlaps merged.
 
-    Errors: NOT_FOUND with CHUNK_NOT_FOUND; INVALID_ARGUMENT with RESPONSE_TOO_LARGE when the first passage alone is too
-    large, so that `max_chars` has to be lower.
+    Errors: NOT_FOUND with CHUNK_NOT_FOUND; INVALID_ARGUMENT with RESPONSE_TOO_LARGE when the first passage alone is
+    too large, so that `max_chars` has to be lower.
     """
     ParseQuery: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.ParseQueryRequest, _retrieve_service_pb2.ParseQueryResponse]  # type: ignore[assignment]
     """Splits a question into a query and a filter over the collection's described fields.
@@ -166,8 +166,8 @@ class RetrieveServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_retrieve_service_pb2.ExpandResponse, _abc.Awaitable[_retrieve_service_pb2.ExpandResponse]]:
         """Returns the surroundings of chunks, overlaps merged.
 
-        Errors: NOT_FOUND with CHUNK_NOT_FOUND; INVALID_ARGUMENT with RESPONSE_TOO_LARGE when the first passage alone is too
-        large, so that `max_chars` has to be lower.
+        Errors: NOT_FOUND with CHUNK_NOT_FOUND; INVALID_ARGUMENT with RESPONSE_TOO_LARGE when the first passage alone is
+        too large, so that `max_chars` has to be lower.
         """
 
     @_abc_1.abstractmethod

@@ -139,8 +139,8 @@ class ServerLimits(_message.Message):
     max_top_k: _builtins.int
     """Largest `top_k` of a search."""
     max_page_size: _builtins.int
-    """Largest page of a list, in entries; a larger `page_size` counts as this one. Most chunks of `BatchGetChunks` and spans
-    of `ReadSpans`, too.
+    """Largest page of a list, in entries; a larger `page_size` counts as this one. Most chunks of `BatchGetChunks` and
+    spans of `ReadSpans`, too.
     """
     max_page_bytes: _builtins.int
     """Bytes after which a page of a list ends, whatever its `page_size`."""
