@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from groundwire.answer.adapters.memory_sessions import MemorySessions
-from groundwire.answer.answers import Answer, FinishReason, SearchReport
 from groundwire.answer.sessions import AnswerFilter, SessionStore
 from groundwire.answer.settings import AnswerSettings, SessionStoreName
+from groundwire.api.answer.v1 import answer_pb2
+from groundwire.api.common.v1 import hit_pb2
 from groundwire.kernel.errors import SessionNotFoundError
 from tests.integration.answer.rig import FOXES, Rig, SettableClock
 from tests.integration.answer.session_store_contract import TENANT, SessionStoreContract
@@ -77,14 +78,14 @@ async def test_a_session_that_is_deleted_while_answers_are_listed_is_no_error_of
             await store.delete(TENANT, sessions[0].session_id)
         return frozenset({"fox"})
 
-    store, search = MemorySessions(clock, gone), SearchReport("", hits=("a fox",), document_ids=("fox",))
+    store = MemorySessions(clock, gone)
     sessions = [await contract._create(store, clock) for _ in range(2)]
     for session in sessions:
         question, reply = contract._exchange(clock, session.session_id)
-        answer = Answer("", (), (), 0.0, None, FinishReason.COMPLETE, reply.message_id, "docs", clock.now(), "", search)
+        answer = answer_pb2.Answer(message_id=reply.message_id, hits=[hit_pb2.Hit(rank=1)])
         await store.begin(TENANT, session.session_id, "", question)
-        await store.reply(TENANT, session.session_id, replace(reply, answer=answer))
+        await store.reply(TENANT, session.session_id, replace(reply, answer=answer, shown=frozenset({"fox"})))
     listed = await store.answers(TENANT, AnswerFilter(), None, 10)
     assert listed[0].session_id == sessions[1].session_id
-    assert [each.reply.answer and each.reply.answer.search.hits for each in listed] == [()] * 2
+    assert [each.reply.answer and len(each.reply.answer.hits) for each in listed] == [0, 0]
     assert calls == [["fox"]]

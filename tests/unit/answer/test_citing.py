@@ -60,7 +60,7 @@ def test_a_statement_keeps_its_true_sources_alone() -> None:
 def test_a_kept_source_has_the_pages_of_its_own_span() -> None:
     statement = Statement("Fact.", (_SOURCE,))
     (kept,) = with_agreeing_sources([statement], [[replace(_STORED, page_numbers=(6,))]])
-    assert cite(1, "docs", kept.sources[0], Span(0, 5, 0, 5)).page_numbers == (6,)
+    assert cite(1, "docs", kept.sources[0], Span(0, 5, 0, 5)).page_numbers == [6]
     (kept,) = with_agreeing_sources([statement], [[_STORED]])
     of_chunk = replace(kept.sources[0], passage=replace(_PASSAGE, page_numbers=(5, 6)))
-    assert cite(1, "docs", of_chunk, Span(0, 5, 0, 5)).page_numbers == (5, 6)
+    assert cite(1, "docs", of_chunk, Span(0, 5, 0, 5)).page_numbers == [5, 6]

@@ -53,7 +53,7 @@ def test_a_statement_with_two_sources_has_two_markers_and_a_joint_confidence() -
     composer = Composer("docs", 2000)
     composer.add(Statement("Same fact.", sources))
     assert composer.content == "Same fact. [1] [2]"
-    assert composer.claims[0].markers == (1, 2)
+    assert list(composer.claims[0].markers) == [1, 2]
     assert composer.claims[0].confidence == pytest.approx(1 - 0.5 * 0.6)
 
 

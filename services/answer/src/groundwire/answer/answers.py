@@ -1,40 +1,37 @@
-"""What the service says: answers with their claims and citations, the events an answer is made of, and its text."""
+"""What the service says: answers with their claims and citations, the events an answer is made of, and its text.
+
+Answers, citations and events are the messages of the contract: what is sent is what is stored.
+"""
 
 import hashlib
 import math
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeAlias
 
 from groundwire.answer.evidence import Passage, Source, Statement, section_at
+from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2, citation_pb2
+from groundwire.api.answer.v1.answer_service_pb2 import AnswerEvent
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.spans import Span
-
-
-class RefusalReason(StrEnum):
-    """Why there is no answer from the collection."""
-
-    NO_RESULTS = "NO_RESULTS"
-    WEAK_SUPPORT = "WEAK_SUPPORT"
-    UNSUPPORTED_CLAIMS = "UNSUPPORTED_CLAIMS"
-    RETRIEVAL_DISABLED = "RETRIEVAL_DISABLED"
-    OUTSIDE_SELECTION = "OUTSIDE_SELECTION"
-    NO_QUESTION = "NO_QUESTION"
-
+from groundwire.rpc.messages import to_span
+from groundwire.rpc.value_messages import to_timestamp
 
 REFUSALS = {
-    RefusalReason.NO_RESULTS: "The material does not cover this question: nothing in it is relevant to it.",
-    RefusalReason.WEAK_SUPPORT: (
+    answer_pb2.REFUSAL_REASON_NO_RESULTS: "The material does not cover this question: nothing in it is relevant to it.",
+    answer_pb2.REFUSAL_REASON_WEAK_SUPPORT: (
         "The material does not cover this question: nothing in it supports an answer well enough."
     ),
-    RefusalReason.UNSUPPORTED_CLAIMS: "The material does not cover this question: no statement could be traced to it.",
-    RefusalReason.RETRIEVAL_DISABLED: "The material was not searched for this question: retrieval is switched off.",
-    RefusalReason.OUTSIDE_SELECTION: "The selected material does not cover this question.",
-    RefusalReason.NO_QUESTION: "Noted.",
+    answer_pb2.REFUSAL_REASON_UNSUPPORTED_CLAIMS: (
+        "The material does not cover this question: no statement could be traced to it."
+    ),
+    answer_pb2.REFUSAL_REASON_RETRIEVAL_DISABLED: (
+        "The material was not searched for this question: retrieval is switched off."
+    ),
+    answer_pb2.REFUSAL_REASON_OUTSIDE_SELECTION: "The selected material does not cover this question.",
+    answer_pb2.REFUSAL_REASON_NO_QUESTION: "Noted.",
 }
 """The fixed text of each refusal."""
 
@@ -43,14 +40,16 @@ _MAX_NAME_CHARS = 120
 _LIKE_A_MARKER = re.compile(r"\[\d+\]")
 
 
-def refusal_text(reason: RefusalReason, passages: Sequence[Passage], limit: int) -> tuple[str, frozenset[str]]:
+def refusal_text(
+    reason: answer_pb2.RefusalReason.ValueType, passages: Sequence[Passage], limit: int
+) -> tuple[str, frozenset[str]]:
     """Return what a refusal says, at most `limit` code points, and the ids of the documents that it names.
 
     It has its fixed text and, for weak support, where to look: up to three places of the best passages, each once,
     such as `operating.md (Backup)`.
     """
     text = REFUSALS[reason]
-    if reason is not RefusalReason.WEAK_SUPPORT:
+    if reason is not answer_pb2.REFUSAL_REASON_WEAK_SUPPORT:
         return text, frozenset()
     named, documents = "", set[str]()
     places: dict[str, set[str]] = {}
@@ -70,23 +69,6 @@ def refusal_text(reason: RefusalReason, passages: Sequence[Passage], limit: int)
     return (f"{text}{named}." if named else text), frozenset(documents)
 
 
-class FinishReason(StrEnum):
-    """How the text came to its end."""
-
-    COMPLETE = "COMPLETE"
-    LENGTH = "LENGTH"
-    REFUSED = "REFUSED"
-    INTERRUPTED = "INTERRUPTED"
-    ABANDONED = "ABANDONED"
-
-
-class GroundingPolicy(StrEnum):
-    """What becomes of statements that no source supports: left out, or kept and named."""
-
-    STRICT = "STRICT"
-    ANNOTATE = "ANNOTATE"
-
-
 class GenerationFailure(StrEnum):
     """What went wrong with a chat model."""
 
@@ -98,48 +80,11 @@ class GenerationFailure(StrEnum):
     UNSUPPORTED = "UNSUPPORTED"
 
 
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """Evidence that was compared with the stored source: its canonical text at `span` is `quote`, exactly.
-
-    `marker` counts from 1 in order of first use. `relevance` is that of the chunk, `support` how likely the quote
-    supports what it is cited for, the best of several claims; both are in [0, 1]. `answer_spans` are the ranges of the
-    answer's content that it backs, in order, without markers. `section`, `doi` and `url` may be empty, the other names
-    never are.
-    """
-
-    marker: int
-    collection: str
-    document_id: str
-    source_uri: str
-    generation: int
-    chunk_id: str
-    chunk_number: int
-    quote: str
-    span: Span
-    relevance: float
-    support: float
-    chapter: str
-    section: str
-    section_heading: str
-    title: str
-    page_numbers: tuple[int, ...] = ()
-    creators: tuple[str, ...] = ()
-    date_created: datetime | None = None
-    doi: str = ""
-    url: str = ""
-    answer_spans: tuple[Span, ...] = ()
-
-    @property
-    def quote_sha256(self) -> str:
-        """Return the SHA-256 of the quote's UTF-8 bytes, lower-case hex."""
-        return hashlib.sha256(self.quote.encode()).hexdigest()
-
-
-def cite(marker: int, collection: str, source: Source, answer_span: Span) -> Citation:
+def cite(marker: int, collection: str, source: Source, answer_span: Span) -> citation_pb2.Citation:
+    """Return the citation of a source that was compared with what is stored: the text at its span is its quote."""
     passage = source.passage
     section, section_heading = section_at(passage, source.span.start - passage.span.start)
-    return Citation(
+    return citation_pb2.Citation(
         marker=marker,
         collection=collection,
         document_id=passage.document_id,
@@ -148,190 +93,84 @@ def cite(marker: int, collection: str, source: Source, answer_span: Span) -> Cit
         chunk_id=passage.chunk_id,
         chunk_number=passage.chunk_number,
         quote=source.quote,
-        span=source.span,
-        relevance=passage.relevance,
-        support=source.support,
+        quote_sha256=hashlib.sha256(source.quote.encode()).hexdigest(),
+        span=to_span(source.span),
+        relevance_score=passage.relevance,
+        support_score=source.support,
         chapter=passage.chapter,
         section=section,
         section_heading=section_heading,
         title=passage.title,
         page_numbers=source.page_numbers or passage.page_numbers,
         creators=passage.creators,
-        date_created=passage.date_created,
+        date_created=to_timestamp(passage.date_created) if passage.date_created else None,
         doi=passage.doi,
         url=passage.url,
-        answer_spans=(answer_span,),
+        answer_spans=[to_span(answer_span)],
+        verdict=citation_pb2.CITATION_VERDICT_EXACT,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One statement of an answer, the markers it rests on (rising), and its confidence in [0, 1].
-
-    The confidence is None where no source is needed.
-    """
-
-    answer_span: Span
-    text: str
-    markers: tuple[int, ...]
-    confidence: float | None
-
-    @property
-    def is_supported(self) -> bool:
-        """Return whether it rests on citations or needs none."""
-        return bool(self.markers) or self.confidence is None
+def is_supported(claim: answer_pb2.Claim) -> bool:
+    """Tell whether a claim rests on citations or needs none."""
+    return bool(claim.markers) or not claim.HasField("confidence")
 
 
-@dataclass(frozen=True, slots=True)
-class Timings:
-    """Seconds spent; the parts may be less than the total."""
-
-    retrieval_s: float = 0.0
-    generation_s: float = 0.0
-    verification_s: float = 0.0
-    total_s: float = 0.0
+# The events of an answer: one `retrieved`, then for each statement its `text_delta` and its new citations, then one
+# `final`. Heartbeats come anywhere between the first and the last.
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationReport:
-    """How a chat model did; `dropped_sentences` counts those left out because no source supports them."""
-
-    model: str
-    failure: GenerationFailure | None = None
-    dropped_sentences: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SearchReport:
-    """What a search says about itself.
-
-    `hits`, `documents`, `explain_plan` and `degraded_stages` are the retriever's own messages and numbers, handed on to
-    the caller unread; `records` names, in messages as well, the records that it found beside. `document_ids` are the
-    documents of all that was found, also where the hits themselves are left out. `snapshot` is the catalog position
-    that was read, 0 when nothing was searched. `search_context` is what the search went on from.
-    """
-
-    search_text: str
-    search_context: str = ""
-    hits: tuple[Any, ...] = ()
-    documents: tuple[Any, ...] = ()
-    document_ids: tuple[str, ...] = ()
-    snapshot: int = 0
-    degraded_stages: tuple[int, ...] = ()
-    explain_plan: Any = None
-    records: tuple[Any, ...] = ()
-
-    @property
-    def without_hits(self) -> "SearchReport":
-        """Return what there is to say to a caller who did not ask for the hits."""
-        return replace(self, hits=(), documents=())
+def retrieved_event(answer: answer_pb2.Answer) -> AnswerEvent:
+    retrieved = answer_service_pb2.RetrievedEvent(
+        hits=answer.hits,
+        search_text=answer.search_text,
+        search_context=answer.search_context,
+        documents=answer.documents,
+    )
+    return AnswerEvent(retrieved=retrieved)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A whole answer; a refusal has no citations and no claims. `generation` is None where no model was asked.
-
-    `named_documents` are the ids of those that a refusal names; they are known until the answer is stored.
-    """
-
-    content: str
-    citations: tuple[Citation, ...]
-    claims: tuple[Claim, ...]
-    confidence: float
-    refusal: RefusalReason | None
-    finish: FinishReason
-    message_id: str
-    collection: str
-    answer_time: datetime
-    generator: str
-    search: SearchReport
-    session_id: str = ""
-    topic_shift: bool = False
-    timings: Timings = field(default_factory=Timings)
-    generation: GenerationReport | None = None
-    named_documents: frozenset[str] = frozenset()
-
-    @property
-    def grounded(self) -> bool:
-        """Return whether it is no refusal and every claim rests on citations."""
-        return bool(self.content) and self.refusal is None and not self.unsupported_spans
-
-    @property
-    def unsupported_spans(self) -> tuple[Span, ...]:
-        """Return the ranges of the content that should rest on citations and do not."""
-        return tuple(claim.answer_span for claim in self.claims if not claim.is_supported)
+def text_event(text: str, start: int) -> AnswerEvent:
+    """Return the event of text that is appended at code point `start`."""
+    return AnswerEvent(text_delta=answer_service_pb2.TextDelta(text=text, start=start))
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieved:
-    """The search is done; always the first event."""
-
-    search: SearchReport
+def citation_event(citation: citation_pb2.Citation) -> AnswerEvent:
+    return AnswerEvent(citation=answer_service_pb2.CitationEvent(citation=citation))
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
-    """Text appended to the answer at code point `start`."""
-
-    text: str
-    start: int
+def final_event(answer: answer_pb2.Answer) -> AnswerEvent:
+    return AnswerEvent(final=answer_service_pb2.FinalEvent(answer=answer))
 
 
-@dataclass(frozen=True, slots=True)
-class Cited:
-    """A citation of text that was sent before."""
-
-    citation: Citation
-
-
-@dataclass(frozen=True, slots=True)
-class Final:
-    """The whole answer; always the last event."""
-
-    answer: Answer
-
-
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """The answer is still being written, `elapsed_s` seconds after that began."""
-
-    elapsed_s: float
-
-
-AnswerEvent: TypeAlias = Retrieved | TextDelta | Cited | Heartbeat | Final
-"""Order: one Retrieved, then for each statement its TextDelta and its new citations, then one Final.
-
-Heartbeats come anywhere between the first and the last.
-"""
-
-
-async def numbered(events: AsyncGenerator[AnswerEvent, None]) -> AsyncGenerator[tuple[int, AnswerEvent], None]:
-    """Yield the events of an answer with their numbers, from 1; heartbeats have 0."""
+async def numbered(events: AsyncGenerator[AnswerEvent, None]) -> AsyncGenerator[AnswerEvent, None]:
+    """Number the events of an answer from 1 as they come; heartbeats have 0."""
     sequence = 0
     async with aclosing(events):
         async for event in events:
-            is_heartbeat = isinstance(event, Heartbeat)
-            sequence += not is_heartbeat
-            yield 0 if is_heartbeat else sequence, event
+            if not event.HasField("heartbeat"):
+                sequence += 1
+                event.sequence = sequence
+            yield event
 
 
-def replayed(answer: Answer) -> Iterator[AnswerEvent]:
+def replayed(answer: answer_pb2.Answer) -> Iterator[AnswerEvent]:
     """Yield the events that an answer was sent as, the same ones in the same order, except for hits it does not have.
 
     Each claim was sent with the separator before it and the markers behind it, then the citations that were new then.
     """
-    yield Retrieved(answer.search)
+    yield retrieved_event(answer)
     sent, known = 0, 0
     for claim in answer.claims:
         end = claim.answer_span.end + len(_marks(claim.markers))
-        yield TextDelta(answer.content[sent:end], sent)
+        yield text_event(answer.content[sent:end], sent)
         sent = end
         fresh = max((known, *claim.markers))
-        yield from (Cited(citation) for citation in answer.citations[known:fresh])
+        yield from map(citation_event, answer.citations[known:fresh])
         known = fresh
     if sent < len(answer.content):
-        yield TextDelta(answer.content[sent:], sent)
-    yield Final(answer)
+        yield text_event(answer.content[sent:], sent)
+    yield final_event(answer)
 
 
 def answer_confidence(supports: Sequence[float]) -> float:
@@ -356,7 +195,7 @@ class Addition:
 
     text: str
     start: int
-    citations: tuple[Citation, ...]
+    citations: tuple[citation_pb2.Citation, ...]
 
 
 class Citations:
@@ -365,16 +204,16 @@ class Citations:
     def __init__(self, collection: str) -> None:
         self._collection = collection
         self._markers: dict[tuple[str, int, int, int], int] = {}
-        self.made: list[Citation] = []
+        self.made: list[citation_pb2.Citation] = []
 
     def mark(self, source: Source, text_span: Span) -> int:
         """Return the marker of a source that backs a range of the text: the one it has, or the next."""
         marker = self._markers.setdefault(_key(source), len(self.made) + 1)
         if marker > len(self.made):
             self.made.append(cite(marker, self._collection, source, text_span))
-        elif text_span not in (known := self.made[marker - 1]).answer_spans:
-            support = max(known.support, source.support)
-            self.made[marker - 1] = replace(known, answer_spans=(*known.answer_spans, text_span), support=support)
+        elif (span := to_span(text_span)) not in (known := self.made[marker - 1]).answer_spans:
+            known.answer_spans.append(span)
+            known.support_score = max(known.support_score, source.support)
         return marker
 
     def markers_of(self, sources: Sequence[Source]) -> tuple[int, ...]:
@@ -394,11 +233,11 @@ class Composer:
         self._limit = limit
         self._cited = Citations(collection)
         self.content = ""
-        self.claims: list[Claim] = []
+        self.claims: list[answer_pb2.Claim] = []
         self.is_cut = False
 
     @property
-    def citations(self) -> list[Citation]:
+    def citations(self) -> list[citation_pb2.Citation]:
         return self._cited.made
 
     def add(self, statement: Statement) -> Addition | None:
@@ -420,7 +259,11 @@ class Composer:
         self.content = lead + statement.text + _marks(markers)
         supports = [source.support for source in statement.sources if not source.goes_on]
         confidence = claim_confidence(supports) if markers or statement.needs_source else None
-        self.claims.append(Claim(span, statement.text, tuple(sorted(markers)), confidence))
+        self.claims.append(
+            answer_pb2.Claim(
+                answer_span=to_span(span), text=statement.text, markers=sorted(markers), confidence=confidence
+            )
+        )
         return Addition(self.content[before:], before, tuple(self.citations[known:]))
 
     def _shortened(self, statement: Statement) -> Statement:
@@ -453,5 +296,5 @@ def _key(source: Source) -> tuple[str, int, int, int]:
     return (source.passage.document_id, source.passage.generation, source.span.start, source.span.end)
 
 
-def _marks(markers: tuple[int, ...]) -> str:
+def _marks(markers: Sequence[int]) -> str:
     return "".join(f" [{marker}]" for marker in markers)

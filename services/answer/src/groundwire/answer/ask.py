@@ -7,31 +7,23 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 from weakref import WeakValueDictionary
 
 import structlog
 
 from groundwire.answer.answers import (
-    Answer,
-    AnswerEvent,
-    Cited,
     Composer,
-    Final,
-    FinishReason,
     GenerationFailure,
-    GenerationReport,
-    GroundingPolicy,
-    Heartbeat,
-    RefusalReason,
-    Retrieved,
-    SearchReport,
-    TextDelta,
-    Timings,
     answer_confidence,
+    citation_event,
+    final_event,
+    is_supported,
     refusal_text,
     replayed,
+    retrieved_event,
+    text_event,
 )
 from groundwire.answer.consolidation import asks_nothing
 from groundwire.answer.evidence import Statement, with_agreeing_sources
@@ -47,6 +39,9 @@ from groundwire.answer.sessions import (
     start_session,
 )
 from groundwire.answer.summary_requests import document_asked_for, named_place, numbered_name
+from groundwire.api.answer.v1 import answer_pb2
+from groundwire.api.answer.v1.answer_service_pb2 import AnswerEvent, HeartbeatEvent
+from groundwire.api.common.v1.degraded_stage_pb2 import DEGRADED_STAGE_GENERATION
 from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import (
@@ -62,6 +57,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.identity import current_identity
 from groundwire.kernel.latencies import Step
 from groundwire.kernel.session import Role
+from groundwire.rpc.value_messages import to_duration, to_timestamp
 
 _BEGIN_ATTEMPTS = 3
 _OWN_SESSIONS = uuid.UUID("5e8c6f0e-3c1b-4d5f-9a57-2f0f6f1f7b11")
@@ -98,7 +94,7 @@ class AskedQuestion:
     session_id: str = ""
     topic_shift: bool = False
     include_hits: bool = False
-    grounding: GroundingPolicy = GroundingPolicy.STRICT
+    grounding: answer_pb2.GroundingPolicy.ValueType = answer_pb2.GROUNDING_POLICY_STRICT
     keep_for: timedelta | None = None
     user_id: str = ""
     splits_topics: bool = False
@@ -118,12 +114,13 @@ class AskedQuestion:
 
 @dataclass(slots=True)
 class _Progress:
-    """What is known of an answer in the making."""
+    """What is known of an answer in the making; `search` has what the answer says of the search for it."""
 
     composer: Composer
-    search: SearchReport
+    search: answer_pb2.Answer
     generator: str
-    refusal: RefusalReason | None = None
+    found_documents: frozenset[str] = frozenset()
+    refusal: answer_pb2.RefusalReason.ValueType = answer_pb2.REFUSAL_REASON_UNSPECIFIED
     refusal_text: str = ""
     named_documents: frozenset[str] = frozenset()
     has_draft: bool = False
@@ -184,7 +181,7 @@ class Answerer:
         progress = progress or self._nothing_yet(ask)
         retrieval = await self._retrieve(ask, progress)
         progress.retrieval_s = time.perf_counter() - progress.begun
-        yield Retrieved(progress.search)
+        yield retrieved_event(progress.search)
         if retrieval.passages:
             async with aclosing(self._written(ask, retrieval, progress)) as events:
                 async for event in events:
@@ -194,8 +191,8 @@ class Answerer:
             progress.refusal_text, progress.named_documents = refusal_text(
                 progress.refusal, retrieval.passages, ask.max_answer_chars
             )
-            yield TextDelta(progress.refusal_text, 0)
-        yield Final(self._finished(ask, progress))
+            yield text_event(progress.refusal_text, 0)
+        yield final_event(self._finished(ask, progress))
 
     def answer_and_keep(self, tenant: str, ask: AskedQuestion) -> AsyncGenerator[AnswerEvent, None]:
         """Return the events of the answer to a single question in a session of its own, which keeps it.
@@ -329,12 +326,12 @@ class Answerer:
             try:
                 async with aclosing(self.answer(prepared, progress)) as events:
                     async for event in events:
-                        if isinstance(event, Retrieved):
+                        if event.HasField("retrieved"):
                             if exchange is None:
                                 await self._begin(tenant, session, ask, is_strict=expected_head is not None)
                             is_open = True
-                        elif isinstance(event, Final):
-                            reply = _reply(ask.message_id, event.answer)
+                        elif event.HasField("final"):
+                            reply = _reply(ask.message_id, event.final.answer, progress)
                             await self._sessions.reply(tenant, ask.session_id, reply, replacing)
                             is_open = False
                             if session.conversation_id:
@@ -357,12 +354,12 @@ class Answerer:
 
     def _nothing_yet(self, ask: AskedQuestion) -> _Progress:
         composer = Composer(ask.collection, ask.max_answer_chars)
-        return _Progress(composer, SearchReport(ask.wanted), self._generator.name)
+        return _Progress(composer, answer_pb2.Answer(search_text=ask.wanted), self._generator.name)
 
     async def _retrieve(self, ask: AskedQuestion, progress: _Progress) -> Retrieval:
         """Search for the question; the report goes into `progress`."""
         if not self._rag_enabled:
-            progress.refusal = RefusalReason.RETRIEVAL_DISABLED
+            progress.refusal = answer_pb2.REFUSAL_REASON_RETRIEVAL_DISABLED
             return Retrieval((), progress.search)
         max_chars = await self._library.max_query_chars_of(ask.collection)
         if len(ask.question) > max_chars:
@@ -370,7 +367,7 @@ class Answerer:
         # With the words of an earlier question before it, it may have become longer than the collection takes.
         text = ask.wanted if len(ask.wanted) <= max_chars else ask.question
         context = ask.search_context if len(ask.search_context) <= max_chars else ""
-        progress.search = SearchReport(text, context)
+        progress.search = answer_pb2.Answer(search_text=text, search_context=context)
         places: tuple[tuple[str, str], ...] = ()
         if ask.selected_text.strip():
             places = await self._retriever.places_of(ask.collection, ask.selected_text, max_chars)
@@ -385,8 +382,8 @@ class Answerer:
             with suppress(InvalidFilterError):
                 retrieval = await self._retriever.retrieve(replace(search, named_like=name.patterns))
                 if passages := tuple(each for each in retrieval.passages if name.names(each)):
-                    progress.search = retrieval.search
-                    return Retrieval(passages, retrieval.search)
+                    progress.search, progress.found_documents = retrieval.report, retrieval.document_ids
+                    return Retrieval(passages, retrieval.report)
         if document == "":
             search = replace(search, summary_of="")
         with Step("answer.search"):
@@ -395,7 +392,7 @@ class Answerer:
                 document_id, chapter = place
                 whole = replace(search, summary_of=document_id, places=(place,) if chapter else ())
                 retrieval = await self._retriever.retrieve(whole)
-        progress.search = retrieval.search
+        progress.search, progress.found_documents = retrieval.report, retrieval.document_ids
         return retrieval
 
     async def _written(
@@ -428,10 +425,11 @@ class Answerer:
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Draft; of each batch, yield those statements that the policy lets pass, with sources that are as stored."""
         self.drafts[generator.name, "begun"] += 1
+        is_annotated = ask.grounding == answer_pb2.GROUNDING_POLICY_ANNOTATE
         drafts = generator.draft(progress.search.search_text, retrieval.passages, ask.strictness)
         async with aclosing(drafts), aclosing(_with_heartbeats(drafts, self._heartbeat_s)) as batches:
             async for batch in batches:
-                if isinstance(batch, Heartbeat):
+                if isinstance(batch, AnswerEvent):
                     yield batch
                     continue
                 progress.has_draft = progress.has_draft or bool(batch)
@@ -440,48 +438,63 @@ class Answerer:
                     sources = [source for statement in batch for source in statement.sources]
                     stored = iter(await self._library.stored(ask.collection, sources) if sources else ())
                     checked = with_agreeing_sources(batch, [[next(stored) for _ in each.sources] for each in batch])
-                    passed = [each for each in checked if each.sources or ask.grounding is GroundingPolicy.ANNOTATE]
+                    passed = [each for each in checked if each.sources or is_annotated]
                 progress.verification_s += time.perf_counter() - began
                 progress.dropped += len(batch) - len(passed)
                 for statement in passed:
                     addition = progress.composer.add(statement)
                     if addition is not None:
-                        yield TextDelta(addition.text, addition.start)
+                        yield text_event(addition.text, addition.start)
                         for citation in addition.citations:
-                            yield Cited(citation)
+                            yield citation_event(citation)
                 if progress.composer.is_cut:
                     return
 
-    def _finished(self, ask: AskedQuestion, progress: _Progress) -> Answer:
+    def _finished(self, ask: AskedQuestion, progress: _Progress) -> answer_pb2.Answer:
         composer, refusal = progress.composer, progress.refusal
-        finish = FinishReason.LENGTH if composer.is_cut else FinishReason.COMPLETE
-        generation = None
-        if progress.model_asked:
-            generation = GenerationReport(self._generator.name, progress.failure, progress.dropped)
-            if progress.failure is not None and progress.generator == self._generator.name:
-                finish = FinishReason.INTERRUPTED
         total_s = time.perf_counter() - progress.begun
         generation_s = max(0.0, total_s - progress.retrieval_s - progress.verification_s)
         claims = composer.claims
-        supported_share = sum(claim.is_supported for claim in claims) / len(claims) if claims else 1.0
-        return Answer(
-            content=progress.refusal_text if refusal else composer.content,
-            citations=tuple(composer.citations),
-            claims=tuple(claims),
-            confidence=supported_share * answer_confidence([citation.support for citation in composer.citations]),
-            refusal=refusal,
-            finish=FinishReason.REFUSED if refusal else finish,
+        unsupported = [claim.answer_span for claim in claims if not is_supported(claim)]
+        supported_share = (len(claims) - len(unsupported)) / len(claims) if claims else 1.0
+        content = progress.refusal_text if refusal else composer.content
+        answer = answer_pb2.Answer(
+            content=content,
+            citations=composer.citations,
+            claims=claims,
+            unsupported_spans=unsupported,
+            confidence=supported_share * answer_confidence([each.support_score for each in composer.citations]),
+            grounded=bool(content) and not refusal and not unsupported,
+            refusal_reason=refusal,
+            finish_reason=answer_pb2.FINISH_REASON_LENGTH if composer.is_cut else answer_pb2.FINISH_REASON_COMPLETE,
             message_id=str(uuid.uuid4()),
             collection=ask.collection,
-            answer_time=self._clock.now(),
+            answer_time=to_timestamp(self._clock.now()),
             generator=progress.generator,
-            search=progress.search if ask.include_hits else progress.search.without_hits,
             session_id=ask.session_id,
             topic_shift=ask.topic_shift,
-            timings=Timings(progress.retrieval_s, generation_s, progress.verification_s, total_s),
-            generation=generation,
-            named_documents=progress.named_documents,
+            timings=answer_pb2.AnswerTimings(
+                retrieval_time=to_duration(progress.retrieval_s),
+                generation_time=to_duration(generation_s),
+                verification_time=to_duration(progress.verification_s),
+                total_time=to_duration(total_s),
+            ),
         )
+        answer.MergeFrom(progress.search)
+        if not ask.include_hits:
+            answer.ClearField("hits")
+            answer.ClearField("documents")
+        if progress.model_asked:
+            answer.generation.model = self._generator.name
+            answer.generation.dropped_sentence_count = progress.dropped
+            if progress.failure is not None:
+                answer.generation.failure = answer_pb2.GenerationFailure.Value(f"GENERATION_FAILURE_{progress.failure}")
+                answer.degraded_stages.append(DEGRADED_STAGE_GENERATION)
+                if progress.generator == self._generator.name:
+                    answer.finish_reason = answer_pb2.FINISH_REASON_INTERRUPTED
+        if refusal:
+            answer.finish_reason = answer_pb2.FINISH_REASON_REFUSED
+        return answer
 
     async def _begin(self, tenant: str, session: Session, ask: AskedQuestion, *, is_strict: bool) -> None:
         """Store a question; behind whatever another replica stored meanwhile unless the caller named a head."""
@@ -504,12 +517,13 @@ class Answerer:
 
     async def _abandon(self, tenant: str, ask: AskedQuestion, progress: _Progress, replacing: str) -> None:
         """Store what there is of an answer, although its call may have no time left."""
-        answer = replace(self._finished(ask, progress), finish=FinishReason.ABANDONED)
+        answer = self._finished(ask, progress)
+        answer.finish_reason = answer_pb2.FINISH_REASON_ABANDONED
 
         async def keep() -> None:
             bind_current_budget(Budget(_ABANDON_S))
             try:
-                await self._sessions.reply(tenant, ask.session_id, _reply(ask.message_id, answer), replacing)
+                await self._sessions.reply(tenant, ask.session_id, _reply(ask.message_id, answer, progress), replacing)
             except (SessionNotFoundError, AlreadyExistsError):
                 pass  # it was deleted, or another replica has answered
             except GroundwireError as error:
@@ -522,14 +536,14 @@ class Answerer:
         await asyncio.shield(keeping)
 
 
-def _refusal(ask: AskedQuestion, retrieval: Retrieval, *, has_draft: bool) -> RefusalReason:
+def _refusal(ask: AskedQuestion, retrieval: Retrieval, *, has_draft: bool) -> answer_pb2.RefusalReason.ValueType:
     if ask.conversation_id and asks_nothing(ask.question):
-        return RefusalReason.NO_QUESTION
+        return answer_pb2.REFUSAL_REASON_NO_QUESTION
     if has_draft:
-        return RefusalReason.UNSUPPORTED_CLAIMS
+        return answer_pb2.REFUSAL_REASON_UNSUPPORTED_CLAIMS
     if ask.is_selective:
-        return RefusalReason.OUTSIDE_SELECTION
-    return RefusalReason.WEAK_SUPPORT if retrieval.passages else RefusalReason.NO_RESULTS
+        return answer_pb2.REFUSAL_REASON_OUTSIDE_SELECTION
+    return answer_pb2.REFUSAL_REASON_WEAK_SUPPORT if retrieval.passages else answer_pb2.REFUSAL_REASON_NO_RESULTS
 
 
 def _earlier_reply(used: Exchange | None, ask: AskedQuestion) -> Message | None:
@@ -561,21 +575,23 @@ def _refuse_unfit(session: Session, ask: AskedQuestion, expected_head: str | Non
         raise SessionHeadMovedError("the session has newer messages", expected_head=expected_head, head=session.head)
 
 
-def _reply(question_id: str, answer: Answer) -> Message:
+def _reply(question_id: str, answer: answer_pb2.Answer, progress: _Progress) -> Message:
     return Message(
         message_id=answer.message_id,
         role=Role.ASSISTANT,
         content=answer.content,
-        time=answer.answer_time,
+        time=answer.answer_time.ToDatetime(UTC),
         related_message_id=question_id,
         answer=answer,
+        shown=progress.found_documents,
+        named=progress.named_documents,
     )
 
 
 async def _with_heartbeats(
     batches: AsyncGenerator[Sequence[Statement], None], every_s: float
-) -> AsyncGenerator[Sequence[Statement] | Heartbeat, None]:
-    """Yield the batches of a draft, and a Heartbeat whenever none has come for `every_s` seconds.
+) -> AsyncGenerator[Sequence[Statement] | AnswerEvent, None]:
+    """Yield the batches of a draft, and a heartbeat whenever none has come for `every_s` seconds.
 
     Closing it cancels what is waited for, which ends the work inside `batches` at once; closing `batches` is left to
     whoever made it.
@@ -586,7 +602,7 @@ async def _with_heartbeats(
         coming = asyncio.ensure_future(anext(batches))
         try:
             while not (await asyncio.wait({coming}, timeout=every_s))[0]:
-                yield Heartbeat(clock() - began)
+                yield AnswerEvent(heartbeat=HeartbeatEvent(generation_time=to_duration(clock() - began)))
         finally:
             # Awaited, because a generator that still runs cannot be closed.
             if not coming.done():

@@ -10,8 +10,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from groundwire.answer.answers import AnswerEvent, numbered
+from groundwire.answer.answers import numbered
 from groundwire.answer.ask import AskedQuestion
+from groundwire.api.answer.v1.answer_service_pb2 import AnswerEvent
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DeadlineError, OverloadedError
 
@@ -53,10 +54,9 @@ ConversationRequest: TypeAlias = Asked | Refused | Cancel
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """An event of the answer to a question, numbered from 1; heartbeats have 0."""
+    """An event of the answer to a question."""
 
     message_id: str
-    sequence: int
     event: AnswerEvent
 
 
@@ -202,8 +202,8 @@ class QuestionStream:
                 self._at_a_time,
                 aclosing(numbered(self._answer(request, budget))) as events,
             ):
-                async for sequence, event in events:
-                    await self._events.put(Answering(request.message_id, sequence, event))
+                async for event in events:
+                    await self._events.put(Answering(request.message_id, event))
         except TimeoutError as error:
             raise DeadlineError("the time limit of the question has passed") from error
         finally:

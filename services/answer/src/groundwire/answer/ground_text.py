@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from groundwire.answer.answers import Citation, Citations
+from groundwire.answer.answers import Citations
 from groundwire.answer.evidence import Passage, Source, agrees
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim
 from groundwire.answer.grounding.grounder import BoundSource, GroundedClaim, Grounder, Verdict
 from groundwire.answer.ports import Library, Retriever, Search
+from groundwire.api.answer.v1 import citation_pb2
+from groundwire.api.common.v1.degraded_stage_pb2 import DegradedStage
 from groundwire.kernel.errors import InvalidRequestError
 
 MAX_CLAIMS = 200
@@ -56,8 +58,8 @@ class GroundedText:
     """A text with its claims in order and the citations that they name, markers from 1 without gaps."""
 
     claims: tuple[CitedClaim, ...]
-    citations: tuple[Citation, ...]
-    degraded_stages: tuple[int, ...] = ()
+    citations: tuple[citation_pb2.Citation, ...]
+    degraded_stages: tuple["DegradedStage.ValueType", ...] = ()
 
     @property
     def needed(self) -> int:
@@ -137,14 +139,14 @@ class TextGrounder:
 
     async def _passages(
         self, written: WrittenText, claims: Sequence[WrittenClaim], max_chars: int
-    ) -> tuple[list[tuple[Passage, ...]], tuple[int, ...]]:
+    ) -> tuple[list[tuple[Passage, ...]], tuple["DegradedStage.ValueType", ...]]:
         """Return what to compare each claim with, and the stages of the searches that were left out."""
         if not claims:
             return [], ()
         if written.chunk_ids:
             text = _cut(claims[0].text, max_chars)
             given = await self._retriever.retrieve(Search(written.collection, text, written.options, written.chunk_ids))
-            return [given.passages] * len(claims), given.search.degraded_stages
+            return [given.passages] * len(claims), tuple(given.report.degraded_stages)
         searches = []
         for claim in claims:
             # A claim that points back is searched for with what it points at, if that fits.
@@ -152,7 +154,7 @@ class TextGrounder:
             text = together if claim.antecedent and len(together) <= max_chars else _cut(claim.text, max_chars)
             searches.append(Search(written.collection, text, written.options))
         retrievals = await self._retriever.retrieve_all(searches)
-        degraded = {stage: None for each in retrievals for stage in each.search.degraded_stages}
+        degraded = {stage: None for each in retrievals for stage in each.report.degraded_stages}
         return [each.passages for each in retrievals], tuple(degraded)
 
 

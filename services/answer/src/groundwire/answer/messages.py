@@ -7,34 +7,16 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, TypeVar
 
-from groundwire.answer.answers import (
-    Answer,
-    AnswerEvent,
-    Citation,
-    Cited,
-    Claim,
-    Final,
-    FinishReason,
-    GenerationFailure,
-    GenerationReport,
-    GroundingPolicy,
-    Heartbeat,
-    RefusalReason,
-    Retrieved,
-    SearchReport,
-    TextDelta,
-    Timings,
-)
 from groundwire.answer.ask import AskedQuestion
 from groundwire.answer.conversing import Asked, Cancel, ConversationRequest, Refused
 from groundwire.answer.ground_text import GroundedText, WrittenText
 from groundwire.answer.grounding.grounder import BoundSource
 from groundwire.answer.recording import Conversation, Remembered
-from groundwire.answer.sessions import AnswerFilter, Message, NewSession, Session, SessionFilter
+from groundwire.answer.sessions import AnswerFilter, Message, NewSession, Session, SessionFilter, without_found
 from groundwire.answer.verification import ClaimedCitation, ListedAnswer, Verification
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2, grounding_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
-from groundwire.api.common.v1 import degraded_stage_pb2, role_pb2, span_pb2
+from groundwire.api.common.v1 import role_pb2, span_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, violations_of
 from groundwire.kernel.facts import Discrepancy
@@ -50,7 +32,7 @@ from groundwire.kernel.identifiers import (
 from groundwire.kernel.session import Role, SessionState
 from groundwire.kernel.spans import Span
 from groundwire.rpc.messages import to_span
-from groundwire.rpc.value_messages import parse_duration, parse_timestamp, to_duration, to_timestamp
+from groundwire.rpc.value_messages import parse_duration, to_duration, to_timestamp
 
 
 def parse_span(message: span_pb2.Span) -> Span:
@@ -60,16 +42,8 @@ def parse_span(message: span_pb2.Span) -> Span:
 
 EnumT = TypeVar("EnumT", bound=Enum)
 
-_GENERATION = degraded_stage_pb2.DEGRADED_STAGE_GENERATION
 MAX_CITATIONS = 1000
 """Most citations of one VerifyCitations call."""
-
-
-_SAME_IN_CITATIONS = (
-    *("marker", "collection", "document_id", "source_uri", "generation", "chunk_id", "chunk_number", "quote"),
-    *("chapter", "section", "section_heading", "title", "doi", "url"),
-)
-"""Fields that citations and their messages have under one name, with the same values."""
 
 
 def _value(kind: Any, member: Enum | None) -> Any:
@@ -84,39 +58,6 @@ def _member(kind: Any, value: int, members: type[EnumT]) -> EnumT | None:
 
 def _prefix(kind: Any) -> str:
     return str(kind.Name(0)).removesuffix("UNSPECIFIED")
-
-
-def to_citation(citation: Citation) -> citation_pb2.Citation:
-    same: dict[str, Any] = {name: getattr(citation, name) for name in _SAME_IN_CITATIONS}
-    return citation_pb2.Citation(
-        **same,
-        quote_sha256=citation.quote_sha256,
-        span=to_span(citation.span),
-        relevance_score=citation.relevance,
-        support_score=citation.support,
-        page_numbers=citation.page_numbers,
-        creators=citation.creators,
-        date_created=to_timestamp(citation.date_created) if citation.date_created else None,
-        answer_spans=[to_span(span) for span in citation.answer_spans],
-        verdict=citation_pb2.CITATION_VERDICT_EXACT,
-    )
-
-
-def parse_citation(message: citation_pb2.Citation) -> Citation:
-    """Return the citation of a message that this service made."""
-    same: dict[str, Any] = {name: getattr(message, name) for name in _SAME_IN_CITATIONS}
-    return Citation(
-        **same,
-        span=parse_span(message.span),
-        relevance=message.relevance_score,
-        support=message.support_score,
-        page_numbers=tuple(message.page_numbers),
-        creators=tuple(message.creators),
-        date_created=parse_timestamp(message.date_created, "date_created")
-        if message.HasField("date_created")
-        else None,
-        answer_spans=tuple(parse_span(span) for span in message.answer_spans),
-    )
 
 
 def parse_verify_request(request: pb.VerifyCitationsRequest) -> list[ClaimedCitation]:
@@ -151,128 +92,6 @@ def to_verify_response(verifications: list[Verification]) -> pb.VerifyCitationsR
     )
 
 
-def to_answer(answer: Answer) -> answer_pb2.Answer:
-    generation, timings = answer.generation, answer.timings
-    degraded = [*answer.search.degraded_stages, *([_GENERATION] if generation and generation.failure else [])]
-    return answer_pb2.Answer(
-        content=answer.content,
-        citations=[to_citation(citation) for citation in answer.citations],
-        confidence=answer.confidence,
-        grounded=answer.grounded,
-        message_id=answer.message_id,
-        session_id=answer.session_id,
-        claims=[
-            answer_pb2.Claim(
-                answer_span=to_span(claim.answer_span),
-                text=claim.text,
-                markers=claim.markers,
-                confidence=claim.confidence,
-            )
-            for claim in answer.claims
-        ],
-        refusal_reason=_value(answer_pb2.RefusalReason, answer.refusal),
-        finish_reason=_value(answer_pb2.FinishReason, answer.finish),
-        answer_time=to_timestamp(answer.answer_time),
-        topic_shift=answer.topic_shift,
-        hits=answer.search.hits,
-        documents=answer.search.documents,
-        timings=answer_pb2.AnswerTimings(
-            retrieval_time=to_duration(timings.retrieval_s),
-            generation_time=to_duration(timings.generation_s),
-            verification_time=to_duration(timings.verification_s),
-            total_time=to_duration(timings.total_s),
-        ),
-        generator=answer.generator,
-        search_text=answer.search.search_text,
-        search_context=answer.search.search_context,
-        snapshot=answer.search.snapshot,
-        degraded_stages=degraded,  # type: ignore[arg-type] # enum numbers, handed on unread
-        explain_plan=answer.search.explain_plan,
-        collection=answer.collection,
-        records=answer.search.records,
-        unsupported_spans=[to_span(span) for span in answer.unsupported_spans],
-        generation=None
-        if generation is None
-        else answer_pb2.GenerationReport(
-            model=generation.model,
-            failure=_value(answer_pb2.GenerationFailure, generation.failure),
-            dropped_sentence_count=generation.dropped_sentences,
-        ),
-    )
-
-
-def parse_answer(message: answer_pb2.Answer) -> Answer:
-    """Return the answer of a message that this service made."""
-    finish, generation, timings = answer_pb2.FinishReason, message.generation, message.timings
-    return Answer(
-        content=message.content,
-        citations=tuple(parse_citation(citation) for citation in message.citations),
-        claims=tuple(
-            Claim(
-                parse_span(claim.answer_span),
-                claim.text,
-                tuple(claim.markers),
-                claim.confidence if claim.HasField("confidence") else None,
-            )
-            for claim in message.claims
-        ),
-        confidence=message.confidence,
-        refusal=_member(answer_pb2.RefusalReason, message.refusal_reason, RefusalReason),
-        finish=FinishReason(finish.Name(message.finish_reason).removeprefix(_prefix(finish))),
-        message_id=message.message_id,
-        collection=message.collection,
-        answer_time=parse_timestamp(message.answer_time, "answer_time"),
-        generator=message.generator,
-        search=SearchReport(
-            search_text=message.search_text,
-            search_context=message.search_context,
-            hits=tuple(message.hits),
-            documents=tuple(message.documents),
-            snapshot=message.snapshot,
-            degraded_stages=tuple(stage for stage in message.degraded_stages if stage != _GENERATION),
-            explain_plan=message.explain_plan if message.HasField("explain_plan") else None,
-            records=tuple(message.records),
-        ),
-        session_id=message.session_id,
-        topic_shift=message.topic_shift,
-        timings=Timings(
-            retrieval_s=timings.retrieval_time.ToTimedelta().total_seconds(),
-            generation_s=timings.generation_time.ToTimedelta().total_seconds(),
-            verification_s=timings.verification_time.ToTimedelta().total_seconds(),
-            total_s=timings.total_time.ToTimedelta().total_seconds(),
-        ),
-        generation=GenerationReport(
-            generation.model,
-            _member(answer_pb2.GenerationFailure, generation.failure, GenerationFailure),
-            generation.dropped_sentence_count,
-        )
-        if message.HasField("generation")
-        else None,
-    )
-
-
-def to_event(sequence: int, event: AnswerEvent) -> pb.AnswerEvent:
-    """Return the message of an event; `sequence` counts from 1, heartbeats have 0."""
-    match event:
-        case Retrieved(search):
-            retrieved = pb.RetrievedEvent(
-                hits=search.hits,
-                search_text=search.search_text,
-                search_context=search.search_context,
-                documents=search.documents,
-            )
-            return pb.AnswerEvent(sequence=sequence, retrieved=retrieved)
-        case TextDelta(text, start):
-            return pb.AnswerEvent(sequence=sequence, text_delta=pb.TextDelta(text=text, start=start))
-        case Cited(citation):
-            return pb.AnswerEvent(sequence=sequence, citation=pb.CitationEvent(citation=to_citation(citation)))
-        case Heartbeat(elapsed_s):
-            heartbeat = pb.HeartbeatEvent(generation_time=to_duration(elapsed_s))
-            return pb.AnswerEvent(sequence=sequence, heartbeat=heartbeat)
-        case Final(answer):
-            return pb.AnswerEvent(sequence=sequence, final=pb.FinalEvent(answer=to_answer(answer)))
-
-
 MAX_SELECTED_CHARS = 5000
 MAX_CHUNKS = 20
 MIN_ANSWER_CHARS = 100
@@ -301,7 +120,7 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
         max_answer_chars=request.max_answer_chars if request.HasField("max_answer_chars") else MAX_ANSWER_CHARS,
         session_id=request.session_id.lower(),
         include_hits=request.include_hits,
-        grounding=_member(answer_pb2.GroundingPolicy, request.grounding, GroundingPolicy) or GroundingPolicy.STRICT,
+        grounding=request.grounding,
         keep_for=request.keep_for.ToTimedelta() if request.HasField("keep_for") else None,
         user_id=request.user_id,
         splits_topics=request.new_session_on_topic_shift,
@@ -581,9 +400,7 @@ def parse_answer_position(position: tuple[str | int, ...] | None) -> tuple[str, 
 def to_kept_answer(listed: ListedAnswer) -> pb.KeptAnswer:
     kept = listed.kept
     if kept.reply.answer is not None:
-        answer = to_answer(kept.reply.answer)
-        for field in ("hits", "documents", "explain_plan"):
-            answer.ClearField(field)
+        answer = without_found(kept.reply.answer)
     else:
         answer = answer_pb2.Answer(message_id=kept.reply.message_id, answer_time=to_timestamp(kept.reply.time))
     answer.session_id, answer.collection = kept.session_id, kept.collection
@@ -603,11 +420,11 @@ def to_message(message: Message) -> session_pb2.Message:
         role=ROLES[message.role],
         content=message.content,
         message_time=to_timestamp(message.time),
-        citations=[to_citation(citation) for citation in answer.citations] if answer else [],
+        citations=answer.citations if answer else (),
         related_message_id=message.related_message_id,
         grounded=answer.grounded if answer else False,
         confidence=answer.confidence if answer else None,
-        refusal_reason=_value(answer_pb2.RefusalReason, answer.refusal if answer else None),
+        refusal_reason=answer.refusal_reason if answer else answer_pb2.REFUSAL_REASON_UNSPECIFIED,
         state=_to_message_state(message),
     )
 
@@ -654,10 +471,10 @@ def to_ground_response(grounded: GroundedText) -> pb.GroundTextResponse:
     """
     response = pb.GroundTextResponse(
         verdict=_value(grounding_pb2.GroundingVerdict, grounded.verdict),
-        citations=[to_citation(citation) for citation in grounded.citations],
+        citations=grounded.citations,
         needed_count=grounded.needed,
         supported_count=grounded.supported,
-        degraded_stages=grounded.degraded_stages,  # type: ignore[arg-type] # enum numbers, handed on unread
+        degraded_stages=grounded.degraded_stages,
     )
     if response.ByteSize() > _MAX_CITATIONS_BYTES:
         raise InvalidRequestError.of("text", "has more citations than a response holds; send it in parts")

@@ -5,8 +5,9 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from groundwire.answer.answers import GenerationFailure, SearchReport
+from groundwire.answer.answers import GenerationFailure
 from groundwire.answer.evidence import Passage, Source, Statement, StoredSpan
+from groundwire.api.answer.v1 import answer_pb2
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.spans import Span
@@ -41,10 +42,14 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What a search found: passages by rank, and its report."""
+    """What a search found: passages by rank, and an answer with nothing but what the search says of itself."""
 
     passages: tuple[Passage, ...]
-    search: SearchReport
+    report: answer_pb2.Answer
+
+    @property
+    def document_ids(self) -> frozenset[str]:
+        return frozenset(passage.document_id for passage in self.passages)
 
 
 class Retriever(Protocol):

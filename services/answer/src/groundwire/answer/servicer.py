@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from groundwire.answer import messages
-from groundwire.answer.answers import AnswerEvent, Final, numbered
+from groundwire.answer.answers import numbered
 from groundwire.answer.ask import Answerer, AskedQuestion
 from groundwire.answer.citation_styles import format_citations
 from groundwire.answer.conversing import (
@@ -177,11 +177,11 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         async with aclosing(self._events(ask, messages.expected_head(request))) as events:
             answer = None
             async for event in events:
-                if isinstance(event, Final):
-                    answer = event.answer
+                if event.HasField("final"):
+                    answer = event.final.answer
             if answer is None:
                 raise RuntimeError("the events of an answer ended without the answer")
-        return pb.AskResponse(answer=messages.to_answer(answer))
+        return pb.AskResponse(answer=answer)
 
     async def AskStream(  # noqa: N802 - the same
         self, request: pb.AskStreamRequest, _context: Any
@@ -189,11 +189,11 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         ask = messages.parse_stream_request(request, self._max_question_chars)
         after, sequence = request.after_sequence, 0
         events = self._events(ask, messages.expected_head(request.ask), is_resumed=after > 0)
-        async with aclosing(numbered(events)) as pairs:
-            async for number, event in pairs:
-                sequence = max(sequence, number)
-                if number == 0 or number > after:
-                    yield pb.AskStreamResponse(event=messages.to_event(number, event))
+        async with aclosing(numbered(events)) as numbered_events:
+            async for event in numbered_events:
+                sequence = max(sequence, event.sequence)
+                if event.HasField("heartbeat") or event.sequence > after:
+                    yield pb.AskStreamResponse(event=event)
         if sequence < after:
             raise InvalidRequestError.of("after_sequence", f"the answer has {sequence} events")
 
@@ -221,9 +221,8 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         async with aclosing(stream.run(parsed)) as events:
             async for event in events:
                 match event:
-                    case Answering(message_id, sequence, happened):
-                        message = messages.to_event(sequence, happened)
-                        yield pb.ConverseResponse(message_id=message_id, answer_event=message)
+                    case Answering(message_id, answer_event):
+                        yield pb.ConverseResponse(message_id=message_id, answer_event=answer_event)
                     case Failed(message_id, error):
                         status = to_status(as_groundwire_error(error, "Converse"))
                         yield pb.ConverseResponse(message_id=message_id, error=status)
@@ -234,7 +233,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         if first.opening.end_session_on_close:
             await self._sessions.end(tenant, session_id)
 
-    async def _answer_of_stream(self, asked: Asked, budget: Budget) -> AsyncGenerator[AnswerEvent, None]:
+    async def _answer_of_stream(self, asked: Asked, budget: Budget) -> AsyncGenerator[pb.AnswerEvent, None]:
         """Yield the events of an answer, in a task of its own."""
         request_context.bind(replace(request_context.current(), budget=budget))
         async with aclosing(self._events(asked.question, asked.expected_head)) as events:
@@ -288,7 +287,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
     def _events(
         self, ask: AskedQuestion, expected_head: str | None, *, is_resumed: bool = False
-    ) -> AsyncGenerator[AnswerEvent, None]:
+    ) -> AsyncGenerator[pb.AnswerEvent, None]:
         if ask.keep_for is not None:
             return self._answerer.answer_and_keep(_tenant(), ask)
         if ask.splits_topics:

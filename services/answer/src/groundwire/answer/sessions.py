@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from groundwire.answer.answers import Answer, FinishReason
 from groundwire.answer.ports import Library
+from groundwire.api.answer.v1 import answer_pb2
 from groundwire.kernel.clock import whole_milliseconds
 from groundwire.kernel.errors import SessionExpiredError
 from groundwire.kernel.exactly_once import Receipt
@@ -30,7 +30,8 @@ class Message:
     """One message; `answer` is what an assistant message was, whole, `related_message_id` the question it answers.
 
     A `redacted` message has lost content and answer because a document that it quoted was deleted for good.
-    An `abandoned` one is what there was of an answer when its call ended.
+    `shown` has the ids of the documents of which its search found chunks, `named` of those that a refusal names; both
+    are known until the message is stored.
     """
 
     message_id: str
@@ -38,13 +39,15 @@ class Message:
     content: str
     time: datetime
     related_message_id: str = ""
-    answer: Answer | None = None
+    answer: answer_pb2.Answer | None = None
     redacted: bool = False
+    shown: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
 
     @property
     def abandoned(self) -> bool:
-        """Return whether its call ended before the answer did."""
-        return self.answer is not None and self.answer.finish is FinishReason.ABANDONED
+        """Return whether its call ended before the answer did; the answer is what there was of it."""
+        return self.answer is not None and self.answer.finish_reason == answer_pb2.FINISH_REASON_ABANDONED
 
     @property
     def cited(self) -> frozenset[str]:
@@ -54,14 +57,9 @@ class Message:
         """
         if self.answer is None:
             return frozenset()
-        quoted = {citation.document_id for citation in self.answer.citations} | self.answer.named_documents
+        quoted = self.named | {citation.document_id for citation in self.answer.citations}
         is_traced = all(claim.markers for claim in self.answer.claims)
-        return frozenset(quoted) if is_traced else self.shown | quoted
-
-    @property
-    def shown(self) -> frozenset[str]:
-        """Return the ids of the documents of which its search found chunks."""
-        return frozenset(self.answer.search.document_ids) if self.answer else frozenset()
+        return quoted if is_traced else self.shown | quoted
 
     def without(self, gone: AbstractSet[str]) -> "Message":
         """Return the message without text of documents that were deleted for good."""
@@ -69,8 +67,16 @@ class Message:
             return self
         if not gone.isdisjoint(self.cited):
             return replace(self, content="", answer=None, redacted=True)
-        search = replace(self.answer.search.without_hits, explain_plan=None)
-        return replace(self, answer=replace(self.answer, search=search))
+        return replace(self, answer=without_found(self.answer))
+
+
+def without_found(answer: answer_pb2.Answer) -> answer_pb2.Answer:
+    """Return a copy without what was found for the answer, which has text of documents that it does not quote."""
+    copy = answer_pb2.Answer()
+    copy.CopyFrom(answer)
+    for name in ("hits", "documents", "explain_plan"):
+        copy.ClearField(name)
+    return copy
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from datetime import datetime
 from itertools import groupby
 from typing import ParamSpec, TypeVar
 
-from groundwire.answer.messages import parse_answer, to_answer
 from groundwire.answer.recording import Unrecorded
 from groundwire.answer.sessions import (
     CATALOG,
@@ -17,6 +16,7 @@ from groundwire.answer.sessions import (
     Placed,
     Session,
     SessionFilter,
+    without_found,
 )
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.catalog import sessions as session_rows
@@ -241,7 +241,7 @@ def _to_message(row: session_rows.NewMessage) -> Message:
         return message
     stored = answer_pb2.Answer.FromString(row.answer)
     stored.MergeFromString(row.found or b"")
-    return replace(message, answer=parse_answer(stored))
+    return replace(message, answer=stored)
 
 
 def _to_row(message: Message) -> session_rows.NewMessage:
@@ -254,17 +254,13 @@ def _to_row(message: Message) -> session_rows.NewMessage:
     )
     if message.answer is None:
         return row
-    answer = to_answer(message.answer)
     # Apart, because it holds texts of documents that the answer does not quote: those may be deleted one day.
-    found = answer_pb2.Answer(hits=answer.hits, documents=answer.documents)
-    if answer.HasField("explain_plan"):
-        found.explain_plan.CopyFrom(answer.explain_plan)
-    answer.ClearField("hits")
-    answer.ClearField("documents")
-    answer.ClearField("explain_plan")
+    found = answer_pb2.Answer(hits=message.answer.hits, documents=message.answer.documents)
+    if message.answer.HasField("explain_plan"):
+        found.explain_plan.CopyFrom(message.answer.explain_plan)
     return replace(
         row,
-        answer=answer.SerializeToString(),
+        answer=without_found(message.answer).SerializeToString(),
         found=found.SerializeToString(),
         cited=tuple(sorted(message.cited)),
         shown=tuple(sorted(message.shown)),

@@ -15,7 +15,6 @@ from typing import Any
 
 import grpc
 
-from groundwire.answer.answers import SearchReport
 from groundwire.answer.evidence import Markup, Passage, Source, StoredSpan
 from groundwire.answer.messages import parse_span
 from groundwire.answer.ports import ChunkPlace, DocumentGeneration, Retrieval, Search, StoredDocument, Vector
@@ -91,7 +90,7 @@ class RetrieveClient:
         found += [_of_record(entry) for entry in entries]
         # By relevance alone: a memory that fits the question comes before a document that hardly does.
         found.sort(key=lambda passage: -passage.relevance)
-        records = tuple(
+        records = [
             answer_pb2.UsedRecord(
                 record_id=entry.record.record_id,
                 record_type=entry.record.record_type,
@@ -99,7 +98,7 @@ class RetrieveClient:
                 contradicts=entry.contradicts,
             )
             for entry in entries
-        )
+        ]
         passages = tuple(replace(passage, rank=rank) for rank, passage in enumerate(found, start=1))
         return _report(search, passages, response.document_results, response, records=records)
 
@@ -373,14 +372,13 @@ def _report(
 ) -> Retrieval:
     """Return passages with the report of their search, which shows no more of its hits than the caller asked for."""
     is_bare = search.options is not None and search.options.view == hit_pb2.HIT_VIEW_IDS
-    report = SearchReport(
+    report = answer_pb2.Answer(
         search_text=search.text,
         search_context=search.context,
-        hits=tuple(map(only_ids, hits)) if is_bare else tuple(hits),
-        documents=() if is_bare else tuple(response.documents),
-        document_ids=tuple(dict.fromkeys(passage.document_id for passage in passages)),
+        hits=map(only_ids, hits) if is_bare else hits,
+        documents=() if is_bare else response.documents,
         snapshot=response.snapshot,
-        degraded_stages=tuple(response.degraded_stages),
+        degraded_stages=response.degraded_stages,
         **more,
     )
     return Retrieval(passages, report)
