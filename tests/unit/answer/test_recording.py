@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from groundwire.answer.recording import Conversation, Recording, Summary, Unrecorded
 from groundwire.answer.sessions import Message, Session
@@ -189,6 +190,61 @@ async def test_who_cannot_be_written_for_holds_up_nobody_else() -> None:
     await until(lambda: 2 not in store.left)
     assert (store.refused, list(store.left)) == (3, [1])
     running.close()
+
+
+async def test_a_defect_in_one_conversation_is_logged_and_stops_no_other() -> None:
+    class Defective(Store):
+        is_defective = True
+
+        async def write_exchange(self, conversation: Conversation, turns: Sequence[Turn], write_id: str) -> int:
+            if conversation.conversation_id == "conv-defect" and self.is_defective:
+                raise KeyError("a defect")
+            return await super().write_exchange(conversation, turns, write_id)
+
+    store = Defective("One.", "Two.")
+    first = store.left[1]
+    store.left[1] = replace(first, session=replace(first.session, conversation_id="conv-defect"))
+    running = recording(store)
+    with capture_logs() as logs:
+        running.start()
+        await until(lambda: list(store.left) == [1])
+        store.is_defective = False
+        await until(lambda: not store.left)
+    running.close()
+    assert [each["log_level"] for each in logs if isinstance(each.get("exc_info"), KeyError)] == ["error"]
+
+
+async def test_summaries_and_turns_go_on_after_a_defect_of_the_session_store() -> None:
+    class Defective(Store):
+        lists = records = 0
+
+        async def unrecorded(self, after: int, limit: int) -> list[Unrecorded]:
+            self.lists += 1
+            if self.lists == 1:
+                raise OSError("a defect")
+            return await super().unrecorded(after, limit)
+
+        async def recorded(self, number: int) -> None:
+            self.records += number == 2
+            if self.records == 1 and number == 2:
+                raise OSError("a defect")
+            await super().recorded(number)
+
+    store = Defective("One.", "Two.")
+    running = recording(store)
+    running.start()
+    await until(lambda: not store.left)
+    running.close()
+    assert (store.records, store.summarised) == (2, [Summary(1, 1, 2)])
+
+
+async def test_a_summary_whose_writer_has_a_defect_is_tried_again() -> None:
+    store, writer = Store("One.", "Two."), Failing(1, KeyError("a defect"))
+    running = recording(store, writer=writer)
+    running.start()
+    await until(lambda: not store.left)
+    running.close()
+    assert store.summarised == [Summary(1, 1, 2)]
 
 
 def test_code_that_is_all_there_is_stands_on_the_line_that_says_whose_it_is() -> None:

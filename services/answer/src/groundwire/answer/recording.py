@@ -291,7 +291,7 @@ class Recording:
             try:
                 await self._record_all()
                 has_left = bool(self._stuck or self._unsummarised)
-            except GroundwireError as error:
+            except Exception as error:  # noqa: BLE001 - the task must outlive any failure
                 has_left = True
                 self._complain(error)
             if has_left and again_at == math.inf:
@@ -344,7 +344,7 @@ class Recording:
                 "an exchange cannot be recorded", conversation_id=exchange.session.conversation_id, error=str(error)
             )
             is_due = False
-        except GroundwireError as error:
+        except Exception as error:  # noqa: BLE001 - a defect that one conversation shows is not to stop the others
             self._complain(error)
             return False
         if is_due:
@@ -367,7 +367,7 @@ class Recording:
                     )
                 await self._outbox.recorded(exchange.number)
                 self._awaiting_summary.discard(exchange.number)
-            except GroundwireError as error:
+            except Exception as error:  # noqa: BLE001 - the task must outlive any failure
                 self._complain(error)
                 # The other task takes the exchange up again, after its pause.
                 self._unsummarised.add(exchange.number)
@@ -426,8 +426,10 @@ class Recording:
             write_id = made_id(write_id, "shortened")
         return await self._write_turns(conversation, writable, write_id)
 
-    def _complain(self, error: GroundwireError) -> None:
-        if not self._has_failed:
+    def _complain(self, error: Exception) -> None:
+        if not isinstance(error, GroundwireError):
+            _log.error("exchanges cannot be recorded because of a defect and are tried again", exc_info=error)
+        elif not self._has_failed:
             _log.warning("exchanges cannot be recorded now and are tried again", error=str(error))
         self._has_failed = True
 
