@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, exists, func, select, true, update
+from sqlalchemy import Connection, exists, func, literal_column, select, true, update
 
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.dialects import among
@@ -12,6 +12,19 @@ from groundwire.catalog.schema import chunks, collections, documents, generation
 from groundwire.kernel.collection import Collection
 
 _PER_QUERY = 5000
+
+_WITH_DUPLICATES = (
+    select(collections.c.tenant, collections.c.name)
+    .distinct()
+    .join_from(generations, collections, generations.c.collection_key == collections.c.collection_key)
+    .where(
+        # Not joined: SQLite would look at every live generation instead of the few chunks, which have an index.
+        generations.c.generation_key.in_(
+            select(chunks.c.generation_key).where(chunks.c.indexed + chunks.c.upper == literal_column("0"))
+        ),
+        IS_LIVE,
+    )
+)
 
 
 class DuplicateChunks:
@@ -81,15 +94,8 @@ class DuplicateChunks:
 
     def collections_with_duplicates(self) -> list[tuple[str, str]]:
         """Return tenant and name of the collections that have chunks that are not indexed."""
-        statement = (
-            select(collections.c.tenant, collections.c.name)
-            .distinct()
-            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
-            .join(collections, generations.c.collection_key == collections.c.collection_key)
-            .where(chunks.c.indexed + chunks.c.upper == 0, IS_LIVE)
-        )
         with self._database.read() as connection:
-            return [(row[0], row[1]) for row in connection.execute(statement)]
+            return [(row[0], row[1]) for row in connection.execute(_WITH_DUPLICATES)]
 
     def index(self, collection: Collection, numbers: Sequence[int]) -> bool:
         """Let searches find chunks whose vectors the engine collection has; leaves alone what is not live any more.
