@@ -10,15 +10,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from groundwire.answer.ports import StoredDocument
 from groundwire.answer.settings import AnswerSettings
-from groundwire.answer.verification import CanonicalText, ClaimedCitation, _verify_all
+from groundwire.answer.verification import CanonicalText, verify_in_document
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import citation_pb2
+from groundwire.api.common.v1 import span_pb2
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
-from groundwire.kernel.spans import Span
 from groundwire.kernel.stems import words
 from tests.integration.answer.rig import Rig
 
@@ -275,8 +276,8 @@ async def test_quotes_are_looked_for_in_workers(rig: Rig, monkeypatch: pytest.Mo
 
 
 def test_a_call_that_has_ended_compares_no_more_citations() -> None:
-    claimed = ClaimedCitation("docs", "doc_a", 1, Span(0, 5, 0, 0), "foxes")
+    claimed = citation_pb2.Citation(document_id="doc_a", generation=1, span=span_pb2.Span(end=5), quote="foxes")
     budget = Budget()
     budget.cancel()
     with pytest.raises(CallCancelledError):
-        _verify_all([(claimed, None)], None, 0, budget)
+        verify_in_document([(claimed, None)], StoredDocument(1, "foxes", "foxes"), 0, budget)

@@ -4,12 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.answer.answers import cite
 from groundwire.answer.evidence import Markup, Source
-from groundwire.answer.ground_text import GroundedText
+from groundwire.answer.ground_text import ground_response
 from groundwire.answer.grounding.claims import split_claims
-from groundwire.answer.grounding.grounder import Match, TextComparison, Verdict
-from groundwire.answer.messages import to_ground_response
+from groundwire.answer.grounding.grounder import BoundSource, GroundedClaim, Match, TextComparison, Verdict
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
 from tests.unit.answer.builders import ground, make_passage
@@ -107,10 +105,13 @@ def test_a_cancelled_call_stops() -> None:
 
 
 def test_a_text_whose_citations_do_not_fit_into_a_response_is_refused() -> None:
-    passage = make_passage("a" * 70_000)
-    source = Source(passage, passage.span, passage.content)
-    citations = tuple(cite(marker, "docs", source, passage.span) for marker in range(1, 51))
+    (claim,) = split_claims("The fox hunts at night.")
+    grounded = []
+    for rank in range(1, 51):
+        passage = make_passage("a" * 70_000, rank=rank)
+        bound = BoundSource(Source(passage, passage.span, passage.content), Match.EXACT, 1.0)
+        grounded.append(GroundedClaim(claim, Verdict.SUPPORTED, 0.9, (bound,)))
     with pytest.raises(InvalidRequestError) as caught:
-        to_ground_response(GroundedText((), citations))
+        ground_response("docs", grounded, ())
     assert [each.field for each in caught.value.violations] == ["text"]
-    assert len(to_ground_response(GroundedText((), citations[:40])).citations) == 40
+    assert len(ground_response("docs", grounded[:40], ()).citations) == 40

@@ -1,84 +1,23 @@
 """Compare a text, whoever wrote it, with a collection: cut, search for each claim, bind, check every source, number."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Any
+from dataclasses import replace
 
 from groundwire.answer.answers import Citations
 from groundwire.answer.evidence import Passage, Source, agrees
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim
 from groundwire.answer.grounding.grounder import BoundSource, GroundedClaim, Grounder, Verdict
 from groundwire.answer.ports import Library, Retriever, Search
-from groundwire.api.answer.v1 import citation_pb2
+from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.api.answer.v1 import grounding_pb2
 from groundwire.api.common.v1.degraded_stage_pb2 import DegradedStage
 from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.facts import Discrepancy
+from groundwire.rpc.messages import to_span
 
 MAX_CLAIMS = 200
 """Most claims of a text that need a source."""
-
-
-class TextVerdict(StrEnum):
-    """What the sources say to a text as a whole."""
-
-    GROUNDED = "GROUNDED"
-    PARTLY_GROUNDED = "PARTLY_GROUNDED"
-    UNGROUNDED = "UNGROUNDED"
-    NOTHING_CLAIMED = "NOTHING_CLAIMED"
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenText:
-    """A text to compare; `options` is the caller's message for the retriever, passed on unread.
-
-    With `chunk_ids` these chunks are what the text is compared with, and nothing is searched for.
-    """
-
-    text: str
-    collection: str
-    options: Any = None
-    chunk_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CitedClaim:
-    """A grounded claim with the markers of its sources and of its opposing sources, in their order.
-
-    `closest` is the marker of where a claim that is not supported would have to stand, 0 for none.
-    """
-
-    grounded: GroundedClaim
-    markers: tuple[int, ...] = ()
-    opposing: tuple[int, ...] = ()
-    closest: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class GroundedText:
-    """A text with its claims in order and the citations that they name, markers from 1 without gaps."""
-
-    claims: tuple[CitedClaim, ...]
-    citations: tuple[citation_pb2.Citation, ...]
-    degraded_stages: tuple["DegradedStage.ValueType", ...] = ()
-
-    @property
-    def needed(self) -> int:
-        """Return how many claims need a source."""
-        return sum(each.grounded.verdict is not Verdict.NOT_NEEDED for each in self.claims)
-
-    @property
-    def supported(self) -> int:
-        """Return how many claims have one."""
-        return sum(bool(each.markers) for each in self.claims)
-
-    @property
-    def verdict(self) -> TextVerdict:
-        """Return what the sources say to the whole."""
-        if not self.needed:
-            return TextVerdict.NOTHING_CLAIMED
-        if self.supported == self.needed:
-            return TextVerdict.GROUNDED
-        return TextVerdict.PARTLY_GROUNDED if self.supported else TextVerdict.UNGROUNDED
+_MAX_CITATIONS_BYTES = 3 << 20
 
 
 class TextGrounder:
@@ -89,23 +28,23 @@ class TextGrounder:
         self._grounder = grounder
         self._library = library
 
-    async def ground(self, written: WrittenText) -> GroundedText:
+    async def ground(self, request: pb.GroundTextRequest) -> pb.GroundTextResponse:
         """Return the claims of a text with what supports and opposes them; every citation was compared with the store.
 
         Raises:
             CollectionNotFoundError: there is no such collection.
-            InvalidRequestError: more than `MAX_CLAIMS` claims need a source.
+            InvalidRequestError: more than `MAX_CLAIMS` claims need a source, or the citations are more than 3 MiB.
             ChunkNotFoundError: one of `chunk_ids` is not a live chunk of the collection.
             GroundwireError: what the retriever and the embedder raise.
         """
-        max_chars = await self._library.max_query_chars_of(written.collection)
-        claims = await self._grounder.claims_of(written.text)
+        max_chars = await self._library.max_query_chars_of(request.collection)
+        claims = await self._grounder.claims_of(request.text)
         needing = [claim for claim in claims if claim.kind is ClaimKind.STATEMENT]
         if len(needing) > MAX_CLAIMS:
             raise InvalidRequestError.of(
                 "text", f"has {len(needing)} claims that need a source, at most {MAX_CLAIMS} are compared at a time"
             )
-        passages, degraded = await self._passages(written, needing, max_chars)
+        passages, degraded = await self._passages(request, needing, max_chars)
         found = iter(passages)
         per_claim = [next(found) if claim.kind is ClaimKind.STATEMENT else () for claim in claims]
         grounded = [
@@ -118,41 +57,32 @@ class TextGrounder:
             if claim.closest is not None:
                 named.append(claim.closest.source)
             sources |= {_key(source): source for source in named}
-        stored = await self._library.stored(written.collection, list(sources.values())) if sources else []
+        stored = await self._library.stored(request.collection, list(sources.values())) if sources else []
         good = {
             key: replace(source, page_numbers=text.page_numbers)
             for (key, source), text in zip(sources.items(), stored, strict=True)
             if text is not None and agrees(source, text)
         }
         checked = [_with_good_sources(claim, good) for claim in grounded]
-        citations = Citations(written.collection)
-        numbered = []
-        for each in checked:
-            span = each.claim.span
-            # How sure the claim is of a source, and not how relevant its chunk is, is what a citation of it tells.
-            backing = [replace(bound.source, assessed=each.support) for bound in each.sources]
-            markers = tuple(citations.mark(source, span) for source in backing)
-            opposing = tuple(citations.mark(against.source, span) for against in each.opposing)
-            closest = citations.mark(each.closest.source, span) if each.closest is not None else 0
-            numbered.append(CitedClaim(each, markers, opposing, closest))
-        return GroundedText(tuple(numbered), tuple(citations.made), degraded)
+        return ground_response(request.collection, checked, degraded)
 
     async def _passages(
-        self, written: WrittenText, claims: Sequence[WrittenClaim], max_chars: int
+        self, request: pb.GroundTextRequest, claims: Sequence[WrittenClaim], max_chars: int
     ) -> tuple[list[tuple[Passage, ...]], tuple["DegradedStage.ValueType", ...]]:
         """Return what to compare each claim with, and the stages of the searches that were left out."""
         if not claims:
             return [], ()
-        if written.chunk_ids:
-            text = _cut(claims[0].text, max_chars)
-            given = await self._retriever.retrieve(Search(written.collection, text, written.options, written.chunk_ids))
+        options = request.options if request.HasField("options") else None
+        if request.chunk_ids:
+            text, chunk_ids = _cut(claims[0].text, max_chars), tuple(dict.fromkeys(request.chunk_ids))
+            given = await self._retriever.retrieve(Search(request.collection, text, options, chunk_ids))
             return [given.passages] * len(claims), tuple(given.report.degraded_stages)
         searches = []
         for claim in claims:
             # A claim that points back is searched for with what it points at, if that fits.
             together = f"{claim.antecedent} {claim.text}"
             text = together if claim.antecedent and len(together) <= max_chars else _cut(claim.text, max_chars)
-            searches.append(Search(written.collection, text, written.options))
+            searches.append(Search(request.collection, text, options))
         retrievals = await self._retriever.retrieve_all(searches)
         degraded = {stage: None for each in retrievals for stage in each.report.degraded_stages}
         return [each.passages for each in retrievals], tuple(degraded)
@@ -178,3 +108,70 @@ def _with_good_sources(claim: GroundedClaim, good: Mapping[tuple[int, int, int],
     # What it rested on has changed since the search.
     lost = len(sources) < len(claim.sources)
     return replace(checked, verdict=Verdict.UNSUPPORTED, support=0.0, sources=()) if lost else checked
+
+
+def ground_response(
+    collection: str, claims: Sequence[GroundedClaim], degraded: Sequence["DegradedStage.ValueType"]
+) -> pb.GroundTextResponse:
+    """Return the response of claims whose sources are as stored.
+
+    Raises:
+        InvalidRequestError: the citations are more than 3 MiB.
+    """
+    citations = Citations(collection)
+    answered = [_to_claim(each, citations) for each in claims]
+    needed = sum(each.verdict is not Verdict.NOT_NEEDED for each in claims)
+    supported = sum(bool(each.sources) for each in claims)
+    if not needed:
+        verdict = grounding_pb2.GROUNDING_VERDICT_NOTHING_CLAIMED
+    elif supported == needed:
+        verdict = grounding_pb2.GROUNDING_VERDICT_GROUNDED
+    elif supported:
+        verdict = grounding_pb2.GROUNDING_VERDICT_PARTLY_GROUNDED
+    else:
+        verdict = grounding_pb2.GROUNDING_VERDICT_UNGROUNDED
+    response = pb.GroundTextResponse(
+        verdict=verdict,
+        citations=citations.made,
+        needed_count=needed,
+        supported_count=supported,
+        degraded_stages=degraded,
+    )
+    if response.ByteSize() > _MAX_CITATIONS_BYTES:
+        raise InvalidRequestError.of("text", "has more citations than a response holds; send it in parts")
+    response.claims.extend(answered)
+    return response
+
+
+def _to_claim(claim: GroundedClaim, citations: Citations) -> grounding_pb2.GroundedClaim:
+    """Return the message of a claim; its sources become citations."""
+    span = claim.claim.span
+    message = grounding_pb2.GroundedClaim(
+        text_span=to_span(span),
+        text=claim.claim.text,
+        kind=grounding_pb2.ClaimKind.Value(f"CLAIM_KIND_{claim.claim.kind}"),
+        verdict=grounding_pb2.ClaimVerdict.Value(f"CLAIM_VERDICT_{claim.verdict}"),
+        support=claim.support,
+    )
+    for bound in claim.sources:
+        # How sure the claim is of a source, and not how relevant its chunk is, is what a citation of it tells.
+        marker = citations.mark(replace(bound.source, assessed=claim.support), span)
+        message.sources.append(_to_source(marker, bound))
+    if not claim.sources:
+        message.discrepancies.extend(map(_to_discrepancy, claim.discrepancies))
+    for against in claim.opposing:
+        marker = citations.mark(against.source, span)
+        message.opposing.add(marker=marker, discrepancy=_to_discrepancy(against.discrepancy))
+    if claim.closest is not None:
+        message.closest.CopyFrom(_to_source(citations.mark(claim.closest.source, span), claim.closest))
+    return message
+
+
+def _to_source(marker: int, bound: BoundSource) -> grounding_pb2.ClaimSource:
+    match = grounding_pb2.SourceMatch.Value(f"SOURCE_MATCH_{bound.match}")
+    return grounding_pb2.ClaimSource(marker=marker, match=match, similarity=bound.similarity)
+
+
+def _to_discrepancy(discrepancy: Discrepancy) -> grounding_pb2.Discrepancy:
+    kind = grounding_pb2.FactKind.Value(f"FACT_KIND_{discrepancy.kind}")
+    return grounding_pb2.Discrepancy(kind=kind, text=discrepancy.text, instead=discrepancy.instead)

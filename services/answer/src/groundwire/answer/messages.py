@@ -9,17 +9,14 @@ from typing import Any, TypeVar
 
 from groundwire.answer.ask import AskedQuestion
 from groundwire.answer.conversing import Asked, Cancel, ConversationRequest, Refused
-from groundwire.answer.ground_text import GroundedText, WrittenText
-from groundwire.answer.grounding.grounder import BoundSource
 from groundwire.answer.recording import Conversation, Remembered
 from groundwire.answer.sessions import AnswerFilter, Message, NewSession, Session, SessionFilter, without_found
-from groundwire.answer.verification import ClaimedCitation, ListedAnswer, Verification
-from groundwire.api.answer.v1 import answer_pb2, citation_pb2, grounding_pb2, session_pb2
+from groundwire.answer.verification import ListedAnswer
+from groundwire.api.answer.v1 import answer_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import role_pb2, span_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, violations_of
-from groundwire.kernel.facts import Discrepancy
 from groundwire.kernel.identifiers import (
     ENTITY_SCOPE,
     GLOBAL_SCOPE,
@@ -31,7 +28,6 @@ from groundwire.kernel.identifiers import (
 )
 from groundwire.kernel.session import Role, SessionState
 from groundwire.kernel.spans import Span
-from groundwire.rpc.messages import to_span
 from groundwire.rpc.value_messages import parse_duration, to_duration, to_timestamp
 
 
@@ -60,36 +56,10 @@ def _prefix(kind: Any) -> str:
     return str(kind.Name(0)).removesuffix("UNSPECIFIED")
 
 
-def parse_verify_request(request: pb.VerifyCitationsRequest) -> list[ClaimedCitation]:
-    """Return the citations to check, nothing of them trusted.
-
-    Raises:
-        InvalidRequestError: there are more than 1,000.
-    """
+def check_verify_request(request: pb.VerifyCitationsRequest) -> None:
+    """Raise InvalidRequestError for more than 1,000 citations; nothing else of them is trusted or refused."""
     if len(request.citations) > MAX_CITATIONS:
         raise InvalidRequestError.of("citations", f"must be at most {MAX_CITATIONS} citations")
-    return [ClaimedCitation.of(each) for each in request.citations]
-
-
-def to_verify_response(verifications: list[Verification]) -> pb.VerifyCitationsResponse:
-    failed, exact = citation_pb2.CITATION_VERDICT_FAILED, citation_pb2.CITATION_VERDICT_EXACT
-    return pb.VerifyCitationsResponse(
-        verifications=[
-            citation_pb2.CitationVerification(
-                verdict=failed if each.failure else exact,
-                failure=_value(citation_pb2.VerificationFailure, each.failure),
-                stored_text=each.stored_text,
-                generation_live=each.generation_live,
-                current_generation=each.current_generation,
-                current_span=to_span(each.current_span) if each.current_span else None,
-                message=each.message,
-                quote_state=_value(citation_pb2.QuoteState, each.state),
-                live_span=to_span(each.live_span) if each.live_span else None,
-            )
-            for each in verifications
-        ],
-        all_verified=all(each.failure is None for each in verifications),
-    )
 
 
 MAX_SELECTED_CHARS = 5000
@@ -437,15 +407,10 @@ def _to_message_state(message: Message) -> "session_pb2.MessageState.ValueType":
 
 MAX_TEXT_CHARS = 20_000
 MAX_GROUNDING_CHUNKS = 50
-_MAX_CITATIONS_BYTES = 3 << 20
 
 
-def parse_ground_request(request: pb.GroundTextRequest) -> WrittenText:
-    """Return the text to compare with its sources.
-
-    Raises:
-        InvalidRequestError: naming every field that breaks a rule.
-    """
+def check_ground_request(request: pb.GroundTextRequest) -> None:
+    """Raise InvalidRequestError, naming every field that breaks a rule."""
     violations = [
         *violations_of(parse_collection_name, request.collection, "collection"),
         *text_violations("text", request.text, MAX_TEXT_CHARS),
@@ -455,53 +420,3 @@ def parse_ground_request(request: pb.GroundTextRequest) -> WrittenText:
     violations += _chunk_violations(request.chunk_ids, MAX_GROUNDING_CHUNKS)
     if violations:
         raise InvalidRequestError(violations)
-    return WrittenText(
-        text=request.text,
-        collection=request.collection,
-        options=request.options if request.HasField("options") else None,
-        chunk_ids=tuple(dict.fromkeys(request.chunk_ids)),
-    )
-
-
-def to_ground_response(grounded: GroundedText) -> pb.GroundTextResponse:
-    """Return the response to a GroundText call.
-
-    Raises:
-        InvalidRequestError: the citations are more than 3 MiB.
-    """
-    response = pb.GroundTextResponse(
-        verdict=_value(grounding_pb2.GroundingVerdict, grounded.verdict),
-        citations=grounded.citations,
-        needed_count=grounded.needed,
-        supported_count=grounded.supported,
-        degraded_stages=grounded.degraded_stages,
-    )
-    if response.ByteSize() > _MAX_CITATIONS_BYTES:
-        raise InvalidRequestError.of("text", "has more citations than a response holds; send it in parts")
-    for each in grounded.claims:
-        claim, bound = each.grounded.claim, each.grounded
-        response.claims.add(
-            text_span=to_span(claim.span),
-            text=claim.text,
-            kind=_value(grounding_pb2.ClaimKind, claim.kind),
-            verdict=_value(grounding_pb2.ClaimVerdict, bound.verdict),
-            support=bound.support,
-            sources=[_to_source(*pair) for pair in zip(each.markers, bound.sources, strict=True)],
-            discrepancies=[] if bound.sources else [_to_discrepancy(differing) for differing in bound.discrepancies],
-            opposing=[
-                grounding_pb2.OpposingSource(marker=marker, discrepancy=_to_discrepancy(against.discrepancy))
-                for marker, against in zip(each.opposing, bound.opposing, strict=True)
-            ],
-            closest=_to_source(each.closest, bound.closest) if bound.closest is not None else None,
-        )
-    return response
-
-
-def _to_source(marker: int, bound: BoundSource) -> grounding_pb2.ClaimSource:
-    match = _value(grounding_pb2.SourceMatch, bound.match)
-    return grounding_pb2.ClaimSource(marker=marker, match=match, similarity=bound.similarity)
-
-
-def _to_discrepancy(discrepancy: Discrepancy) -> grounding_pb2.Discrepancy:
-    kind = _value(grounding_pb2.FactKind, discrepancy.kind)
-    return grounding_pb2.Discrepancy(kind=kind, text=discrepancy.text, instead=discrepancy.instead)

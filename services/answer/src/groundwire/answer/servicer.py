@@ -29,6 +29,7 @@ from groundwire.answer.sessions import SessionStore, create_session, open_sessio
 from groundwire.answer.verification import get_answer, list_answers, verify_citations
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
+from groundwire.api.answer.v1 import citation_pb2
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
@@ -245,8 +246,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         listed, verifications = await get_answer(
             self._sessions, self._library, self._workers, _tenant(), session_id, answer_id
         )
-        verified = messages.to_verify_response(verifications)
-        return pb.GetAnswerResponse(answer=messages.to_kept_answer(listed), verifications=verified.verifications)
+        return pb.GetAnswerResponse(answer=messages.to_kept_answer(listed), verifications=verifications)
 
     async def ListAnswers(self, request: pb.ListAnswersRequest, _context: Any) -> pb.ListAnswersResponse:  # noqa: N802 - the same
         tenant, size, wanted = _tenant(), page_size(request.page_size), messages.parse_answers_request(request)
@@ -270,11 +270,14 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return messages.to_consolidate_response(await recording.consolidate_recorded(caller, conversation, first, last))
 
     async def GroundText(self, request: pb.GroundTextRequest, _context: Any) -> pb.GroundTextResponse:  # noqa: N802 - the same
-        return messages.to_ground_response(await self._text_grounder.ground(messages.parse_ground_request(request)))
+        messages.check_ground_request(request)
+        return await self._text_grounder.ground(request)
 
     async def VerifyCitations(self, request: pb.VerifyCitationsRequest, _context: Any) -> pb.VerifyCitationsResponse:  # noqa: N802 - the same
-        claimed = messages.parse_verify_request(request)
-        return messages.to_verify_response(await verify_citations(self._library, self._workers, claimed))
+        messages.check_verify_request(request)
+        verifications = await verify_citations(self._library, self._workers, request.citations)
+        is_exact = all(each.verdict == citation_pb2.CITATION_VERDICT_EXACT for each in verifications)
+        return pb.VerifyCitationsResponse(verifications=verifications, all_verified=is_exact)
 
     async def FormatCitations(self, request: pb.FormatCitationsRequest, _context: Any) -> pb.FormatCitationsResponse:  # noqa: N802 - the same
         # In a worker: a request as long as it may be takes longer than the event loop has.

@@ -3,88 +3,18 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Self
 
 from groundwire.answer.ports import ChunkPlace, DocumentGeneration, Library, StoredDocument, Workers
 from groundwire.answer.sessions import AnswerFilter, KeptAnswer, SessionStore
+from groundwire.api.answer.v1 import citation_pb2
+from groundwire.api.common.v1 import span_pb2
 from groundwire.kernel.budget import Budget, current_budget
 from groundwire.kernel.errors import NotFoundError
 from groundwire.kernel.session import Role
 from groundwire.kernel.spans import OffsetMap, Span
-
-
-class Failure(StrEnum):
-    """Why a citation does not verify."""
-
-    DOCUMENT_NOT_FOUND = "DOCUMENT_NOT_FOUND"
-    GENERATION_NOT_FOUND = "GENERATION_NOT_FOUND"
-    SPAN_INVALID = "SPAN_INVALID"
-    TEXT_DIFFERS = "TEXT_DIFFERS"
-    DIGEST_DIFFERS = "DIGEST_DIFFERS"
-    CHUNK_MISMATCH = "CHUNK_MISMATCH"
-
-
-class QuoteState(StrEnum):
-    """What became of a quote in the live generation of its document."""
-
-    IN_PLACE = "IN_PLACE"
-    MOVED = "MOVED"
-    GONE = "GONE"
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedCitation:
-    """A citation as a caller gives it, nothing of it trusted.
-
-    The code points or the bytes of `span` may both be 0, which is no range and means not given. Empty `quote_sha256`,
-    `chunk_id` and a `chunk_number` of 0 are not compared.
-    """
-
-    collection: str
-    document_id: str
-    generation: int
-    span: Span
-    quote: str
-    quote_sha256: str = ""
-    chunk_id: str = ""
-    chunk_number: int = 0
-
-    @classmethod
-    def of(cls, citation: Any) -> Self:
-        """Return what a citation claims, which is one of ours or a message."""
-        span = citation.span
-        return cls(
-            citation.collection,
-            citation.document_id,
-            citation.generation,
-            Span(span.start, span.end, span.start_byte, span.end_byte),
-            citation.quote,
-            citation.quote_sha256,
-            citation.chunk_id,
-            citation.chunk_number,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """What a check found; `failure` None means that the stored text at the span equals the quote, exactly.
-
-    `current_span` is where the quote stands in the live generation, if it is there exactly once; `live_span` is where
-    it most likely stands there, also of several places, None when it is gone.
-    """
-
-    failure: Failure | None
-    message: str
-    stored_text: str = ""
-    generation_live: bool = False
-    current_generation: int = 0
-    current_span: Span | None = None
-    state: QuoteState = QuoteState.GONE
-    live_span: Span | None = None
-
+from groundwire.rpc.messages import to_span
 
 _SURROUNDINGS = 200
 _PLACES = 100
@@ -97,7 +27,7 @@ class CanonicalText:
         self.text = text
         self._offsets = OffsetMap(text)
 
-    def span(self, claimed: Span) -> Span | None:
+    def span(self, claimed: span_pb2.Span) -> Span | None:
         """Return the span that code points and bytes name, None when one is no range of the text or they disagree."""
         start, end, bytes_ = claimed.start, claimed.end, (claimed.start_byte, claimed.end_byte)
         try:
@@ -160,29 +90,38 @@ def _common(one: Iterable[str], other: Iterable[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def compare(claimed: ClaimedCitation, text: CanonicalText | None) -> tuple[Failure | None, str, Span | None]:
-    """Return why the citation fails (None when it does not), the stored text at its span, and the span."""
+def compare(
+    claimed: citation_pb2.Citation, text: CanonicalText | None
+) -> tuple[citation_pb2.VerificationFailure.ValueType, str, Span | None]:
+    """Return why a citation fails (unspecified when it does not), the stored text at its span, and the span.
+
+    Nothing of it is trusted. The code points or the bytes of its span may both be 0, which means not given; an empty
+    digest is not compared.
+    """
     if text is None:
-        return Failure.GENERATION_NOT_FOUND, "", None
+        return citation_pb2.VERIFICATION_FAILURE_GENERATION_NOT_FOUND, "", None
     span = text.span(claimed.span)
     if span is None:
-        return Failure.SPAN_INVALID, "", None
+        return citation_pb2.VERIFICATION_FAILURE_SPAN_INVALID, "", None
     stored = text.text[span.start : span.end]
     if stored != claimed.quote:
-        return Failure.TEXT_DIFFERS, stored, span
+        return citation_pb2.VERIFICATION_FAILURE_TEXT_DIFFERS, stored, span
     digest = hashlib.sha256(claimed.quote.encode()).hexdigest()
-    failure = Failure.DIGEST_DIFFERS if claimed.quote_sha256 not in {"", digest} else None
-    return failure, stored, span
+    if claimed.quote_sha256 not in {"", digest}:
+        return citation_pb2.VERIFICATION_FAILURE_DIGEST_DIFFERS, stored, span
+    return citation_pb2.VERIFICATION_FAILURE_UNSPECIFIED, stored, span
 
 
 MESSAGES = {
-    None: "the stored text at this span equals the quote",
-    Failure.DOCUMENT_NOT_FOUND: "there is no such document",
-    Failure.GENERATION_NOT_FOUND: "this generation of the document is not stored",
-    Failure.SPAN_INVALID: "the span is not a range of the text, or its code points and bytes disagree",
-    Failure.TEXT_DIFFERS: "the stored text at this span is another",
-    Failure.DIGEST_DIFFERS: "the quote does not have the digest that the citation gives",
-    Failure.CHUNK_MISMATCH: "the chunk does not exist or does not hold the span",
+    citation_pb2.VERIFICATION_FAILURE_UNSPECIFIED: "the stored text at this span equals the quote",
+    citation_pb2.VERIFICATION_FAILURE_DOCUMENT_NOT_FOUND: "there is no such document",
+    citation_pb2.VERIFICATION_FAILURE_GENERATION_NOT_FOUND: "this generation of the document is not stored",
+    citation_pb2.VERIFICATION_FAILURE_SPAN_INVALID: (
+        "the span is not a range of the text, or its code points and bytes disagree"
+    ),
+    citation_pb2.VERIFICATION_FAILURE_TEXT_DIFFERS: "the stored text at this span is another",
+    citation_pb2.VERIFICATION_FAILURE_DIGEST_DIFFERS: "the quote does not have the digest that the citation gives",
+    citation_pb2.VERIFICATION_FAILURE_CHUNK_MISMATCH: "the chunk does not exist or does not hold the span",
 }
 """What each outcome means, for people."""
 
@@ -192,80 +131,87 @@ MAX_TEXT_BYTES = 3 << 20
 
 
 async def verify_citations(
-    library: Library, workers: Workers, citations: Sequence[ClaimedCitation]
-) -> list[Verification]:
+    library: Library, workers: Workers, citations: Sequence[citation_pb2.Citation]
+) -> list[citation_pb2.CitationVerification]:
     """Return one verification for each citation, in the order given; none of them is an error.
 
     Each document is read once, whatever the number of its citations. Stored texts are left out that would make up
-    more than 3 MiB together.
+    more than 3 MiB together. An empty chunk id and a chunk number of 0 are not compared.
     """
     places: dict[DocumentGeneration, list[int]] = defaultdict(list)
     for index, claimed in enumerate(citations):
         places[DocumentGeneration(claimed.collection, claimed.document_id, claimed.generation)].append(index)
     chunks = await library.chunk_places([(each.chunk_id, each.chunk_number) for each in citations])
-    verifications: dict[int, Verification] = {}
+    verifications: dict[int, citation_pb2.CitationVerification] = {}
     room, budget = MAX_TEXT_BYTES, current_budget()
     for named, indexes in places.items():
         document = await library.document(named)
         claims = [(citations[index], chunks[index]) for index in indexes]
         # In a worker: a thousand quotes looked for in a long text take seconds.
-        found, room = await workers.run(budget, _verify_all, claims, document, room, budget)
+        found, room = await workers.run(budget, verify_in_document, claims, document, room, budget)
         verifications.update(zip(indexes, found, strict=True))
     return [verifications[index] for index in range(len(citations))]
 
 
-def _verify_all(
-    claims: Sequence[tuple[ClaimedCitation, ChunkPlace | None]],
+def verify_in_document(
+    claims: Sequence[tuple[citation_pb2.Citation, ChunkPlace | None]],
     document: StoredDocument | None,
     room: int,
     budget: Budget,
-) -> tuple[list[Verification], int]:
+) -> tuple[list[citation_pb2.CitationVerification], int]:
     """Return one verification for each citation of a document, and what they leave of `room` bytes of stored text."""
-    cited = CanonicalText(document.text) if document and document.text is not None else None
-    live, verifications = cited, []
-    if document is not None and claims[0][0].generation != document.live_generation:
-        live = CanonicalText(document.live_text)
+    if document is None:
+        failure = citation_pb2.VERIFICATION_FAILURE_DOCUMENT_NOT_FOUND
+        missing = citation_pb2.CitationVerification(
+            verdict=citation_pb2.CITATION_VERDICT_FAILED,
+            failure=failure,
+            message=MESSAGES[failure],
+            quote_state=citation_pb2.QUOTE_STATE_GONE,
+        )
+        return [missing] * len(claims), room
+    cited = CanonicalText(document.text) if document.text is not None else None
+    # All citations are of one generation: that of the first.
+    is_live = claims[0][0].generation == document.live_generation
+    live = cited if is_live and cited is not None else CanonicalText(document.live_text)
+    verifications = []
     for claimed, chunk in claims:
         budget.check()
-        verification = _verify(claimed, chunk, document, cited, live)
+        failure, stored, span = compare(claimed, cited)
+        # Chunks of older generations are gone, so only one of the live generation can be looked at.
+        if not failure and span is not None and is_live and (claimed.chunk_id or claimed.chunk_number):
+            in_chunk = (
+                chunk is not None
+                and (chunk.document_id, chunk.generation) == (claimed.document_id, claimed.generation)
+                and chunk.span.start <= span.start
+                and span.end <= chunk.span.end
+            )
+            failure = failure if in_chunk else citation_pb2.VERIFICATION_FAILURE_CHUNK_MISMATCH
+        current = span if is_live and not failure else live.only_place(claimed.quote)
+        # What surrounds the cited place tells the quote from its like only if it stood there.
+        known = cited if stored == claimed.quote else None
+        likely = current or live.likeliest_place(claimed.quote, span, known)
+        state = citation_pb2.QUOTE_STATE_GONE
+        if likely is not None:
+            state = citation_pb2.QUOTE_STATE_IN_PLACE if likely == span else citation_pb2.QUOTE_STATE_MOVED
         # A citation that is wrong may name a whole book, a thousand times.
-        size = len(verification.stored_text.encode("utf-8"))
+        size = len(stored.encode("utf-8"))
         if size > room:
-            verification, size = replace(verification, stored_text=""), 0
-        verifications.append(verification)
+            stored, size = "", 0
         room -= size
-    return verifications, room
-
-
-def _verify(
-    claimed: ClaimedCitation,
-    chunk: ChunkPlace | None,
-    document: StoredDocument | None,
-    cited: CanonicalText | None,
-    live: CanonicalText | None,
-) -> Verification:
-    if document is None or live is None:
-        return Verification(Failure.DOCUMENT_NOT_FOUND, MESSAGES[Failure.DOCUMENT_NOT_FOUND])
-    is_live = claimed.generation == document.live_generation
-    failure, stored, span = compare(claimed, cited)
-    # Chunks of older generations are gone, so only one of the live generation can be looked at.
-    names_chunk = bool(claimed.chunk_id or claimed.chunk_number)
-    if failure is None and span is not None and is_live and names_chunk:
-        in_chunk = (
-            chunk is not None
-            and (chunk.document_id, chunk.generation) == (claimed.document_id, claimed.generation)
-            and chunk.span.start <= span.start
-            and span.end <= chunk.span.end
+        verifications.append(
+            citation_pb2.CitationVerification(
+                verdict=citation_pb2.CITATION_VERDICT_FAILED if failure else citation_pb2.CITATION_VERDICT_EXACT,
+                failure=failure,
+                stored_text=stored,
+                generation_live=is_live,
+                current_generation=document.live_generation,
+                current_span=to_span(current) if current else None,
+                message=MESSAGES[failure],
+                quote_state=state,
+                live_span=to_span(likely) if likely else None,
+            )
         )
-        failure = None if in_chunk else Failure.CHUNK_MISMATCH
-    current = span if is_live and failure is None else live.only_place(claimed.quote)
-    # What surrounds the cited place tells the quote from its like only if it stood there.
-    known = cited if stored == claimed.quote else None
-    likely = current or live.likeliest_place(claimed.quote, span, known)
-    state = QuoteState.GONE
-    if likely is not None:
-        state = QuoteState.IN_PLACE if likely == span else QuoteState.MOVED
-    return Verification(failure, MESSAGES[failure], stored, is_live, document.live_generation, current, state, likely)
+    return verifications, room
 
 
 _READ_AT_A_TIME = 100
@@ -321,7 +267,7 @@ class AnswerNotFoundError(NotFoundError):
 
 async def get_answer(
     sessions: SessionStore, library: Library, workers: Workers, tenant: str, session_id: str, answer_id: str
-) -> tuple[ListedAnswer, list[Verification]]:
+) -> tuple[ListedAnswer, list[citation_pb2.CitationVerification]]:
     """Return the answer of this id or to the question of this id, and what became of its citations, in their order.
 
     Raises:
@@ -337,8 +283,13 @@ async def get_answer(
     kept = KeptAnswer(("", 0), session_id, session.collection, exchange.message, exchange.answer)
     live = await library.live_generations(kept.reply.cited)
     citations = kept.reply.answer.citations if kept.reply.answer else ()
-    # Whatever chunk they were found in: what was quoted is the text of the document.
-    claimed = [replace(ClaimedCitation.of(each), chunk_id="", chunk_number=0) for each in citations]
+    claimed = []
+    for citation in citations:
+        # Whatever chunk it was found in: what was quoted is the text of the document.
+        quoted = citation_pb2.Citation()
+        quoted.CopyFrom(citation)
+        quoted.chunk_id, quoted.chunk_number = "", 0
+        claimed.append(quoted)
     return ListedAnswer(kept, _is_stale(kept, live)), await verify_citations(library, workers, claimed)
 
 
