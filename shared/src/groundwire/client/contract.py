@@ -8,7 +8,8 @@ the response message (or an iterator of them, or an awaitable, as the client and
 import uuid
 from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, Self, overload
+from functools import cached_property
+from typing import Any, ClassVar, Generic, ParamSpec, Self, overload
 
 from google.longrunning import operations_pb2 as operations_pb
 from google.protobuf import empty_pb2
@@ -23,13 +24,11 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.api.server.v1 import server_service_pb2 as server_pb
 from groundwire.client.transport import (
-    HEALTH_PATH,
     AsyncCaller,
     AsyncTransport,
     RequestT,
     ResponseT,
     SyncCaller,
-    SyncTransport,
     Transport,
 )
 
@@ -126,25 +125,49 @@ class AsyncStream(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT]
 
 
 class _Call(Generic[Params, RequestT, ResponseT]):
-    """One method of the contract: its path, its request class as a function of its fields, its response class."""
+    """One method of the contract: its request class as a function of its fields, and its response class."""
 
-    def __init__(self, path: str, request: Callable[Params, RequestT], response: type[ResponseT]) -> None:
-        self.path = path
+    kinds: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]
+    """What is called on a blocking client, and on an asynchronous one."""
+    streams: ClassVar[str]
+    """What the library calls such a method, `unary_unary` or `unary_stream`."""
+
+    def __init__(self, request: Callable[Params, RequestT], response: type[ResponseT]) -> None:
         self.request = request
         self.response = response
 
-    def _bind(self, transport: Transport, kind: Callable[..., Any], streams: str) -> Any:
+    @cached_property
+    def path(self) -> str:
+        """Return the path of the method that takes these requests, `/package.Service/Method`; found at the first call.
+
+        Finding all of them takes longer than importing the client may.
+        """
+        given: Any = self.request
+        message = given.DESCRIPTOR
+        methods = (method for service in message.file.services_by_name.values() for method in service.methods)
+        method = next(method for method in methods if method.input_type is message)
+        return f"/{method.containing_service.full_name}/{method.name}"
+
+    def bound(self, transport: Transport) -> Any:
         # Opening a method of a channel costs more than a small call; each is opened once.
-        bound = transport.bound_calls.get(self.path)
+        bound = transport.bound_calls.get(self)
         if bound is None:
-            invoke = transport.open_method(self.path, streams, self.response)
+            kind = self.kinds[isinstance(transport, AsyncTransport)]
+            invoke = transport.open_method(self.path, self.streams, self.response)
             bound = kind(self.request, invoke, transport.limit_s(self.path), transport)
-            transport.bound_calls[self.path] = bound
+            transport.bound_calls[self] = bound
         return bound
+
+    def of(self, client: Any) -> Any:
+        """Return the call on the client's channel, or asked of the class this line of the table."""
+        return self if client is None else self.bound(client._transport)  # noqa: SLF001 - it is part of the client
 
 
 class UnaryCall(_Call[Params, RequestT, ResponseT]):
     """A method with one request and one response."""
+
+    kinds = SyncUnary, AsyncUnary
+    streams = "unary_unary"
 
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
@@ -153,23 +176,14 @@ class UnaryCall(_Call[Params, RequestT, ResponseT]):
     @overload
     def __get__(self, client: AsyncCaller, owner: type) -> AsyncUnary[Params, RequestT, ResponseT]: ...
     def __get__(self, client: Any, owner: type) -> Any:
-        """Return the call on the client's channel, or asked of the class this line of the table."""
-        if client is None:
-            return self
-        transport = client._transport  # noqa: SLF001 - the descriptor is part of the client
-        return self.blocking(transport) if isinstance(client, SyncCaller) else self.awaited(transport)
-
-    def blocking(self, transport: SyncTransport) -> SyncUnary[Params, RequestT, ResponseT]:
-        bound: SyncUnary[Params, RequestT, ResponseT] = self._bind(transport, SyncUnary, "unary_unary")
-        return bound
-
-    def awaited(self, transport: AsyncTransport) -> AsyncUnary[Params, RequestT, ResponseT]:
-        bound: AsyncUnary[Params, RequestT, ResponseT] = self._bind(transport, AsyncUnary, "unary_unary")
-        return bound
+        return self.of(client)
 
 
 class StreamCall(_Call[Params, RequestT, ResponseT]):
     """A method with one request and a stream of responses."""
+
+    kinds = SyncStream, AsyncStream
+    streams = "unary_stream"
 
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
@@ -178,21 +192,7 @@ class StreamCall(_Call[Params, RequestT, ResponseT]):
     @overload
     def __get__(self, client: AsyncCaller, owner: type) -> AsyncStream[Params, RequestT, ResponseT]: ...
     def __get__(self, client: Any, owner: type) -> Any:
-        """Return the call on the client's channel, or asked of the class this line of the table."""
-        if client is None:
-            return self
-        transport = client._transport  # noqa: SLF001 - the descriptor is part of the client
-        return self.blocking(transport) if isinstance(client, SyncCaller) else self.awaited(transport)
-
-    def blocking(self, transport: SyncTransport) -> SyncStream[Params, RequestT, ResponseT]:
-        """Return the call as one to iterate over."""
-        bound: SyncStream[Params, RequestT, ResponseT] = self._bind(transport, SyncStream, "unary_stream")
-        return bound
-
-    def awaited(self, transport: AsyncTransport) -> AsyncStream[Params, RequestT, ResponseT]:
-        """Return the call as one to iterate over with `async for`."""
-        bound: AsyncStream[Params, RequestT, ResponseT] = self._bind(transport, AsyncStream, "unary_stream")
-        return bound
+        return self.of(client)
 
 
 def with_request_id(request: RequestT) -> RequestT:
@@ -211,165 +211,78 @@ def with_request_id(request: RequestT) -> RequestT:
     return identified
 
 
-_INGEST = "/groundwire.api.ingest.v1.IngestService/"
-_COLLECTION = "/groundwire.api.ingest.v1.CollectionService/"
-_RECORDS = "/groundwire.api.ingest.v1.RecordService/"
-_MAINTENANCE = "/groundwire.api.ingest.v1.MaintenanceService/"
-_OPERATIONS = "/google.longrunning.Operations/"
-_LIBRARY = "/groundwire.api.retrieve.v1.LibraryService/"
-_RETRIEVE = "/groundwire.api.retrieve.v1.RetrieveService/"
-_SERVER = "/groundwire.api.server.v1.ServerService/"
-_ANSWER = "/groundwire.api.answer.v1.AnswerService/"
-
-
 class Contract:
     """What each call does stands in the comments of the protos and of the request messages."""
 
-    create_collection = UnaryCall(
-        _COLLECTION + "CreateCollection",
-        collections_pb.CreateCollectionRequest,
-        collections_pb.CreateCollectionResponse,
-    )
-    get_collection = UnaryCall(
-        _COLLECTION + "GetCollection", collections_pb.GetCollectionRequest, collections_pb.GetCollectionResponse
-    )
-    list_collections = UnaryCall(
-        _COLLECTION + "ListCollections",
-        collections_pb.ListCollectionsRequest,
-        collections_pb.ListCollectionsResponse,
-    )
-    update_collection = UnaryCall(
-        _COLLECTION + "UpdateCollection",
-        collections_pb.UpdateCollectionRequest,
-        collections_pb.UpdateCollectionResponse,
-    )
-    delete_collection = UnaryCall(
-        _COLLECTION + "DeleteCollection",
-        collections_pb.DeleteCollectionRequest,
-        collections_pb.DeleteCollectionResponse,
-    )
-    ingest_document = UnaryCall(
-        _INGEST + "IngestDocument", ingest_pb.IngestDocumentRequest, ingest_pb.IngestDocumentResponse
-    )
-    batch_ingest_documents = UnaryCall(
-        _INGEST + "BatchIngestDocuments",
-        ingest_pb.BatchIngestDocumentsRequest,
-        ingest_pb.BatchIngestDocumentsResponse,
-    )
-    plan_ingest = UnaryCall(_INGEST + "PlanIngest", ingest_pb.PlanIngestRequest, ingest_pb.PlanIngestResponse)
-    get_document = UnaryCall(_LIBRARY + "GetDocument", library_pb.GetDocumentRequest, library_pb.GetDocumentResponse)
-    list_documents = UnaryCall(
-        _LIBRARY + "ListDocuments", library_pb.ListDocumentsRequest, library_pb.ListDocumentsResponse
-    )
-    document_text = StreamCall(
-        _LIBRARY + "GetDocumentText", library_pb.GetDocumentTextRequest, library_pb.GetDocumentTextResponse
-    )
-    delete_document = UnaryCall(
-        _INGEST + "DeleteDocument", ingest_pb.DeleteDocumentRequest, ingest_pb.DeleteDocumentResponse
-    )
-    update_document = UnaryCall(
-        _INGEST + "UpdateDocument", ingest_pb.UpdateDocumentRequest, ingest_pb.UpdateDocumentResponse
-    )
-    restore_document = UnaryCall(
-        _INGEST + "RestoreDocument", ingest_pb.RestoreDocumentRequest, ingest_pb.RestoreDocumentResponse
-    )
-    read_spans = UnaryCall(_LIBRARY + "ReadSpans", library_pb.ReadSpansRequest, library_pb.ReadSpansResponse)
-    locate_sources = UnaryCall(
-        _LIBRARY + "LocateSources", library_pb.LocateSourcesRequest, library_pb.LocateSourcesResponse
-    )
-    describe_collection = UnaryCall(
-        _LIBRARY + "DescribeCollection", library_pb.DescribeCollectionRequest, library_pb.DescribeCollectionResponse
-    )
-    get_chunk = UnaryCall(_LIBRARY + "GetChunk", library_pb.GetChunkRequest, library_pb.GetChunkResponse)
-    batch_get_chunks = UnaryCall(
-        _LIBRARY + "BatchGetChunks", library_pb.BatchGetChunksRequest, library_pb.BatchGetChunksResponse
-    )
-    list_chunks = UnaryCall(_LIBRARY + "ListChunks", library_pb.ListChunksRequest, library_pb.ListChunksResponse)
-    update_chunk = UnaryCall(_INGEST + "UpdateChunk", ingest_pb.UpdateChunkRequest, ingest_pb.UpdateChunkResponse)
-    purge_documents = UnaryCall(_INGEST + "PurgeDocuments", ingest_pb.PurgeDocumentsRequest, operations_pb.Operation)
-    batch_upsert_records = UnaryCall(
-        _RECORDS + "BatchUpsertRecords", records_pb.BatchUpsertRecordsRequest, records_pb.BatchUpsertRecordsResponse
-    )
-    get_record = UnaryCall(_RECORDS + "GetRecord", records_pb.GetRecordRequest, records_pb.GetRecordResponse)
-    list_records = UnaryCall(_RECORDS + "ListRecords", records_pb.ListRecordsRequest, records_pb.ListRecordsResponse)
-    update_record = UnaryCall(
-        _RECORDS + "UpdateRecord", records_pb.UpdateRecordRequest, records_pb.UpdateRecordResponse
-    )
-    delete_records = UnaryCall(
-        _RECORDS + "DeleteRecords", records_pb.DeleteRecordsRequest, records_pb.DeleteRecordsResponse
-    )
-    restore_records = UnaryCall(
-        _RECORDS + "RestoreRecords", records_pb.RestoreRecordsRequest, records_pb.RestoreRecordsResponse
-    )
-    add_links = UnaryCall(_RECORDS + "AddLinks", records_pb.AddLinksRequest, records_pb.AddLinksResponse)
-    remove_links = UnaryCall(_RECORDS + "RemoveLinks", records_pb.RemoveLinksRequest, records_pb.RemoveLinksResponse)
-    schema = UnaryCall(_LIBRARY + "GetSchema", library_pb.GetSchemaRequest, library_pb.GetSchemaResponse)
-    validate_metadata = UnaryCall(
-        _LIBRARY + "ValidateMetadata", library_pb.ValidateMetadataRequest, library_pb.ValidateMetadataResponse
-    )
-    list_stats = UnaryCall(_LIBRARY + "ListStats", library_pb.ListStatsRequest, library_pb.ListStatsResponse)
-    housekeeping = UnaryCall(
-        _MAINTENANCE + "GetHousekeeping", maintenance_pb.GetHousekeepingRequest, maintenance_pb.GetHousekeepingResponse
-    )
-    reindex = UnaryCall(_MAINTENANCE + "Reindex", maintenance_pb.ReindexRequest, operations_pb.Operation)
-    reembed = UnaryCall(_MAINTENANCE + "Reembed", maintenance_pb.ReembedRequest, operations_pb.Operation)
-    check_store = UnaryCall(_MAINTENANCE + "CheckStore", maintenance_pb.CheckStoreRequest, operations_pb.Operation)
-    get_operation = UnaryCall(_OPERATIONS + "GetOperation", operations_pb.GetOperationRequest, operations_pb.Operation)
-    list_operations = UnaryCall(
-        _OPERATIONS + "ListOperations", operations_pb.ListOperationsRequest, operations_pb.ListOperationsResponse
-    )
-    wait_operation = UnaryCall(
-        _OPERATIONS + "WaitOperation", operations_pb.WaitOperationRequest, operations_pb.Operation
-    )
-    cancel_operation = UnaryCall(_OPERATIONS + "CancelOperation", operations_pb.CancelOperationRequest, empty_pb2.Empty)
-    delete_operation = UnaryCall(_OPERATIONS + "DeleteOperation", operations_pb.DeleteOperationRequest, empty_pb2.Empty)
+    create_collection = UnaryCall(collections_pb.CreateCollectionRequest, collections_pb.CreateCollectionResponse)
+    get_collection = UnaryCall(collections_pb.GetCollectionRequest, collections_pb.GetCollectionResponse)
+    list_collections = UnaryCall(collections_pb.ListCollectionsRequest, collections_pb.ListCollectionsResponse)
+    update_collection = UnaryCall(collections_pb.UpdateCollectionRequest, collections_pb.UpdateCollectionResponse)
+    delete_collection = UnaryCall(collections_pb.DeleteCollectionRequest, collections_pb.DeleteCollectionResponse)
+    ingest_document = UnaryCall(ingest_pb.IngestDocumentRequest, ingest_pb.IngestDocumentResponse)
+    batch_ingest_documents = UnaryCall(ingest_pb.BatchIngestDocumentsRequest, ingest_pb.BatchIngestDocumentsResponse)
+    plan_ingest = UnaryCall(ingest_pb.PlanIngestRequest, ingest_pb.PlanIngestResponse)
+    get_document = UnaryCall(library_pb.GetDocumentRequest, library_pb.GetDocumentResponse)
+    list_documents = UnaryCall(library_pb.ListDocumentsRequest, library_pb.ListDocumentsResponse)
+    document_text = StreamCall(library_pb.GetDocumentTextRequest, library_pb.GetDocumentTextResponse)
+    delete_document = UnaryCall(ingest_pb.DeleteDocumentRequest, ingest_pb.DeleteDocumentResponse)
+    update_document = UnaryCall(ingest_pb.UpdateDocumentRequest, ingest_pb.UpdateDocumentResponse)
+    restore_document = UnaryCall(ingest_pb.RestoreDocumentRequest, ingest_pb.RestoreDocumentResponse)
+    read_spans = UnaryCall(library_pb.ReadSpansRequest, library_pb.ReadSpansResponse)
+    locate_sources = UnaryCall(library_pb.LocateSourcesRequest, library_pb.LocateSourcesResponse)
+    describe_collection = UnaryCall(library_pb.DescribeCollectionRequest, library_pb.DescribeCollectionResponse)
+    get_chunk = UnaryCall(library_pb.GetChunkRequest, library_pb.GetChunkResponse)
+    batch_get_chunks = UnaryCall(library_pb.BatchGetChunksRequest, library_pb.BatchGetChunksResponse)
+    list_chunks = UnaryCall(library_pb.ListChunksRequest, library_pb.ListChunksResponse)
+    update_chunk = UnaryCall(ingest_pb.UpdateChunkRequest, ingest_pb.UpdateChunkResponse)
+    purge_documents = UnaryCall(ingest_pb.PurgeDocumentsRequest, operations_pb.Operation)
+    batch_upsert_records = UnaryCall(records_pb.BatchUpsertRecordsRequest, records_pb.BatchUpsertRecordsResponse)
+    get_record = UnaryCall(records_pb.GetRecordRequest, records_pb.GetRecordResponse)
+    list_records = UnaryCall(records_pb.ListRecordsRequest, records_pb.ListRecordsResponse)
+    update_record = UnaryCall(records_pb.UpdateRecordRequest, records_pb.UpdateRecordResponse)
+    delete_records = UnaryCall(records_pb.DeleteRecordsRequest, records_pb.DeleteRecordsResponse)
+    restore_records = UnaryCall(records_pb.RestoreRecordsRequest, records_pb.RestoreRecordsResponse)
+    add_links = UnaryCall(records_pb.AddLinksRequest, records_pb.AddLinksResponse)
+    remove_links = UnaryCall(records_pb.RemoveLinksRequest, records_pb.RemoveLinksResponse)
+    schema = UnaryCall(library_pb.GetSchemaRequest, library_pb.GetSchemaResponse)
+    validate_metadata = UnaryCall(library_pb.ValidateMetadataRequest, library_pb.ValidateMetadataResponse)
+    list_stats = UnaryCall(library_pb.ListStatsRequest, library_pb.ListStatsResponse)
+    housekeeping = UnaryCall(maintenance_pb.GetHousekeepingRequest, maintenance_pb.GetHousekeepingResponse)
+    reindex = UnaryCall(maintenance_pb.ReindexRequest, operations_pb.Operation)
+    reembed = UnaryCall(maintenance_pb.ReembedRequest, operations_pb.Operation)
+    check_store = UnaryCall(maintenance_pb.CheckStoreRequest, operations_pb.Operation)
+    get_operation = UnaryCall(operations_pb.GetOperationRequest, operations_pb.Operation)
+    list_operations = UnaryCall(operations_pb.ListOperationsRequest, operations_pb.ListOperationsResponse)
+    wait_operation = UnaryCall(operations_pb.WaitOperationRequest, operations_pb.Operation)
+    cancel_operation = UnaryCall(operations_pb.CancelOperationRequest, empty_pb2.Empty)
+    delete_operation = UnaryCall(operations_pb.DeleteOperationRequest, empty_pb2.Empty)
 
-    retrieve = UnaryCall(_RETRIEVE + "Retrieve", retrieve_pb.RetrieveRequest, retrieve_pb.RetrieveResponse)
-    batch_retrieve = UnaryCall(
-        _RETRIEVE + "BatchRetrieve", retrieve_pb.BatchRetrieveRequest, retrieve_pb.BatchRetrieveResponse
-    )
-    expand = UnaryCall(_RETRIEVE + "Expand", retrieve_pb.ExpandRequest, retrieve_pb.ExpandResponse)
-    retrieve_context = UnaryCall(
-        _RETRIEVE + "RetrieveContext", retrieve_pb.RetrieveContextRequest, retrieve_pb.RetrieveContextResponse
-    )
-    parse_query = UnaryCall(_RETRIEVE + "ParseQuery", retrieve_pb.ParseQueryRequest, retrieve_pb.ParseQueryResponse)
-    embed_texts = UnaryCall(_RETRIEVE + "EmbedTexts", retrieve_pb.EmbedTextsRequest, retrieve_pb.EmbedTextsResponse)
-    list_query_logs = UnaryCall(
-        _LIBRARY + "ListQueryLogs", library_pb.ListQueryLogsRequest, library_pb.ListQueryLogsResponse
-    )
-    pipeline_stats = UnaryCall(
-        _LIBRARY + "GetPipelineStats", library_pb.GetPipelineStatsRequest, library_pb.GetPipelineStatsResponse
-    )
+    retrieve = UnaryCall(retrieve_pb.RetrieveRequest, retrieve_pb.RetrieveResponse)
+    batch_retrieve = UnaryCall(retrieve_pb.BatchRetrieveRequest, retrieve_pb.BatchRetrieveResponse)
+    expand = UnaryCall(retrieve_pb.ExpandRequest, retrieve_pb.ExpandResponse)
+    retrieve_context = UnaryCall(retrieve_pb.RetrieveContextRequest, retrieve_pb.RetrieveContextResponse)
+    parse_query = UnaryCall(retrieve_pb.ParseQueryRequest, retrieve_pb.ParseQueryResponse)
+    embed_texts = UnaryCall(retrieve_pb.EmbedTextsRequest, retrieve_pb.EmbedTextsResponse)
+    list_query_logs = UnaryCall(library_pb.ListQueryLogsRequest, library_pb.ListQueryLogsResponse)
+    pipeline_stats = UnaryCall(library_pb.GetPipelineStatsRequest, library_pb.GetPipelineStatsResponse)
 
-    create_session = UnaryCall(
-        _ANSWER + "CreateSession", answer_pb.CreateSessionRequest, answer_pb.CreateSessionResponse
-    )
-    get_session = UnaryCall(_ANSWER + "GetSession", answer_pb.GetSessionRequest, answer_pb.GetSessionResponse)
-    list_sessions = UnaryCall(_ANSWER + "ListSessions", answer_pb.ListSessionsRequest, answer_pb.ListSessionsResponse)
-    list_messages = UnaryCall(_ANSWER + "ListMessages", answer_pb.ListMessagesRequest, answer_pb.ListMessagesResponse)
-    end_session = UnaryCall(_ANSWER + "EndSession", answer_pb.EndSessionRequest, answer_pb.EndSessionResponse)
-    delete_session = UnaryCall(
-        _ANSWER + "DeleteSession", answer_pb.DeleteSessionRequest, answer_pb.DeleteSessionResponse
-    )
-    delete_sessions = UnaryCall(
-        _ANSWER + "DeleteSessions", answer_pb.DeleteSessionsRequest, answer_pb.DeleteSessionsResponse
-    )
-    ask = UnaryCall(_ANSWER + "Ask", answer_pb.AskRequest, answer_pb.AskResponse)
-    ask_stream = StreamCall(_ANSWER + "AskStream", answer_pb.AskStreamRequest, answer_pb.AskStreamResponse)
-    get_answer = UnaryCall(_ANSWER + "GetAnswer", answer_pb.GetAnswerRequest, answer_pb.GetAnswerResponse)
-    list_answers = UnaryCall(_ANSWER + "ListAnswers", answer_pb.ListAnswersRequest, answer_pb.ListAnswersResponse)
+    create_session = UnaryCall(answer_pb.CreateSessionRequest, answer_pb.CreateSessionResponse)
+    get_session = UnaryCall(answer_pb.GetSessionRequest, answer_pb.GetSessionResponse)
+    list_sessions = UnaryCall(answer_pb.ListSessionsRequest, answer_pb.ListSessionsResponse)
+    list_messages = UnaryCall(answer_pb.ListMessagesRequest, answer_pb.ListMessagesResponse)
+    end_session = UnaryCall(answer_pb.EndSessionRequest, answer_pb.EndSessionResponse)
+    delete_session = UnaryCall(answer_pb.DeleteSessionRequest, answer_pb.DeleteSessionResponse)
+    delete_sessions = UnaryCall(answer_pb.DeleteSessionsRequest, answer_pb.DeleteSessionsResponse)
+    ask = UnaryCall(answer_pb.AskRequest, answer_pb.AskResponse)
+    ask_stream = StreamCall(answer_pb.AskStreamRequest, answer_pb.AskStreamResponse)
+    get_answer = UnaryCall(answer_pb.GetAnswerRequest, answer_pb.GetAnswerResponse)
+    list_answers = UnaryCall(answer_pb.ListAnswersRequest, answer_pb.ListAnswersResponse)
     consolidate_conversation = UnaryCall(
-        _ANSWER + "ConsolidateConversation",
-        answer_pb.ConsolidateConversationRequest,
-        answer_pb.ConsolidateConversationResponse,
+        answer_pb.ConsolidateConversationRequest, answer_pb.ConsolidateConversationResponse
     )
-    ground_text = UnaryCall(_ANSWER + "GroundText", answer_pb.GroundTextRequest, answer_pb.GroundTextResponse)
-    format_citations = UnaryCall(
-        _ANSWER + "FormatCitations", answer_pb.FormatCitationsRequest, answer_pb.FormatCitationsResponse
-    )
-    verify_citations = UnaryCall(
-        _ANSWER + "VerifyCitations", answer_pb.VerifyCitationsRequest, answer_pb.VerifyCitationsResponse
-    )
+    ground_text = UnaryCall(answer_pb.GroundTextRequest, answer_pb.GroundTextResponse)
+    format_citations = UnaryCall(answer_pb.FormatCitationsRequest, answer_pb.FormatCitationsResponse)
+    verify_citations = UnaryCall(answer_pb.VerifyCitationsRequest, answer_pb.VerifyCitationsResponse)
 
-    server_info = UnaryCall(_SERVER + "GetServerInfo", server_pb.GetServerInfoRequest, server_pb.GetServerInfoResponse)
-    health = UnaryCall(HEALTH_PATH, health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse)
+    server_info = UnaryCall(server_pb.GetServerInfoRequest, server_pb.GetServerInfoResponse)
+    health = UnaryCall(health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse)

@@ -68,10 +68,8 @@ def addresses(address: str) -> dict[str, str]:
     return found
 
 
-class Transport:
+class _Transport:
     """Channels, and what is true of every call on them.
-
-    Coroutines that are written for both kinds of client await its methods.
 
     Args:
         channels: of gRPC by service, blocking or asynchronous as the subclass is.
@@ -84,7 +82,8 @@ class Transport:
     ) -> None:
         self.channels = channels
         self.closed = threading.Event()
-        self.bound_calls: dict[str, Any] = {}
+        self.bound_calls: dict[object, Any] = {}
+        """Of the calls of the contract, those that were opened on these channels."""
         self._timeout_s = timeout_s
         self._metadata = metadata
 
@@ -114,48 +113,6 @@ class Transport:
             if not self.closed.is_set() or (task is not None and task.cancelling()):
                 raise
             raise CallCancelledError("the client was closed") from error
-
-    async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
-        """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
-        raise NotImplementedError
-
-    def receive(
-        self, call: "StreamCall[..., RequestT, ResponseT]", request: RequestT
-    ) -> AsyncGenerator[ResponseT, None]:
-        """Send a request and yield the responses; errors are those of `groundwire.kernel.errors`."""
-        raise NotImplementedError
-
-    async def exchange(self, upload: "Upload") -> None:
-        """Make one attempt of an upload: send its header, learn from where, and send the parts while it reports."""
-        raise NotImplementedError
-
-    async def send_all(
-        self, path: str, messages: Iterator[RequestT], response_type: type[ResponseT], timeout_s: float | None
-    ) -> ResponseT:
-        """Send a stream of requests and return the response; errors are those of `groundwire.kernel.errors`."""
-        raise NotImplementedError
-
-    def converse(
-        self,
-        path: str,
-        first: Message,
-        items: Iterable[ItemT] | AsyncIterable[ItemT],
-        make: Callable[[ItemT], Message],
-        response_type: type[ResponseT],
-    ) -> AsyncGenerator[ResponseT, None]:
-        """Send a message and one for each item as they come, and yield the responses meanwhile.
-
-        The items are taken from a thread of the library by the blocking client, which takes no asynchronous ones.
-        """
-        raise NotImplementedError
-
-    async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
-        """Return what blocking work returns; no event loop waits for it."""
-        raise NotImplementedError
-
-    async def pause(self, pause_s: float) -> bool:
-        """Wait; return False if the client was closed meanwhile."""
-        raise NotImplementedError
 
     def open_method(self, path: str, kind: str, response_type: type[Message]) -> Callable[..., Any]:
         """Return a method on the channel of its service; `kind` is what the library calls it, such as `unary_unary`.
@@ -199,17 +156,19 @@ def _service_of(name: str) -> str:
     return name.partition("groundwire.api.")[2].partition(".")[0]
 
 
-class SyncTransport(Transport):
+class SyncTransport(_Transport):
     """Waits in the thread, so that its coroutines never give control away."""
 
     async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
-        return call.blocking(self).send(request)
+        """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
+        response: ResponseT = call.bound(self).send(request)
+        return response
 
     async def receive(
         self, call: "StreamCall[..., RequestT, ResponseT]", request: RequestT
     ) -> AsyncGenerator[ResponseT, None]:
         """Send a request and yield the responses."""
-        with closing(call.blocking(self).send(request)) as responses:
+        with closing(call.bound(self).send(request)) as responses:
             for response in responses:
                 yield response
 
@@ -229,7 +188,7 @@ class SyncTransport(Transport):
         return not self.closed.wait(pause_s)
 
     async def exchange(self, upload: "Upload") -> None:
-        """Make one attempt of an upload."""
+        """Make one attempt of an upload: send its header, learn from where, and send the parts while it reports."""
         offsets: SimpleQueue[int | None] = SimpleQueue()
         with self.typed_errors():
             call = self.open_exchange(UPLOAD_PATH, _parts(upload, offsets), pb.UploadDocumentResponse)
@@ -250,7 +209,10 @@ class SyncTransport(Transport):
         make: Callable[[ItemT], Message],
         response_type: type[ResponseT],
     ) -> AsyncGenerator[ResponseT, None]:
-        """Send messages and yield the responses."""
+        """Send a message and one for each item as they come, and yield the responses meanwhile.
+
+        The items are taken from a thread of the library.
+        """
         if isinstance(items, AsyncIterable):
             raise TypeError("a blocking client takes no asynchronous iterable")
         messages = (make(item) for item in items)
@@ -263,17 +225,19 @@ class SyncTransport(Transport):
                 call.cancel()
 
 
-class AsyncTransport(Transport):
+class AsyncTransport(_Transport):
     """Waits in the event loop."""
 
     async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
-        return await call.awaited(self).send(request)
+        """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
+        response: ResponseT = await call.bound(self).send(request)
+        return response
 
     async def receive(
         self, call: "StreamCall[..., RequestT, ResponseT]", request: RequestT
     ) -> AsyncGenerator[ResponseT, None]:
         """Send a request and yield the responses."""
-        async with aclosing(call.awaited(self).send(request)) as responses:
+        async with aclosing(call.bound(self).send(request)) as responses:
             async for response in responses:
                 yield response
 
@@ -302,7 +266,7 @@ class AsyncTransport(Transport):
         make: Callable[[ItemT], Message],
         response_type: type[ResponseT],
     ) -> AsyncGenerator[ResponseT, None]:
-        """Send messages and yield the responses."""
+        """Send a message and one for each item as they come, and yield the responses meanwhile."""
         with self.typed_errors():
             call = self.open_exchange(path, _awaited_messages(first, items, make), response_type)
             try:
@@ -312,7 +276,7 @@ class AsyncTransport(Transport):
                 call.cancel()
 
     async def exchange(self, upload: "Upload") -> None:
-        """Make one attempt of an upload."""
+        """Make one attempt of an upload: send its header, learn from where, and send the parts while it reports."""
         offsets: asyncio.Queue[int | None] = asyncio.Queue()
         with self.typed_errors():
             call = self.open_exchange(UPLOAD_PATH, _awaited_parts(upload, offsets), pb.UploadDocumentResponse)
@@ -324,6 +288,10 @@ class AsyncTransport(Transport):
             finally:
                 offsets.put_nowait(None)
                 call.cancel()
+
+
+Transport: TypeAlias = SyncTransport | AsyncTransport
+"""What coroutines that are written for both kinds of client wait with."""
 
 
 async def _awaited_messages(
