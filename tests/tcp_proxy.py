@@ -29,6 +29,7 @@ class TcpProxy:
         self._thread = threading.Thread(target=self._loop.run_forever, name="tcp-proxy", daemon=True)
         self._thread.start()
         self._passing = asyncio.Event()
+        self._forgotten: list[asyncio.Event] = []
         self.port: int = self._run(self._listen())
 
     @property
@@ -52,6 +53,10 @@ class TcpProxy:
             yield
         finally:
             self._loop.call_soon_threadsafe(self._passing.set)
+
+    def forget(self) -> None:
+        """Pass on nothing more of the connections that there are, as a firewall does after a restart."""
+        self._run(self._forget())
 
     def lose_answer(self, marker: bytes, number: int) -> None:
         """Let the server get the request with the number-th marker from now on, from 1, and nobody the answer."""
@@ -82,12 +87,21 @@ class TcpProxy:
         for link in [*self._links] if is_cut else ():
             _reset(*link)
 
+    async def _forget(self) -> None:
+        self._passing.clear()
+        self._forgotten.append(self._passing)
+        self._passing = asyncio.Event()
+        self._passing.set()
+
     async def _end(self) -> None:
         self._server.close()
         await self._set_cut(is_cut=True)
+        for passing in self._forgotten:
+            passing.set()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._passing.wait()
+        passing = self._passing
+        await passing.wait()
         if self._is_cut:
             _reset(writer)
             return
@@ -100,16 +114,20 @@ class TcpProxy:
         self._links.add(link)
         loses = asyncio.Event()
         try:
-            await asyncio.gather(self._requests(reader, forth, loses), self._answers(back, writer, loses))
+            await asyncio.gather(
+                self._requests(reader, forth, loses, passing), self._answers(back, writer, loses, passing)
+            )
         except OSError:
             pass
         finally:
             self._links.discard(link)
             _reset(*link)
 
-    async def _requests(self, reader: asyncio.StreamReader, forth: asyncio.StreamWriter, loses: asyncio.Event) -> None:
+    async def _requests(
+        self, reader: asyncio.StreamReader, forth: asyncio.StreamWriter, loses: asyncio.Event, passing: asyncio.Event
+    ) -> None:
         while data := await reader.read(_CHUNK_BYTES):
-            await self._passing.wait()
+            await passing.wait()
             if self._markers > 0 and (found := data.count(self._marker)):
                 self._markers -= found
                 if self._markers <= 0:
@@ -118,9 +136,11 @@ class TcpProxy:
             await forth.drain()
         raise ConnectionResetError
 
-    async def _answers(self, back: asyncio.StreamReader, writer: asyncio.StreamWriter, loses: asyncio.Event) -> None:
+    async def _answers(
+        self, back: asyncio.StreamReader, writer: asyncio.StreamWriter, loses: asyncio.Event, passing: asyncio.Event
+    ) -> None:
         while data := await back.read(_CHUNK_BYTES):
-            await self._passing.wait()
+            await passing.wait()
             if loses.is_set():
                 break
             writer.write(data)

@@ -1,8 +1,10 @@
 """The store on a real Chroma server against the specifications."""
 
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from tests.conformance.engine_limits import is_unsupported_by_chroma, orders_und
 from tests.conformance.server_vector_store import ServerVectorStoreContract
 from tests.conformance.vector_store import DIMENSIONS, NAME, VectorStoreContract, batch, found, unit_vectors
 from tests.packages import requires
+from tests.tcp_proxy import tcp_proxy
 
 pytestmark = requires("chromadb")
 
@@ -111,6 +114,27 @@ def test_an_outage_is_unavailable_and_everything_is_there_afterwards(tmp_path: P
 
 @pytest.mark.requirement("S1-27")
 @pytest.mark.requirement("T08")
+def test_a_server_that_swallows_connections_is_unavailable_long_before_the_time_limit_of_a_request(
+    server: ChromaServer,
+) -> None:
+    with tcp_proxy(server.port) as link:
+        store = open_vector_store(f"chroma+http://127.0.0.1:{link.port}", data_dir=Path())
+    # Nobody accepts what waits here, and once the queue is full the kernel answers no one.
+    with socket.socket() as listening, ExitStack() as waiting:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", link.port))
+        listening.listen(0)
+        for _ in range(8):
+            filling = waiting.enter_context(socket.socket())
+            filling.settimeout(0)
+            filling.connect_ex(listening.getsockname())
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailableError):
+            store.collections(Budget())
+        assert time.monotonic() - began < 10
+    store.close()
+
+
 def test_a_collection_with_another_metric_is_refused(server: ChromaServer) -> None:
     options = parse_options(server.url, None)
     client = open_server(options)

@@ -28,6 +28,7 @@ from tests.conformance.engine_limits import is_unsupported_by_qdrant_server
 from tests.conformance.qdrant_loopback import Backend, qdrant_loopback
 from tests.conformance.server_vector_store import ServerVectorStoreContract
 from tests.conformance.vector_store import DIMENSIONS, NAME, VectorStoreContract, batch, found, unit_vectors
+from tests.tcp_proxy import tcp_proxy
 
 # The local mode says that payload indexes do nothing there, and that it is slow above 20,000 points.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -185,6 +186,28 @@ def test_a_server_that_hangs_costs_a_call_no_more_than_its_time(
         assert time.monotonic() - began_at < 5.0
     store.check_responding()
     assert store.count(NAME, Budget()) <= 2
+
+
+def test_a_server_that_was_away_is_found_again_within_seconds(server: tuple[str, Backend]) -> None:
+    scheme, _, port = server[0].rpartition(":")
+    with tcp_proxy(int(port)) as link:
+        store = open_vector_store(f"{scheme}:{link.port}", data_dir=Path())
+        with link.cut():
+            # So long that the library alone would wait four seconds before it connects again, and ever longer later.
+            ends_at = time.monotonic() + 6
+            while time.monotonic() < ends_at:
+                with pytest.raises(StoreUnavailableError):
+                    store.check_responding()
+                time.sleep(0.2)
+        back_at = time.monotonic()
+        while True:
+            try:
+                store.check_responding()
+                break
+            except StoreUnavailableError:
+                assert time.monotonic() - back_at < 2
+                time.sleep(0.05)
+        store.close()
 
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.DEADLINE_EXCEEDED])

@@ -15,10 +15,11 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
 from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.errors import GroundwireError, OverloadedError, StoreUnavailableError
-from groundwire.rpc.channels import service_config
+from groundwire.rpc.channels import open_channel, service_config
 from groundwire.rpc.methods import DeadlineTable
-from tests.integration.rpc.fake_ingest import serving
-from tests.stubs import Stubs
+from tests.integration.rpc.fake_ingest import fake_ingest, serving
+from tests.stubs import Stubs, by_id
+from tests.tcp_proxy import tcp_proxy
 
 CONFIGS = resources.files("groundwire.api").joinpath("service_config")
 PUSHBACK_S = 0.5
@@ -111,6 +112,24 @@ async def test_the_shipped_client_repeats_what_has_a_request_id(error: Groundwir
     async with serving(servicer) as (_, port), AsyncGroundwireClient(f"127.0.0.1:{port}") as client:
         await client.ingest_document(collection="c", source_uri="a.md", text="t")
     assert servicer.calls == 3
+
+
+@pytest.mark.alone
+async def test_a_service_leaves_a_connection_that_became_silent_within_seconds() -> None:
+    """What lies between may have forgotten it: then nobody resets it, and a new one works at once."""
+    request = library_pb.GetDocumentRequest(collection="fine", reference=by_id("doc_1"))
+    async with serving(fake_ingest()) as (_, port):
+        with tcp_proxy(port) as link:
+            async with open_channel(f"127.0.0.1:{link.port}", user_agent="answer") as opened:
+                stubs = Stubs(opened)
+                await stubs.GetDocument(request, timeout=10)
+                link.forget()
+                forgotten_at = time.monotonic()
+                codes: list[grpc.StatusCode] = []
+                while not codes or codes[-1] is not grpc.StatusCode.OK:
+                    codes.append(await stubs.GetDocument(request, timeout=0.5).code())
+                    assert time.monotonic() - forgotten_at < 10
+    assert codes[0] is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 async def test_a_call_that_is_not_safe_to_repeat_is_made_once() -> None:

@@ -26,6 +26,25 @@ _WIRE_ROUNDING: Final = 0.01
 _LONGEST_CALL_S: Final = 3600.0
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """How long a channel puts up with a silent peer, in milliseconds.
+
+    Without these bounds a partition that nobody announces costs calls their whole deadline, and TCP may take as long
+    as it lasted to try again once it is over. `lost_after_ms` limits the wait for the answer to a ping, and in the
+    kernel the wait for the acknowledgement of sent bytes. `connect_ms` is the limit of one attempt to connect.
+    """
+
+    ping_after_ms: int
+    lost_after_ms: int
+    connect_ms: int
+
+
+CLIENT_SILENCE: Final = Silence(ping_after_ms=30_000, lost_after_ms=10_000, connect_ms=5_000)
+SERVICE_SILENCE: Final = Silence(ping_after_ms=5_000, lost_after_ms=3_000, connect_ms=2_000)
+"""Between services: callers wait meanwhile, and a restored link must be in use within 5 s."""
+
+
 @cache
 def service_config() -> dict[str, Any]:
     """Return the published service config of all services without its time limits: a caller sets its own on each call.
@@ -39,16 +58,18 @@ def service_config() -> dict[str, Any]:
     return config
 
 
-def channel_arguments(user_agent: str) -> list[tuple[str, int | str]]:
+def channel_arguments(user_agent: str, silence: Silence = CLIENT_SILENCE) -> list[tuple[str, int | str]]:
     """Return the options of a client channel as the library spells them."""
     return [
         ("grpc.primary_user_agent", user_agent),
         ("grpc.enable_retries", 1),
         ("grpc.service_config", json.dumps(service_config())),
         ("grpc.service_config_disable_resolution", 1),
-        # Without keepalive a silent partition costs the whole deadline.
-        ("grpc.keepalive_time_ms", 30_000),
-        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.keepalive_time_ms", silence.ping_after_ms),
+        ("grpc.keepalive_timeout_ms", silence.lost_after_ms),
+        # The library gives each ping a minute otherwise, whatever the keepalive says.
+        ("grpc.http2.ping_timeout_ms", silence.lost_after_ms),
+        ("grpc.min_reconnect_backoff_ms", silence.connect_ms),
         # A replica that is back is found before the next one is replaced; by default that may take two minutes.
         ("grpc.initial_reconnect_backoff_ms", 200),
         ("grpc.max_reconnect_backoff_ms", 1_000),
@@ -93,10 +114,8 @@ def open_channel(
     peer shows. Without `credentials` it is plain text. `delegation` says how calls are made for callers who left no
     credential, such as those behind the calls.
     """
-    options = channel_arguments(user_agent)
+    options = channel_arguments(user_agent, SERVICE_SILENCE)
     interceptors: list[grpc.aio.ClientInterceptor] = [_PassOnUnary(delegation), _PassOnStream(delegation)]
-    # Of one attempt: callers wait for this server meanwhile.
-    options.append(("grpc.min_reconnect_backoff_ms", 2_000))
     channel: grpc.aio.Channel = open_with_credentials(
         grpc.aio, address, credentials, options=options, interceptors=interceptors
     )

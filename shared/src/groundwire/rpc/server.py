@@ -79,7 +79,8 @@ class ServerOptions:
     max_metadata_bytes: int = 16 * 1024
     max_streams_per_connection: int = 100
     handshake_timeout_s: float = 5.0
-    keepalive_permitted_s: float = 20.0
+    # Services ping one another every five seconds of a quiet call (`rpc/channels.py`).
+    keepalive_permitted_s: float = 4.0
     connection_idle_s: float = 300.0
     connection_age_s: float = 1800.0
     connection_age_grace_s: float = 120.0

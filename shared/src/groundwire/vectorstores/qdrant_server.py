@@ -52,6 +52,17 @@ OPTIONS: Final[Mapping[str, Parse]] = {
 }
 """Options of the URL and what they may be; docs/reference/vector-stores.md describes each."""
 
+_CHANNEL: Final[Mapping[str, int]] = {
+    # By default the library may wait two minutes before it connects again to a server that is back.
+    "grpc.initial_reconnect_backoff_ms": 200,
+    "grpc.max_reconnect_backoff_ms": 1_000,
+    "grpc.min_reconnect_backoff_ms": 2_000,
+    # What is sent and not acknowledged for so long ends the connection; TCP alone would try ever more rarely.
+    "grpc.keepalive_time_ms": 10_000,
+    "grpc.keepalive_timeout_ms": 3_000,
+    "grpc.http2.ping_timeout_ms": 3_000,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class QdrantOptions(StoreServer):
@@ -67,6 +78,7 @@ class QdrantOptions(StoreServer):
             prefer_grpc=True,
             https=self.url.is_encrypted,
             timeout=self.timeout_s,
+            grpc_options=dict(_CHANNEL),  # the library adds its own
             # As a header: given as a key, the library warns on every plain connection.
             headers={"api-key": self.api_key} if self.api_key else None,
             check_compatibility=False,

@@ -38,6 +38,8 @@ _PORT = 8000
 _DELETED_MEANWHILE = "Error finding id"
 _BUSY = 429
 _SERVER_ERROR = 500
+# TCP tries ever more rarely to connect: whoever has waited for so long finds a server that is back sooner anew.
+_CONNECT_S = 3.0
 _request_limit_s: ContextVar[float | None] = ContextVar("request_limit_s", default=None)
 """What every request of this thread gets for connecting and for each answer: the library takes no limit of a call."""
 
@@ -67,7 +69,7 @@ def open_server(options: StoreServer) -> Any:
     from chromadb.config import Settings  # noqa: PLC0415 - the same
 
     url, key = options.url, options.api_key
-    timeout = httpx.Timeout(options.timeout_s)
+    timeout = httpx.Timeout(options.timeout_s, connect=_CONNECT_S)
     # The library waits forever, and already when it is made.
     address = f"{'https' if url.is_encrypted else 'http'}://{url.host}:{url.port}"
     httpx.get(f"{address}/api/v2/heartbeat", timeout=timeout).raise_for_status()
@@ -84,7 +86,8 @@ def open_server(options: StoreServer) -> Any:
 
     def limit(request: Any) -> None:
         if (seconds := _request_limit_s.get()) is not None:
-            request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
+            limits = dict.fromkeys(("read", "write", "pool"), seconds)
+            request.extensions["timeout"] = {**limits, "connect": min(seconds, _CONNECT_S)}
 
     client._server._session.timeout = timeout  # noqa: SLF001 - there is no setting for it
     client._server._session.event_hooks = {"request": [limit]}  # noqa: SLF001 - the same
