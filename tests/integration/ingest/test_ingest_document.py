@@ -11,6 +11,8 @@ from groundwire.api.common.v1 import document_format_pb2, document_pb2, metadata
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.ingest.parsing.parsed_document import Original, ParsedDocument, ParseRules
+from groundwire.ingest.parsing.parser_pool import ParserPool
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import (
     BinaryDocumentError,
@@ -24,7 +26,12 @@ from groundwire.kernel.errors import (
     CollectionNotFoundError,
     DuplicateDocumentError,
     InvalidRequestError,
+    QuotaExceededError,
 )
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.identity import Identity, Quota
+from groundwire.rpc import request_context
+from groundwire.rpc.request_context import RequestContext
 from tests.integration.ingest.harness import Harness
 from tests.stubs import by_id, by_source
 
@@ -192,6 +199,38 @@ def test_only_changed_chunks_are_embedded_again(harness: Harness, collection: st
     assert harness.text(collection, "book.md") == "".join(sections)
     harness.sweep()
     assert harness.points(collection) == harness.live_numbers(collection)
+
+
+def test_a_tenant_without_room_is_refused_before_its_document_is_taken_apart(
+    harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "The moon moves the sea."
+    harness.ingest(collection, "a.txt", text)
+    parsed: list[str] = []
+    parse = ParserPool.parse
+
+    def counted(pool: ParserPool, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
+        parsed.append(rules.file_name)
+        return parse(pool, original, rules, budget)
+
+    monkeypatch.setattr(ParserPool, "parse", counted)
+
+    def ingest(source: str, content: str, **quota: int) -> None:
+        request_context.bind(RequestContext("", Identity(DEFAULT_TENANT, quota=Quota(**quota))))
+        harness.ingest(collection, source, content)
+
+    try:
+        with pytest.raises(QuotaExceededError):
+            ingest("b.txt", "Another text.", documents=1)
+        with pytest.raises(QuotaExceededError):
+            ingest("a.txt", "Another text.", stored_bytes=len(text))
+        assert parsed == []
+        ingest("a.txt", text, documents=1, stored_bytes=len(text))  # as it is
+        assert parsed == []
+        ingest("a.txt", "Another text.", documents=1, stored_bytes=1 << 40)
+        assert parsed == ["a.txt"]
+    finally:
+        request_context.bind(RequestContext("", Identity()))
 
 
 def test_other_fields_make_a_generation_without_embedding(harness: Harness, collection: str) -> None:

@@ -25,6 +25,7 @@ from groundwire.catalog.generations import (
     insert_generations,
     owners_of_sources,
     publish_generations,
+    refuse_full_tenant,
     refuse_stale_version,
     refuse_taken_source,
     take_back_generation,
@@ -59,6 +60,7 @@ from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
+from groundwire.kernel.identity import current_identity
 from groundwire.kernel.records import QUOTED, record_id_of
 
 _BY_SOURCE = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_path == bindparam("value"))
@@ -310,6 +312,17 @@ class Documents:
 
         self._database.write(work)
         return replace(document, source_version=source_version)
+
+    def refuse_full_tenant(self, tenant: str, *, adds_document: bool) -> None:
+        """Return if the tenant may store something more; the transaction that writes it looks again.
+
+        Raises:
+            QuotaExceededError: the caller may not make the tenant store any more.
+        """
+        quota = current_identity().quota
+        if quota.documents is not None or quota.stored_bytes is not None:
+            with self._database.read() as connection:
+                refuse_full_tenant(connection, tenant, has_new_documents=adds_document, is_written=False)
 
     def begin(self, collection: Collection, draft: GenerationDraft) -> PendingGeneration:
         """Write a generation that nobody sees yet; see `begin_together`."""

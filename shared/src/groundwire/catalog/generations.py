@@ -292,10 +292,13 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
     return pending
 
 
-def refuse_full_tenant(connection: Connection, tenant: str, *, has_new_documents: bool) -> None:
-    """Return if what the tenant has stored, with what this transaction has written, is within the caller's quota.
+def refuse_full_tenant(
+    connection: Connection, tenant: str, *, has_new_documents: bool, is_written: bool = True
+) -> None:
+    """Return if what the tenant has stored is within the caller's quota, what this transaction has written included.
 
-    One transaction after the other writes, so that calls side by side cannot exceed it together.
+    Before anything `is_written` there must be room for at least one more document and byte. One transaction after the
+    other writes, so that calls side by side cannot exceed the quota together.
 
     Raises:
         QuotaExceededError: it is not; deleting for good makes room, and waiting does not.
@@ -303,7 +306,9 @@ def refuse_full_tenant(connection: Connection, tenant: str, *, has_new_documents
     quota = current_identity().quota
     limits = [("documents", quota.documents, _COUNT_DOCUMENTS)] if has_new_documents else []
     for name, limit, counting in (*limits, ("stored_bytes", quota.stored_bytes, _SUM_BYTES)):
-        if limit is not None and connection.execute(counting, {"tenant": tenant}).scalar_one() > limit:
+        if limit is None:
+            continue
+        if connection.execute(counting, {"tenant": tenant}).scalar_one() + (not is_written) > limit:
             what = {"documents": "documents", "stored_bytes": "bytes of text, earlier versions included"}[name]
             error = QuotaExceededError(f"the tenant may store {limit} {what}", quota=name, limit=limit)
             error.retry_after_s = None

@@ -175,6 +175,7 @@ class DocumentIngest:
             EmbeddingMismatchError: the collection belongs to another model.
             InvalidRequestError: the document is refused; see its subclasses.
             DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
+            QuotaExceededError: the caller may not make the tenant store so much.
             DocumentChangedError: someone else changed the document meanwhile.
         """
         # Hashed before the locks, so that nobody waits for the reading of another's large file.
@@ -183,6 +184,8 @@ class DocumentIngest:
             under_way, settled = self._examine(request, original, collection, source_hash)
             if settled is not None:
                 return self._without_generation(request, settled)
+            # Taking a document apart may cost seconds, which a tenant without room need not pay.
+            self.documents.refuse_full_tenant(request.tenant, adds_document=under_way.existing is None)
             report(Progress(Stage.PARSING, 0, 1))
             with Step("ingest.parse"):
                 draft, warnings = self._parse(under_way, budget)
