@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from groundwire.answer.adapters.retrieve_client import RetrieveLibrary
 from groundwire.answer.evidence import Passage, Source, Statement
 from groundwire.answer.settings import AnswerSettings
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2
@@ -467,6 +468,28 @@ async def test_a_question_may_be_as_long_as_its_collection_takes_queries(make_ri
     assert len(selected) > 40
     answer = await rig.ask("What do foxes eat?", collection="short", selected_text=selected)
     assert "mice" in answer.content
+
+
+async def test_a_question_of_usual_length_is_answered_without_a_look_at_the_limits_of_its_collection(
+    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described: list[str] = []
+    describe = RetrieveLibrary.max_query_chars_of
+
+    async def counted(library: RetrieveLibrary, collection: str) -> int:
+        described.append(collection)
+        return await describe(library, collection)
+
+    monkeypatch.setattr(RetrieveLibrary, "max_query_chars_of", counted)
+    rig = make_rig()
+    assert "mice" in (await rig.ask("What do red foxes eat?")).content
+    assert described == []
+    with pytest.raises(CollectionNotFoundError):
+        await rig.ask("What do red foxes eat?", collection="missing")
+    options = retrieval_options_pb2.RetrievalOptions(filter=filter_pb2.Filter(json="{"))
+    with pytest.raises(InvalidFilterError):
+        await rig.ask("What do red foxes eat?", options=options)
+    assert described == ["docs"]
 
 
 async def test_a_follow_up_is_searched_for_within_the_limit_of_its_collection(make_rig: MakeRig) -> None:

@@ -361,18 +361,38 @@ class Answerer:
         if not self._rag_enabled:
             progress.refusal = answer_pb2.REFUSAL_REASON_RETRIEVAL_DISABLED
             return Retrieval((), progress.search)
+        refused: InvalidRequestError | None = None
+        if not ask.selected_text.strip():
+            # Most texts are short enough: only after a refusal it is worth a call to learn how long they may be.
+            try:
+                return await self._found(ask, ask.wanted, ask.search_context, (), progress)
+            except InvalidRequestError as error:
+                refused = error
         max_chars = await self._library.max_query_chars_of(ask.collection)
         if len(ask.question) > max_chars:
             raise InvalidRequestError.of("question", f"must be at most {max_chars} characters, has {len(ask.question)}")
         # With the words of an earlier question before it, it may have become longer than the collection takes.
         text = ask.wanted if len(ask.wanted) <= max_chars else ask.question
         context = ask.search_context if len(ask.search_context) <= max_chars else ""
-        progress.search = answer_pb2.Answer(search_text=text, search_context=context)
+        if refused is not None and (text, context) == (ask.wanted, ask.search_context):
+            raise refused
         places: tuple[tuple[str, str], ...] = ()
         if ask.selected_text.strip():
+            progress.search = answer_pb2.Answer(search_text=text, search_context=context)
             places = await self._retriever.places_of(ask.collection, ask.selected_text, max_chars)
             if not places:
                 return Retrieval((), progress.search)
+        return await self._found(ask, text, context, places, progress)
+
+    async def _found(
+        self, ask: AskedQuestion, text: str, context: str, places: tuple[tuple[str, str], ...], progress: _Progress
+    ) -> Retrieval:
+        """Search for a text, where `places` says if it is not empty; a document that it names is looked at as a whole.
+
+        Raises:
+            InvalidRequestError: the collection takes no text of this length, or the retriever refuses something else.
+        """
+        progress.search = answer_pb2.Answer(search_text=text, search_context=context)
         search = Search(ask.collection, text, ask.options, ask.chunk_ids, places, context, ask.scope)
         document = None if ask.is_selective else document_asked_for(text)
         name = None if ask.is_selective or ask.scope or document is not None else numbered_name(text)
