@@ -32,7 +32,15 @@ class Budget:
     def part(self, share: float) -> "Budget":
         """Return a budget with a share of the time that is left, in (0, 1]; it is cancelled with this one."""
         remaining_s = self.remaining_s()
-        part = Budget(None if remaining_s is None else share * remaining_s)
+        return self._part_of(None if remaining_s is None else share * remaining_s)
+
+    def at_most(self, seconds: float) -> "Budget":
+        """Return a budget of `seconds`, or of what is left if that is less; it is cancelled with this one."""
+        remaining_s = self.remaining_s()
+        return self._part_of(seconds if remaining_s is None else min(seconds, remaining_s))
+
+    def _part_of(self, timeout_s: float | None) -> "Budget":
+        part = Budget(timeout_s)
         with self._lock:
             self._parts.append(part)
             part._cancelled = self._cancelled  # `cancel` may have looked at the parts just before this one

@@ -291,7 +291,7 @@ class EngineStore(EngineAdapter):
 
     def _patience(self, budget: Budget, *, at_any_size: bool) -> Budget:
         """Return how long to wait for whoever writes the same files anew: a call waits for another call alone."""
-        return budget if at_any_size else Budget(min(_SCRUB_WAIT_S, budget.remaining_s() or _SCRUB_WAIT_S))
+        return budget if at_any_size else budget.at_most(_SCRUB_WAIT_S)
 
     def _being_filled(self) -> StoreUnavailableError:
         message = "the index is being filled from the catalog; repeat the call"
