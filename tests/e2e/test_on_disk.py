@@ -1,5 +1,6 @@
 """What the files of a data folder hold, read as bytes: while the server runs, after it stopped, and after a kill."""
 
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import DocumentNotFoundError, SessionNotFoundError
+from groundwire.vault import ChunkStore
+from groundwire.vault.transfer import export_records
 from tests.e2e.server import ServerProcess
 from tests.stubs import by_id
 
@@ -138,6 +141,45 @@ def test_what_was_deleted_for_good_is_in_no_file_once_the_receipt_says_complete(
             client.update_chunk.send(changed)
         assert client.retrieve(collection="papers", query="word7 stands alone").results
     server.kill()
+    assert holding(data, *WORDS) == {}
+
+
+@pytest.mark.parametrize("vectors", ["qdrant-edge:", "chroma:"])
+def test_a_person_who_is_forgotten_is_in_no_file_and_in_no_mirror(tmp_path: Path, vectors: str) -> None:
+    """Memories, turns, summaries, what was derived, answers, sessions, logged queries and their traces in an engine."""
+    data, vault = tmp_path / "data", tmp_path / "vault"
+    settings = {"RAG_SUMMARY_EVERY_N_TURNS": "2", "GROUNDWIRE_ANSWER_CONSOLIDATE": "true"}
+    server = ServerProcess(data, (*OPTIONS[:2], "--vectors", vectors), **settings)
+    try:
+        with GroundwireClient(server.address) as client:
+            client.create_collection(collection="coast")
+            client.ingest_document(collection="coast", source_uri="barn.txt", text="An owl sleeps in the old barn.")
+            coast = client.collection("coast")
+            coast.remember("Rosa keeps an owl.", entity="rosa", tags=["quixmorble"], metadata={"bird": "frostwenna"})
+            session = client.create_session(collection="coast", user_id="rosa", new_conversation=True).session
+            for question in ("My owl is called Quixmorble.", "Where do owls sleep?", "I live in Frostwenna.", "Where?"):
+                client.ask(session_id=session.session_id, message_id=str(uuid.uuid4()), question=question)
+            deadline = time.monotonic() + 60
+            while client.get_session(session_id=session.session_id).session.unrecorded_exchange_count:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            coast.recall("quixmorble", entity="rosa")
+            client.list_query_logs(collection="coast")  # writes what is waiting
+            store = ChunkStore(vault)
+            export_records(client, "coast", store)
+            types = {each.record_type for each in coast.records(filter={"entity": "rosa"})}
+            assert types == {"memory", "turn", "summary"}
+            assert holding(data, *WORDS)
+            assert holding(vault, *WORDS)
+            assert client.delete_sessions(user_id="rosa").deleted_session_count == 1
+            deletion = coast.delete_records(filter={"entity": "rosa"}, permanent=True)
+            assert deletion.message.state == deletion_pb2.DELETION_STATE_COMPLETE
+            export_records(client, "coast", store)
+            assert holding(data, *WORDS) == {}
+            assert holding(vault, *WORDS) == {}
+            assert client.retrieve(collection="coast", query="Where does the owl sleep?").results
+    finally:
+        server.kill()
     assert holding(data, *WORDS) == {}
 
 

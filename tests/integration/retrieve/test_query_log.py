@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import pysqlite3
@@ -20,9 +20,11 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import StoreUnavailableError
+from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.query_log import LoggedQuery, QueryLogMode
 from groundwire.retrieve.query_log import Pipeline, QueryRecorder, SearchSample
 from groundwire.retrieve.settings import RetrieveSettings
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.catalogs import open_database
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.serving import refused, serving
@@ -203,6 +205,36 @@ async def test_questions_to_a_book_stay_off_the_disk_unless_wanted(
     assert any(entry.query for entry in logs) is keeps_text
     library.close()
     assert (b"zebrasecret" in _bytes_in(tmp_path)) is keeps_text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"entity": "ada"},
+        {"scopes": ["global", "entity:ada"]},
+        {"filter": to_filter_message(parse_filter({"scope": "entity:ada"}))},
+    ],
+    ids=["entity", "scopes", "filter"],
+)
+async def test_what_is_asked_about_an_entity_is_logged_without_its_text_unless_wanted(
+    private: tuple[Library, str, bool], options: dict[str, Any]
+) -> None:
+    library, mode, keeps_text = private
+    library.create("docs")
+    asked = _request("zebrasecret")
+    asked.options.MergeFrom(RetrievalOptions(**options))
+    async with serving(library) as stub:
+        for _ in range(2):  # the second response is remembered
+            await stub.Retrieve(asked)
+        await stub.BatchRetrieve(pb.BatchRetrieveRequest(requests=[asked]))
+        failing = pb.RetrieveRequest()
+        failing.CopyFrom(asked)
+        failing.options.top_k = 1_000_000
+        if "filter" not in options:
+            await refused(stub.Retrieve(failing))
+        logs = (await _logs(stub)).logs
+    assert len(logs) == (0 if mode == "off" else 3 + ("filter" not in options))
+    assert [entry.query for entry in logs] == ["zebrasecret" if keeps_text else ""] * len(logs)
 
 
 def _bytes_in(folder: Path) -> bytes:

@@ -18,7 +18,11 @@ class QueryType(StrEnum):
 
 
 class QueryLogMode(StrEnum):
-    """What the log keeps: also the text of queries; the text unless the profile is book; no text; nothing at all."""
+    """What the log keeps.
+
+    FULL: the text of every query. AUTO: the text unless the profile is book or the search names an entity. FACTS: no
+    text. OFF: nothing at all.
+    """
 
     FULL = "full"
     AUTO = "auto"

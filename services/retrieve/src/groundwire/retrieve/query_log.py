@@ -186,6 +186,7 @@ class ReceivedCall:
     """A search as it arrived, before anything of it was checked: what the log says of any search, valid or not.
 
     `collection` and `query` are as they were sent. `started` is the reading of `time.perf_counter` at receipt.
+    `names_entity`: it searches what is kept for an entity, so its text may say something about a person.
     """
 
     tenant: str
@@ -194,6 +195,7 @@ class ReceivedCall:
     user_agent: str
     received: datetime
     started: float
+    names_entity: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +208,10 @@ class ServedSearch:
     sample: SearchSample
     memories: tuple[str, ...] = ()
     """Ids of the documents of memories among the results."""
+    names_entity: bool = False
 
     @classmethod
-    def of(cls, result: SearchResult) -> "ServedSearch":
+    def of(cls, result: SearchResult, *, names_entity: bool) -> "ServedSearch":
         """Take what counts of a result."""
         relevances = [hit.score.relevance for hit in result.hits]
         sample = SearchSample(
@@ -222,7 +225,7 @@ class ServedSearch:
             engine_s=result.times.engine_s,
         )
         memories = memories_among(hit.stored for hit in result.hits)
-        return cls(result.plan.collection, result.plan.query_type, result.plan.mode, sample, memories)
+        return cls(result.plan.collection, result.plan.query_type, result.plan.mode, sample, memories, names_entity)
 
     def again(self, total_s: float) -> "ServedSearch":
         """Return it for a response that was remembered, which nothing was embedded or searched for."""
@@ -350,7 +353,7 @@ class RecordSearch:
             tenant=call.tenant,
             collection=call.collection,
             collection_uid=search.collection.uid,
-            query=self._text(call, search.collection),
+            query=self._text(call, search.collection, names_entity=search.names_entity),
             query_type=search.query_type,
             result_count=sample.results,
             average_relevance=min(1.0, sample.relevance or 0.0),
@@ -374,7 +377,7 @@ class RecordSearch:
             tenant=call.tenant,
             collection=call.collection[:_MAX_NAME_CHARS],
             collection_uid="" if collection is None else collection.uid,
-            query=self._text(call, collection),
+            query=self._text(call, collection, names_entity=call.names_entity),
             query_type=None,
             result_count=0,
             average_relevance=0.0,
@@ -387,9 +390,12 @@ class RecordSearch:
         if self.mode is not QueryLogMode.OFF:
             self.recorder.record(entry)
 
-    def _text(self, call: ReceivedCall, collection: Collection | None) -> str:
-        """Return what the log may say: the book profile keeps no question on disk (requirement S4-44)."""
-        is_private = collection is None or collection.profile is ProfileName.BOOK
+    def _text(self, call: ReceivedCall, collection: Collection | None, *, names_entity: bool) -> str:
+        """Return what the log may say: the book profile keeps no question on disk (requirement S4-44).
+
+        Neither is what is asked about an entity, so that deleting its records leaves nothing of it in the log.
+        """
+        is_private = collection is None or collection.profile is ProfileName.BOOK or names_entity
         if self.mode is QueryLogMode.FACTS or (self.mode is QueryLogMode.AUTO and is_private):
             return ""
         return call.query[:MAX_QUERY_CHARS]

@@ -2,7 +2,7 @@
 # ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
 
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     ResponseTooLargeError,
 )
-from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.identifiers import ENTITY_SCOPE, parse_collection_name
 from groundwire.retrieve.context import RetrieveContext
 from groundwire.retrieve.expansion import ExpandChunks
 from groundwire.retrieve.library import Library
@@ -206,13 +206,14 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         """Search, and record what became of it; `search` is the request as it was interpreted, if it was."""
         try:
             search = search or self._interpret(call, request)
+            call = replace(call, names_entity=_names_entity(search.scopes or ()))
             budget = request_context.current().budget
             result = self.search.search(search, budget, received=call.received, started=call.started)
             response = to_retrieve_response(request, result, search.order)
         except Exception as error:
             self.record.failed(call, error.reason if isinstance(error, GroundwireError) else "INTERNAL")
             raise
-        served = ServedSearch.of(result)
+        served = ServedSearch.of(result, names_entity=call.names_entity)
         add_log_id(response, self.record.served(call, served))
         self.results.put(request_context.current().identity, request, response, result, served)
         return response
@@ -239,6 +240,8 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             user_agent=current.user_agent,
             received=self.clock.now() - timedelta(seconds=time.perf_counter() - started),
             started=started,
+            # What is known before the request is checked; its filter may name an entity as well.
+            names_entity=bool(request.options.entity) or _names_entity(request.options.scopes),
         )
 
     @in_worker
@@ -299,6 +302,10 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             scopes=searched_scopes(current.identity, None),
         )
         return to_parse_response(parsed)
+
+
+def _names_entity(scopes: Iterable[str]) -> bool:
+    return any(scope.startswith(ENTITY_SCOPE) for scope in scopes)
 
 
 def _is_embedded_here(search: SearchRequest | GroundwireError) -> TypeGuard[SearchRequest]:
