@@ -141,6 +141,8 @@ def test_what_is_known_of_somebody_from_the_shell(server: ServerProcess) -> None
         (["add", "x", "--kind", "dream"], "memory.kind"),
         (["add", " "], "records[0].text"),
         (["add", "x", "--set", "topic=api"], "topic"),
+        (["add", "x", "--set", "access_count=9"], "access_count"),
+        (["add", "x", "--id", "mine"], "records[0].record_id"),
         (["add", "x", "--type", "turn", "--set", "role=user"], "records[0].turn.conversation_id"),
         (["link", "chunk-2026-02-10-a1b2c3d4"], "--supports"),
         (["delete"], "ID"),

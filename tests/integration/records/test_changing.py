@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import record_pb2
+from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
@@ -46,6 +47,20 @@ def test_only_what_the_mask_names_is_changed(keeping: Keeping) -> None:
     assert keeping.change(name, "text", "memory.tags", text="The sky is grey.").embedded
     assert (keeping.get(name).text, list(keeping.get(name).memory.tags)) == ("The sky is grey.", [])
     assert keeping.found("sky") == ["The sky is grey."]
+
+
+def test_keys_of_the_caller_are_changed_one_by_one(keeping: Keeping) -> None:
+    room, open_ = MetadataValue(int64_value=12), MetadataValue(bool_value=True)
+    note = memory("A note.")
+    note.metadata["room"].CopyFrom(room)
+    name = keeping.put(note)[0].record_id
+    keeping.change(name, "metadata.open", "metadata._x.y", metadata={"open": open_, "_x.y": room, "other": room})
+    assert dict(keeping.get(name).metadata) == {"room": room, "open": open_, "_x.y": room}
+    keeping.change(name, "metadata.room", "metadata.missing", "memory.importance")
+    assert dict(keeping.get(name).metadata) == {"open": open_, "_x.y": room}
+    assert keeping.texts({"open": True}) == ["A note."]
+    error = failure(keeping.change, name, "metadata.scope", metadata={"scope": room})
+    assert "'scope' is the name of a field of records" in error.message
 
 
 @pytest.mark.requirement("S2-30")

@@ -116,6 +116,9 @@ def test_everything_that_is_missing_is_said_at_once(keeping: Keeping) -> None:
     assert keeping.refused(record(TURN, "Hi", at=None)).keys() == {"timestamp", "turn.conversation_id", "turn.role"}
     assert keeping.refused(record(SUMMARY, "Hi")).keys() == {"summary.conversation_id"}
     assert keeping.refused(memory("", importance=10)).keys() == {"text", "memory.importance"}
+    keyed = memory("Hi", record_id="mine")
+    keyed.metadata["a b"].SetInParent()
+    assert keeping.refused(keyed).keys() == {"record_id", "metadata['a b']"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import pytest
 
 from groundwire.api.common.v1.document_pb2 import DocumentFields
+from groundwire.api.common.v1.record_pb2 import Record
 from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_SENTENCE, FIELD_TYPE_STRING, CollectionSettings
 from groundwire.cli.fields import assign, field_paths
 from groundwire.kernel.errors import InvalidRequestError
@@ -132,3 +133,13 @@ def test_every_path_can_be_cleared_but_nothing_else() -> None:
     ]
     with pytest.raises(InvalidRequestError, match="not a field to set"):
         assign(DocumentFields(), (), ["*"])
+
+
+def test_what_the_server_sets_is_no_field_to_set_and_of_several_types_one_is_named() -> None:
+    record = Record()
+    record.persona.SetInParent()
+    paths = field_paths(record)
+    assert {"text", "scope", "persona.version", "metadata.KEY"} <= {*paths}
+    assert not any(path.startswith(("memory.", "links.", "access_count", "create_time")) for path in paths)
+    with pytest.raises(InvalidRequestError, match="access_count: is not a field to set"):
+        assign(record, ["access_count=9"], ())

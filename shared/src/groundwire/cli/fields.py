@@ -5,12 +5,12 @@ The names are those that field masks have in the contract, such as `retrieval.to
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 
 import yaml
+from google.api import field_behavior_pb2
 from google.protobuf import json_format
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -20,7 +20,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1.document_pb2 import DocumentFields
 from groundwire.client.values import enum_value, value_message
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, collected
 from groundwire.kernel.filters import ALIASES
 
 FILES = "files"
@@ -58,7 +58,7 @@ def assign(
         name, equals, value = text.partition("=")
         path = known.get(name, name)
         if equals:
-            with _collected(violations):
+            with collected(violations):
                 holder, field, key = _holder_of(message, path)
                 if path in paths and not field.is_repeated:
                     raise InvalidRequestError.of(path, "is set twice")
@@ -71,7 +71,7 @@ def assign(
         paths.append(path)
     for path in (known.get(name, name) for name in cleared):
         if path not in message.DESCRIPTOR.fields_by_name:  # a whole group of fields may be cleared, but not set
-            with _collected(violations):
+            with collected(violations):
                 _holder_of(type(message)(), path)
         if path in paths:
             violations.append(FieldViolation(path, "is set and unset at once"))
@@ -111,11 +111,18 @@ def changed_names(request: Any) -> str:
 
 
 def field_paths(message: Message) -> list[str]:
-    """Return the paths that can be set, in the order of the contract."""
-    return [path for field in message.DESCRIPTOR.fields for path in _paths(field)]
+    """Return the paths that can be set, in the order of the contract; of a choice that is made, those of its member."""
+    return [
+        path
+        for field in message.DESCRIPTOR.fields
+        if not field.containing_oneof or message.WhichOneof(field.containing_oneof.name) in {None, field.name}
+        for path in _paths(field)
+    ]
 
 
 def _paths(field: Any) -> list[str]:
+    if _is_set_by_server(field):
+        return []
     if _is_map(field):
         return [f"{field.name}.KEY"]
     if _is_leaf(field):
@@ -128,7 +135,7 @@ def _holder_of(message: Any, path: str) -> tuple[Any, Any, str]:
     holder, names = message, path.split(".")
     while names:
         field = holder.DESCRIPTOR.fields_by_name.get(names.pop(0))
-        if field is None or (_is_map(field) and not names) or (_is_leaf(field) and names):
+        if field is None or (_is_map(field) and not names) or (_is_leaf(field) and names) or _is_set_by_server(field):
             break
         if _is_map(field):
             return holder, field, ".".join(names)
@@ -136,6 +143,10 @@ def _holder_of(message: Any, path: str) -> tuple[Any, Any, str]:
             return holder, field, ""
         holder = getattr(holder, field.name)
     raise InvalidRequestError.of(path, f"is not a field to set; there are {', '.join(field_paths(message))}")
+
+
+def _is_set_by_server(field: Any) -> bool:
+    return field_behavior_pb2.OUTPUT_ONLY in field.GetOptions().Extensions[field_behavior_pb2.field_behavior]
 
 
 def _is_map(field: Any) -> bool:
@@ -148,15 +159,6 @@ def _is_leaf(field: Any) -> bool:
         return False
     kind = field.message_type
     return bool(field.is_repeated or kind is None or kind.full_name.startswith("google.protobuf."))
-
-
-@contextmanager
-def _collected(violations: list[FieldViolation]) -> Iterator[None]:
-    """Add what is wrong to the violations, so that one run names all mistakes."""
-    try:
-        yield
-    except InvalidRequestError as error:
-        violations += error.violations
 
 
 # A metadata file
@@ -212,7 +214,7 @@ def _fields(given: object, place: str, violations: list[FieldViolation]) -> Docu
     """Return the message of a mapping; what is wrong with it is added to the violations."""
     fields = DocumentFields()
     known = DocumentFields.DESCRIPTOR.fields_by_name
-    with _collected(violations):
+    with collected(violations):
         for name, value in _mapping(given, place).items():
             field_name = ALIASES.get(str(name), str(name))
             if field_name == _METADATA:

@@ -123,7 +123,7 @@ def _show_result(result: pb.RecordResult) -> None:
 @app.command("list")
 @collection_option
 @click.option("--type", "record_type", type=click.Choice([*_TYPES, "any"]), default="memory", help="What to list.")
-@click.option("--entity", help="Only what is kept of this one.")
+@click.option("--entity", help="Only records of this one.")
 @memory_filter_option
 @click.option("--order", type=click.Choice(_ORDERS), default="timestamp-desc", help="Order.")
 @click.option("--deleted", is_flag=True, help="Also records that were deleted and can be restored.")
@@ -242,7 +242,9 @@ def update_record(
     record = RecordMessage()
     with connect() as client:
         stored = client.get_record(collection=collection, record_id=record_id).record
-        names = _details(enum_name(RecordType.DESCRIPTOR, stored.record_type))
+        record_type = enum_name(RecordType.DESCRIPTOR, stored.record_type)
+        getattr(record, record_type).SetInParent()
+        names = _details(record_type)
         request = pb.UpdateRecordRequest(collection=collection)
         if assignments or cleared or text is None:
             request.update_mask.CopyFrom(assign(record, assignments, cleared, names))
@@ -292,7 +294,7 @@ def _change_links(
 @app.command("delete")
 @click.argument("record_ids", metavar="[ID]...", nargs=-1, help="Ids of the records.")
 @collection_option
-@click.option("--entity", help="Everything that is kept of this one.")
+@click.option("--entity", help="Delete all records of this one, of whatever type.")
 @memory_filter_option
 @click.option("--permanent", is_flag=True, help="For good: they cannot be restored.")
 @yes_option
@@ -304,7 +306,7 @@ def delete_records(
     if sum((bool(record_ids), entity is not None, condition is not None)) != 1:
         raise InvalidRequestError.of("ID", "one of ids, --entity and --filter must say which records")
     where = {"entity": entity} if entity is not None else condition
-    what = f"what is kept of {entity}" if entity is not None else "these records"
+    what = f"all records of {entity}" if entity is not None else "these records"
     if permanent and not yes:
         check_consent("memory delete", given=False)
         if not confirm(f"Delete {what} for good?"):
@@ -316,7 +318,9 @@ def delete_records(
     if receipt.purged:
         show_receipt(what, receipt)
     else:
-        print_line(f"deleted {counted(receipt.document_count, 'record')}; `groundwire memory restore` brings them back")
+        deleted = counted(receipt.document_count, "record")
+        hint = "; `groundwire memory restore ID...` undoes it" if receipt.document_count else ""
+        print_line(f"deleted {deleted}{hint}")
 
 
 @app.command("restore")

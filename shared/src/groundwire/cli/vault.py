@@ -23,8 +23,20 @@ app = click.Group("vault", help="Keep records as a folder of files: export, impo
 folder_argument = click.argument(
     "folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Folder of the vault."
 )
+
+
+def _existing_vault(_context: click.Context, _parameter: click.Parameter, folder: Path) -> Path:
+    if not any((folder / name).is_dir() for name in ("chunks", "archive")):
+        raise click.BadParameter(f"{str(folder)!r} is no vault: it has neither a folder chunks nor one archive")
+    return folder
+
+
 existing_folder_argument = click.argument(
-    "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of the vault."
+    "folder",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    callback=_existing_vault,
+    help="Folder of the vault.",
 )
 verbose_option = click.option("--verbose", "-v", is_flag=True, help="Also print the audit record of every file.")
 

@@ -24,7 +24,8 @@ GroundwireError
 `groundwire.rpc.error_status` holds the one table from these classes to gRPC codes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -94,6 +95,15 @@ def violations_of(check: Callable[..., object], *values: object) -> list[FieldVi
     except InvalidRequestError as error:
         return list(error.violations)
     return []
+
+
+@contextmanager
+def collected(violations: list[FieldViolation]) -> Iterator[None]:
+    """Add what a block refuses to the violations and go on behind it, so that one error can name all that is wrong."""
+    try:
+        yield
+    except InvalidRequestError as error:
+        violations += error.violations
 
 
 class InvalidFilterError(InvalidRequestError):

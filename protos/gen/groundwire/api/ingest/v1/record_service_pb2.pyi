@@ -438,8 +438,9 @@ class UpdateRecordRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Required. Paths in `record` to change, such as `text`, `memory.confidence` or `metadata`. A path that is unknown,
-        or of a field that cannot be changed, is INVALID_ARGUMENT naming it.
+        """Required. Paths in `record` to change, such as `text`, `memory.confidence` or `metadata`. `metadata.KEY` changes one
+        key, or removes it if `record` does not have it. A path that is unknown, or of a field that cannot be changed, is
+        INVALID_ARGUMENT naming it.
         """
 
     def __init__(

@@ -14,7 +14,7 @@ from groundwire.ingest.records import NewRecord, RecordOutcome, WrittenRecord
 from groundwire.ingest.wire.fields import WITHOUT_CONTROLS, has_controls, known, numbers_of, parse_metadata
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.document import DocumentFields
-from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError, collected
 from groundwire.kernel.filters import Value
 from groundwire.kernel.records import (
     HISTORY,
@@ -45,6 +45,7 @@ MAX_IDS = 1000
 MAX_LINKS = 100
 _ORDERS = numbers_of(pb.RecordOrder, "RECORD_ORDER", RecordOrder)
 _KINDS = numbers_of(pb.LinkKind, "LINK_KIND", LinkKind)
+_KEY = "metadata."
 _CHANGEABLE = frozenset({"text", "timestamp", "origin", "scope", "metadata", "quoted_document_ids"})
 
 
@@ -97,20 +98,23 @@ def parse_record(
         said = f"are details of another type than {record_type}"
         raise InvalidRequestError([*violations, FieldViolation(f"{path}.{details}", said)])
     metadata, custom, quoted = stored_metadata(message), dict[str, Value](), list[str]()
-    try:
-        if message.record_id:
+    if message.record_id:
+        with collected(violations):
             parse_record_id(message.record_id, record_type, f"{path}.record_id")
-        if message.HasField("timestamp"):
+    if message.HasField("timestamp"):
+        with collected(violations):
             metadata["timestamp"] = parse_timestamp(message.timestamp, f"{path}.timestamp")
+    with collected(violations):
         custom = parse_metadata(message.metadata, f"{path}.metadata")
         metadata["custom"] = custom_values(custom)
+    with collected(violations):
         quoted = parse_ids(message.quoted_document_ids, f"{path}.quoted_document_ids", MAX_QUOTED, least=0)
-    except InvalidRequestError as error:
-        violations += error.violations
-    try:
+    of_schema = list[FieldViolation]()
+    with collected(of_schema):
         checked = check_metadata(record_type, metadata, lambda parts: f"{path}.{place_of(record_type, parts)}")
-    except InvalidRequestError as error:
-        violations += error.violations
+    # A time that cannot be read is not in `metadata`: the schema would call it missing.
+    named = {each.field for each in violations}
+    violations += [each for each in of_schema if each.field not in named]
     if violations:
         raise InvalidRequestError(list(dict.fromkeys(violations)))
     record = {key: value for key, value in checked.items() if key not in {"tags", "custom"}}
@@ -158,9 +162,11 @@ def merged_record(
         InvalidRequestError: naming a path that cannot be changed, or every field that breaks a rule.
     """
     record_type = stored.metadata["type"]
-    mask = FieldMask(paths=request.update_mask.paths)
-    if not mask.paths:
+    if not request.update_mask.paths:
         raise InvalidRequestError.of("update_mask", "must name at least one field")
+    # The library knows no keys of maps.
+    keys = [path.removeprefix(_KEY) for path in request.update_mask.paths if path.startswith(_KEY)]
+    mask = FieldMask(paths=[path for path in request.update_mask.paths if not path.startswith(_KEY)])
     for path in mask.paths:
         is_field = mask.IsValidForDescriptor(record_pb2.Record.DESCRIPTOR)
         if not is_field or path.partition(".")[0] not in _CHANGEABLE | {record_type}:
@@ -173,6 +179,11 @@ def merged_record(
     # Details that are not given are empty ones: the library would leave alone what the mask names below them.
     getattr(given, record_type).SetInParent()
     mask.MergeMessage(given, message, replace_message_field=True, replace_repeated_field=True)
+    for key in keys:
+        if key in given.metadata:
+            message.metadata[key].CopyFrom(given.metadata[key])
+        else:
+            message.metadata.pop(key, None)
     message.etag = request.record.etag
     return parse_record(message, "record", count_tokens)
 
