@@ -11,15 +11,7 @@ from typing import Any
 import pytest
 
 from groundwire.answer.messages import parse_position, to_position
-from groundwire.answer.sessions import (
-    AnswerFilter,
-    Message,
-    NewSession,
-    Session,
-    SessionFilter,
-    SessionStore,
-    start_session,
-)
+from groundwire.answer.sessions import Message, NewSession, Session, SessionStore, start_session
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -31,7 +23,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.kernel.identity import ALL_RIGHTS, Identity, Right, bind_current_identity
-from groundwire.kernel.session import Role, SessionState
+from groundwire.kernel.session import AnswerFilter, Role, SessionFilter, SessionState
 from tests.integration.answer.rig import SettableClock
 
 TENANT = "default"

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from groundwire.answer.adapters.memory_sessions import MemorySessions
-from groundwire.answer.sessions import AnswerFilter, SessionStore
+from groundwire.answer.sessions import SessionStore
 from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.common.v1 import hit_pb2
 from groundwire.kernel.errors import SessionNotFoundError
+from groundwire.kernel.session import AnswerFilter
 from tests.integration.answer.rig import FOXES, Rig, SettableClock
 from tests.integration.answer.session_store_contract import TENANT, SessionStoreContract
 

@@ -4,7 +4,7 @@ import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import RequestKey
+from groundwire.kernel.session import Session, SessionState, Transition
 from groundwire.kernel.spans import OffsetMap
 from tests.catalogs import open_database
 from tests.manual_clock import ManualClock
@@ -39,6 +40,12 @@ TENANT = "default"
 DIMENSIONS = 4
 IDENTITY = EmbeddingIdentity("test", "tiny", "1", DIMENSIONS, 256, normalized=True, probe_digest="0" * 64)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def new_session(session_id: str, now: datetime, idle_timeout: timedelta, **fields: Any) -> Session[Any]:
+    """Make a session about `docs`."""
+    begun = (Transition(None, SessionState.CREATED, now),)
+    return Session(session_id, "docs", idle_timeout, now, now, transitions=begun, **fields)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -15,15 +16,19 @@ from groundwire.kernel.errors import (
     SessionNotFoundError,
 )
 from groundwire.kernel.session import Role, SessionState
-from tests.integration.catalog.drafts import NOON, TENANT, Catalog, receipt, request_key
+from tests.integration.catalog.drafts import NOON, TENANT, Catalog, new_session, receipt, request_key
 
 ID = "11111111-1111-4111-8111-111111111111"
 IDLE = timedelta(minutes=30)
 
 
+def _new(catalog: Catalog, session_id: str = ID, **fields: Any) -> Session:
+    return new_session(session_id, catalog.clock.now(), IDLE, **fields)
+
+
 @pytest.fixture
 def session(catalog: Catalog) -> Session:
-    return catalog.sessions.create(TENANT, ID, "docs", idle_timeout=IDLE)
+    return catalog.sessions.create(TENANT, _new(catalog))
 
 
 def _exchange(catalog: Catalog, number: int) -> list[NewMessage]:
@@ -40,13 +45,13 @@ def _ask(catalog: Catalog, number: int) -> Session:
 
 @pytest.mark.requirement("S4-28")
 def test_a_session_comes_back_as_it_was_created(catalog: Catalog) -> None:
-    made = catalog.sessions.create(TENANT, ID, "docs", idle_timeout=IDLE, receipt=receipt())
+    made = catalog.sessions.create(TENANT, _new(catalog), receipt())
     assert catalog.sessions.get(TENANT, ID) == made
     assert (made.state, made.head, made.message_count) == (SessionState.CREATED, "", 0)
-    assert (made.create_time, made.last_activity_time, made.expire_time) == (NOON, NOON, NOON + IDLE)
+    assert (made.create_time, made.last_activity, made.expire_time) == (NOON, NOON, NOON + IDLE)
     assert catalog.ledger.find(TENANT, request_key()) == b"answer"
     with pytest.raises(AlreadyExistsError):
-        catalog.sessions.create(TENANT, ID, "docs", idle_timeout=IDLE)
+        catalog.sessions.create(TENANT, _new(catalog))
 
 
 @pytest.mark.requirement("S4-29")
@@ -59,7 +64,7 @@ def test_messages_keep_role_time_and_answer(catalog: Catalog, session: Session) 
     assert (answer.role, answer.answer, answer.related_message_id) == (Role.ASSISTANT, b"snapshot", "q1")
     assert (question.sequence, answer.sequence, answer.state) == (1, 2, MessageState.COMPLETE)
     assert (after.state, after.head, after.message_count) == (SessionState.ACTIVE, "a1", 2)
-    assert after.last_activity_time == NOON + timedelta(minutes=1)
+    assert after.last_activity == NOON + timedelta(minutes=1)
 
 
 @pytest.mark.requirement("S4-30")
@@ -145,7 +150,7 @@ def test_all_messages_are_read_in_pages(catalog: Catalog, session: Session) -> N
 def test_deleting_a_session_leaves_nothing_of_it_and_nothing_else_goes(catalog: Catalog, session: Session) -> None:
     _ask(catalog, 1)
     other = "22222222-2222-4222-8222-222222222222"
-    catalog.sessions.create(TENANT, other, "docs", idle_timeout=IDLE, user_id="ann")
+    catalog.sessions.create(TENANT, _new(catalog, other, user_id="ann"))
     assert catalog.sessions.delete(TENANT, ID) == 2
     with catalog.database.read() as connection:
         assert connection.exec_driver_sql("SELECT session_id FROM sessions").scalars().all() == [other]
@@ -158,8 +163,8 @@ def test_all_sessions_of_a_user_go_and_those_of_others_stay(catalog: Catalog) ->
     for number in range(210):
         user = "ann" if number % 2 else "bob"
         session_id = str(uuid.UUID(int=number))
-        catalog.sessions.create(TENANT, session_id, "docs", idle_timeout=IDLE, user_id=user, labels={"n": str(number)})
-    catalog.sessions.create("other", ID, "docs", idle_timeout=IDLE, user_id="ann")
+        catalog.sessions.create(TENANT, _new(catalog, session_id, user_id=user, labels={"n": str(number)}))
+    catalog.sessions.create("other", _new(catalog, user_id="ann"))
     assert catalog.sessions.delete_of_user(TENANT, "ann") == 105
     left = catalog.sessions.page(TENANT, None, 1000)
     assert len(left) == 105
@@ -236,13 +241,13 @@ def test_an_ended_session_takes_no_messages_and_does_not_expire(catalog: Catalog
 def test_sessions_are_listed_by_last_activity(catalog: Catalog) -> None:
     ids = sorted(str(uuid.UUID(int=number)) for number in range(5))
     for number, each in enumerate(ids):
-        catalog.sessions.create(TENANT, each, "docs", idle_timeout=timedelta(days=1))
+        catalog.sessions.create(TENANT, new_session(each, catalog.clock.now(), timedelta(days=1)))
         if number % 2:
             catalog.clock.advance(seconds=1)
     seen, after = [], None
     while page := catalog.sessions.page(TENANT, after, 2):
         seen += page
-        after = (page[-1].last_activity_time, page[-1].session_id)
+        after = (page[-1].last_activity, page[-1].session_id)
     assert [each.session_id for each in seen] == [ids[4], ids[3], ids[2], ids[1], ids[0]]
 
 
@@ -262,9 +267,7 @@ def test_unknown_sessions_are_not_found(catalog: Catalog) -> None:
 
 def test_whole_answers_of_a_conversation_wait_in_order_until_they_are_recorded(catalog: Catalog) -> None:
     for session_id, conversation_id in ((ID, "conv-1"), (str(uuid.uuid4()), "")):
-        catalog.sessions.create(
-            TENANT, session_id, "docs", idle_timeout=IDLE, conversation_id=conversation_id, scope="global"
-        )
+        catalog.sessions.create(TENANT, _new(catalog, session_id, conversation_id=conversation_id, scope="global"))
         for number in (1, 2, 3):
             question, answer = _exchange(catalog, number)
             head = catalog.sessions.get(TENANT, session_id).head

@@ -12,7 +12,16 @@ from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import CollectionNotFoundError, NotFoundError
 from groundwire.kernel.filters import Exists
 from groundwire.kernel.session import Role
-from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, matching, request_key
+from tests.integration.catalog.drafts import (
+    NOON,
+    TENANT,
+    Catalog,
+    make_collection,
+    make_draft,
+    matching,
+    new_session,
+    request_key,
+)
 
 STRANGER = "stranger"
 
@@ -28,7 +37,7 @@ class Belongings:
     chunk_id: str
 
     def __post_init__(self) -> None:
-        self.catalog.sessions.create(TENANT, "s-1", "docs", idle_timeout=timedelta(hours=1))
+        self.catalog.sessions.create(TENANT, new_session("s-1", NOON, timedelta(hours=1)))
         question = NewMessage("q", Role.USER, "question", NOON)
         answer = NewMessage("a", Role.ASSISTANT, "answer", NOON, "q")
         self.catalog.sessions.append(TENANT, "s-1", "", [question, answer])

@@ -23,7 +23,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CallCancelledError, CollectionNotFoundError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
-from groundwire.kernel.session import Role
+from groundwire.kernel.session import Role, Session
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.memory import MemoryVectorStore
@@ -125,7 +125,8 @@ def other_vector(library: Library) -> Vectors:
 def add_session(sessions: Sessions, exchanges: int) -> None:
     """Add a session with so many questions and answers."""
     now = datetime.now(UTC)
-    session = sessions.create(DEFAULT_TENANT, "s", "tides", idle_timeout=timedelta(minutes=30))
+    session: Session[Any] = Session("s", "tides", timedelta(minutes=30), now, now)
+    session = sessions.create(DEFAULT_TENANT, session)
     for number in range(exchanges):
         question = NewMessage(f"q{number}", Role.USER, "question", now)
         answer = NewMessage(f"a{number}", Role.ASSISTANT, "answer", now, f"q{number}")

@@ -9,12 +9,11 @@ from groundwire.answer.sessions import (
     NewSession,
     Session,
     aged,
-    moved,
     start_session,
     with_answer,
     with_question,
 )
-from groundwire.kernel.session import MAX_TRANSITIONS, Role, SessionState
+from groundwire.kernel.session import MAX_TRANSITIONS, Role, SessionState, moved
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 

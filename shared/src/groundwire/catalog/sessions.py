@@ -1,10 +1,10 @@
 """Sessions: all their messages, a window of at most ten of them, moved by compare-and-set."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import (
     ColumnElement,
@@ -27,6 +27,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among, entries_of
 from groundwire.catalog.idempotency import redact_answers, settle
 from groundwire.catalog.schema import documents, message_documents, messages, sessions, tombstones
+from groundwire.kernel import session as session_rules
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -36,8 +37,17 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import ENTITY_SCOPE
-from groundwire.kernel.identity import NO_OWNER, Owner, current_identity
-from groundwire.kernel.session import CLOSED_STATES, MAX_TRANSITIONS, WINDOW_MESSAGES, Role, SessionState, Transition
+from groundwire.kernel.identity import Owner, current_identity
+from groundwire.kernel.session import (
+    CLOSED_STATES,
+    WINDOW_MESSAGES,
+    AnswerFilter,
+    Role,
+    SessionFilter,
+    SessionState,
+    Transition,
+    moved,
+)
 
 
 class MessageState(StrEnum):
@@ -47,48 +57,8 @@ class MessageState(StrEnum):
     REDACTED = "REDACTED"
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A session without its messages.
-
-    `active_steady` is `last_activity_time` as `SteadyTime.with_downtime_ms` tells it: what it expires by.
-    `head` is the id of the newest message, empty before the first; `message_count` counts all messages
-    ever; `transitions` are the newest 50, oldest first. `user_id` may be empty, and so may `conversation_id`; with one,
-    `scope` is that of its records. `owner` is whose it is.
-    """
-
-    session_id: str
-    tenant: str
-    collection: str
-    idle_timeout: timedelta
-    state: SessionState
-    head: str
-    message_count: int
-    create_time: datetime
-    last_activity_time: datetime
-    transitions: tuple[Transition, ...]
-    active_steady: int
-    user_id: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    conversation_id: str = ""
-    scope: str = ""
-    owner: Owner = NO_OWNER
-
-    @property
-    def expire_time(self) -> datetime:
-        """Return when it expires unless something happens."""
-        return self.last_activity_time + self.idle_timeout
-
-    def extended(self, new: "Sequence[NewMessage]", now: datetime, steady_ms: int) -> "Session":
-        """Return it with more messages."""
-        head = new[-1].message_id if new else self.head
-        return replace(
-            self,
-            head=head,
-            message_count=self.message_count + len(new),
-            last_activity_time=now,
-            active_steady=steady_ms,
-        )
+Session: TypeAlias = session_rules.Session[Any]
+"""Without its messages and the number of those that are unrecorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +81,11 @@ class NewMessage:
     found: bytes | None = None
     shown: tuple[str, ...] = ()
 
-    def values(self, session: Session, session_key: int, sequence: int) -> dict[str, Any]:
+    def values(self, tenant: str, session_key: int, sequence: int) -> dict[str, Any]:
         """Return the columns of the message at a place of a session."""
         return {
             "session_key": session_key,
-            "tenant": session.tenant,
+            "tenant": tenant,
             "sequence": sequence,
             "message_id": self.message_id,
             "related_message_id": self.related_message_id,
@@ -151,20 +121,14 @@ class Exchange:
     """A question with its answer that is to be recorded; `number` rises with each answer that is stored."""
 
     number: int
+    tenant: str
     session: Session
     question: SessionMessage
     answer: SessionMessage
 
 
-def moved(session: Session, state: SessionState, now: datetime) -> Session:
-    """Return the session in another state, with the transition noted."""
-    transitions = (*session.transitions, Transition(session.state, state, now))[-MAX_TRANSITIONS:]
-    return replace(session, state=state, transitions=transitions)
-
-
 def session_values(session: Session) -> dict[str, Any]:
     return {
-        "tenant": session.tenant,
         "session_id": session.session_id,
         "collection": session.collection,
         "user_id": session.user_id,
@@ -178,8 +142,7 @@ def session_values(session: Session) -> dict[str, Any]:
         "head": session.head,
         "message_count": session.message_count,
         "create_time": epoch_ms(session.create_time),
-        "last_activity": epoch_ms(session.last_activity_time),
-        "active_steady": session.active_steady,
+        "last_activity": epoch_ms(session.last_activity),
         "transitions": [
             [each.before and each.before.value, each.after.value, epoch_ms(each.time)] for each in session.transitions
         ],
@@ -190,26 +153,25 @@ def to_session(row: RowMapping, steady_ms: int) -> Session:
     """Make a session of its row, EXPIRED when it has been idle for too long."""
     session = Session(
         session_id=row["session_id"],
-        tenant=row["tenant"],
         collection=row["collection"],
         idle_timeout=timedelta(milliseconds=row["idle_timeout"]),
         state=SessionState(row["state"]),
         head=row["head"],
         message_count=row["message_count"],
         create_time=from_epoch_ms(row["create_time"]),
-        last_activity_time=from_epoch_ms(row["last_activity"]),
+        last_activity=from_epoch_ms(row["last_activity"]),
         transitions=tuple(
             Transition(before and SessionState(before), SessionState(after), from_epoch_ms(time))
             for before, after, time in row["transitions"]
         ),
-        active_steady=row["active_steady"],
         user_id=row["user_id"],
         labels=row["labels"],
         conversation_id=row["conversation_id"],
         scope=row["scope"],
         owner=Owner(row["owner"], row["owner_scopes"]),
     )
-    idle = timedelta(milliseconds=steady_ms - session.active_steady)
+    # The time of day may be set, so what a session expires by is `active_steady`: see `SteadyTime.with_downtime_ms`.
+    idle = timedelta(milliseconds=steady_ms - row["active_steady"])
     if session.state is not SessionState.ENDED and idle > session.idle_timeout:
         return moved(session, SessionState.EXPIRED, session.expire_time)
     return session
@@ -299,6 +261,7 @@ def _holding(tenant: str, document_ids: Sequence[str]) -> Select[tuple[int]]:
     return statement.where(_held.tenant == tenant, among(_held.document_id, document_ids))
 
 
+_ANY = SessionFilter()
 _TRUE: ColumnElement[int] = literal_column("1")
 """Written out, as the condition of the partial index has it."""
 CLOSED_RETENTION = timedelta(hours=24)
@@ -314,54 +277,23 @@ class Sessions:
         self._database = database
         self._clock = clock or SystemClock()
 
-    def create(
-        self,
-        tenant: str,
-        session_id: str,
-        collection: str,
-        *,
-        idle_timeout: timedelta,
-        user_id: str = "",
-        labels: Mapping[str, str] | None = None,
-        conversation_id: str = "",
-        scope: str = "",
-        owner: Owner = NO_OWNER,
-        receipt: Receipt[Session] | None = None,
-    ) -> Session:
-        """Start a session.
+    def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
+        """Store a new session and return it.
 
         Raises:
             AlreadyExistsError: the tenant has a session of this id.
             ConflictError: the same request was completed meanwhile; ask the ledger.
         """
-        now = self._clock.now()
-        session = Session(
-            session_id=session_id,
-            tenant=tenant,
-            collection=collection,
-            idle_timeout=idle_timeout,
-            state=SessionState.CREATED,
-            head="",
-            message_count=0,
-            create_time=now,
-            last_activity_time=now,
-            transitions=(Transition(None, SessionState.CREATED, now),),
-            active_steady=self._steady_ms(),
-            user_id=user_id,
-            labels=labels or {},
-            conversation_id=conversation_id,
-            scope=scope,
-            owner=owner,
-        )
 
         def work(connection: Connection) -> Session:
             # Whoever it belongs to.
-            same_id = sessions.c.tenant == tenant, sessions.c.session_id == session_id
+            same_id = sessions.c.tenant == tenant, sessions.c.session_id == session.session_id
             if connection.execute(select(sessions.c.session_key).where(*same_id)).first() is not None:
-                raise AlreadyExistsError(f"session {session_id!r} exists", resource=session_id)
-            connection.execute(insert(sessions).values(session_values(session)))
-            stored, _ = self._require(connection, tenant, session_id)
-            settle(connection, self._database.steady, tenant, receipt, stored, session_id)
+                raise AlreadyExistsError(f"session {session.session_id!r} exists", resource=session.session_id)
+            values = session_values(session) | {"tenant": tenant, "active_steady": self._steady_ms()}
+            connection.execute(insert(sessions).values(values))
+            stored, _ = self._require(connection, tenant, session.session_id)
+            settle(connection, self._database.steady, tenant, receipt, stored, session.session_id)
             return stored
 
         return self._database.write(work)
@@ -402,30 +334,19 @@ class Sessions:
             return [to_message(row) for row in rows.mappings()]
 
     def page(
-        self,
-        tenant: str,
-        after: tuple[datetime, str] | None,
-        limit: int,
-        *,
-        collection: str = "",
-        user_id: str = "",
-        state: SessionState | None = None,
-        labels: Mapping[str, str] | None = None,
+        self, tenant: str, after: tuple[datetime, str] | None, limit: int, wanted: SessionFilter = _ANY
     ) -> list[Session]:
-        """Return up to `limit` sessions, most recently active first, those behind `after` (last activity, id).
-
-        Only those about `collection`, of `user_id` and in `state`, unless these are empty, that have all `labels`.
-        """
+        """Return up to `limit` sessions, most recently active first, those behind `after` (last activity, id)."""
         steady_ms = self._steady_ms()
         order = (sessions.c.last_activity, sessions.c.session_id)
         statement = select(sessions).where(_visible(tenant))
-        if collection:
-            statement = statement.where(sessions.c.collection == collection)
-        if user_id:
-            statement = statement.where(sessions.c.user_id == user_id)
-        if state is not None:
-            statement = statement.where(in_state(state, steady_ms))
-        for key, value in (labels or {}).items():
+        if wanted.collection:
+            statement = statement.where(sessions.c.collection == wanted.collection)
+        if wanted.user_id:
+            statement = statement.where(sessions.c.user_id == wanted.user_id)
+        if wanted.state is not None:
+            statement = statement.where(in_state(wanted.state, steady_ms))
+        for key, value in wanted.labels.items():
             label = entries_of(sessions.c.labels)
             statement = statement.where(exists().select_from(label).where(label.c.key == key, label.c.value == value))
         if after is not None:
@@ -464,22 +385,26 @@ class Sessions:
                     "the session has newer messages", expected_head=expected_head, head=session.head
                 )
             now = self._clock.now()
-            if session.state is not SessionState.ACTIVE:
-                session = moved(session, SessionState.ACTIVE, now)
+            session = moved(session, SessionState.ACTIVE, now)
             # Messages that leave the window stay: their ids must not be used again, and whoever asks again gets their
             # answers.
             if min(session.message_count, WINDOW_MESSAGES) + len(new) > WINDOW_MESSAGES:
                 session = moved(moved(session, SessionState.PRUNING, now), SessionState.ACTIVE, now)
             first = session.message_count + 1
-            session = session.extended(new, now, self._steady_ms())
-            _store(connection, key, session)
+            session = replace(
+                session,
+                head=new[-1].message_id if new else session.head,
+                message_count=session.message_count + len(new),
+                last_activity=now,
+            )
+            _store(connection, key, session, self._steady_ms())
             ids = [message.message_id for message in new]
             same_id = messages.c.session_key == key, messages.c.message_id.in_(ids)
             used = connection.execute(select(messages.c.message_id).where(*same_id).limit(1)).scalar()
             if used is not None or len(set(ids)) < len(ids):
                 raise AlreadyExistsError("the session has a message of this id", message_id=used or ids[0])
             for sequence, message in enumerate(new, first):
-                _add(connection, key, session, sequence, message)
+                _add(connection, tenant, key, sequence, message)
             settle(connection, self._database.steady, tenant, receipt, session)
             return session
 
@@ -534,11 +459,11 @@ class Sessions:
                 session,
                 head=answer.message_id if session.head in {answer.related_message_id, replacing} else session.head,
                 message_count=max(session.message_count, question + 1),
-                last_activity_time=self._clock.now(),
-                active_steady=self._steady_ms(),
+                last_activity=self._clock.now(),
             )
-            _store(connection, key, session)
-            _add(connection, key, session, question + 1, new, unrecorded=is_whole and session.conversation_id != "")
+            _store(connection, key, session, self._steady_ms())
+            is_due = is_whole and session.conversation_id != ""
+            _add(connection, tenant, key, question + 1, new, unrecorded=is_due)
             return session
 
         return self._database.write(work)
@@ -569,7 +494,13 @@ class Sessions:
         with self._database.read() as connection:
             rows, steady_ms = connection.execute(statement).mappings().all(), self._steady_ms()
         return [
-            Exchange(row["message_key"], to_session(row, steady_ms), message(row, "question"), message(row, "answer"))
+            Exchange(
+                row["message_key"],
+                row["tenant"],
+                to_session(row, steady_ms),
+                message(row, "question"),
+                message(row, "answer"),
+            )
             for row in rows
         ]
 
@@ -603,19 +534,10 @@ class Sessions:
             pair = select(messages).where(mine, messages.c.sequence >= named).order_by(messages.c.sequence).limit(2)
             return [to_message(row) for row in connection.execute(pair).mappings()]
 
-    def answers(
-        self,
-        tenant: str,
-        before: int | None,
-        limit: int,
-        *,
-        collection: str = "",
-        user_id: str = "",
-        session_id: str = "",
-    ) -> list[StoredAnswer]:
+    def answers(self, tenant: str, before: int | None, limit: int, wanted: AnswerFilter) -> list[StoredAnswer]:
         """Return up to `limit` answers of all sessions, newest first, those whose number is below `before`.
 
-        Only those about `collection`, of `user_id` and of `session_id`, unless these are empty. Without what was found.
+        They come without what was found.
         """
         answer, question = messages.alias("answer"), messages.alias("question")
         statement = (
@@ -636,9 +558,8 @@ class Sessions:
         )
         if before is not None:
             statement = statement.where(answer.c.message_key < before)
-        wanted = {sessions.c.collection: collection, sessions.c.user_id: user_id, sessions.c.session_id: session_id}
-        for column, value in wanted.items():
-            if value:
+        for column in (sessions.c.collection, sessions.c.user_id, sessions.c.session_id):
+            if value := getattr(wanted, column.name):
                 statement = statement.where(column == value)
         with self._database.read() as connection:
             rows = connection.execute(statement).mappings().all()
@@ -770,14 +691,16 @@ def _row(connection: Connection, tenant: str, session_id: str) -> Any:
     return connection.execute(statement).mappings().first()
 
 
-def _store(connection: Connection, key: int, session: Session) -> None:
-    connection.execute(update(sessions).where(sessions.c.session_key == key).values(session_values(session)))
+def _store(connection: Connection, key: int, session: Session, active_steady: int | None = None) -> None:
+    """Store a session that has changed, and with `active_steady` that it was active then."""
+    values = session_values(session) | ({} if active_steady is None else {"active_steady": active_steady})
+    connection.execute(update(sessions).where(sessions.c.session_key == key).values(values))
 
 
 def _add(
-    connection: Connection, key: int, session: Session, sequence: int, message: NewMessage, *, unrecorded: bool = False
+    connection: Connection, tenant: str, key: int, sequence: int, message: NewMessage, *, unrecorded: bool = False
 ) -> None:
-    values = message.values(session, key, sequence) | {"unrecorded": int(unrecorded)}
+    values = message.values(tenant, key, sequence) | {"unrecorded": int(unrecorded)}
     added = insert(messages).values(values).returning(messages.c.message_key)
     message_key = connection.execute(added).scalar_one()
-    note_documents(connection, session.tenant, message_key, message.cited, message.shown)
+    note_documents(connection, tenant, message_key, message.cited, message.shown)

@@ -1,9 +1,14 @@
-"""The states of a session and how it gets from one to the next, and who speaks in it."""
+"""Sessions: what is known of one, its states and how it gets from one to the next, and who speaks in it."""
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
+
+from groundwire.kernel.identity import NO_OWNER, Owner
+
+MessageT = TypeVar("MessageT")
 
 
 class SessionState(StrEnum):
@@ -38,3 +43,88 @@ class Transition:
     before: SessionState | None
     after: SessionState
     time: datetime
+
+
+@dataclass(frozen=True)  # without slots, with which Python 3.11 cannot make a frozen class by its alias `Session[…]`
+class Session(Generic[MessageT]):
+    """A session with its window, oldest message first, and all it went through; `user_id` may be empty.
+
+    With a `conversation_id` its exchanges are recorded in `scope`, `unrecorded` of them soon. It is there for whoever
+    may see what its `owner` asked.
+    """
+
+    session_id: str
+    collection: str
+    idle_timeout: timedelta
+    create_time: datetime
+    last_activity: datetime
+    state: SessionState = SessionState.CREATED
+    head: str = ""
+    message_count: int = 0
+    messages: tuple[MessageT, ...] = ()
+    transitions: tuple[Transition, ...] = ()
+    user_id: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    conversation_id: str = ""
+    scope: str = ""
+    unrecorded: int = 0
+    owner: Owner = NO_OWNER
+
+    @property
+    def expire_time(self) -> datetime:
+        """Return when it expires unless something happens."""
+        return self.last_activity + self.idle_timeout
+
+    @property
+    def recency(self) -> tuple[datetime, str]:
+        """Return what sessions are listed by, and where a page of them goes on."""
+        return (self.last_activity, self.session_id)
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether it takes no more questions."""
+        return self.state in CLOSED_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Which sessions to list; empty and None mean any, `labels` those that a session must have."""
+
+    collection: str = ""
+    user_id: str = ""
+    state: SessionState | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def admits(self, session: Session[Any]) -> bool:
+        """Tell whether a session is to be listed."""
+        return (
+            self.collection in {"", session.collection}
+            and self.user_id in {"", session.user_id}
+            and self.state in {None, session.state}
+            and self.labels.items() <= session.labels.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFilter:
+    """Which answers to list; empty means any."""
+
+    collection: str = ""
+    user_id: str = ""
+    session_id: str = ""
+
+    def admits(self, session: Session[Any]) -> bool:
+        """Tell whether the answers of a session are to be listed."""
+        return (
+            self.collection in {"", session.collection}
+            and self.user_id in {"", session.user_id}
+            and self.session_id in {"", session.session_id}
+        )
+
+
+def moved(session: Session[MessageT], state: SessionState, now: datetime) -> Session[MessageT]:
+    """Return the session in another state, with the transition noted; itself when it is there already."""
+    if session.state is state:
+        return session
+    transitions = (*session.transitions, Transition(session.state, state, now))
+    return replace(session, state=state, transitions=transitions[-MAX_TRANSITIONS:])

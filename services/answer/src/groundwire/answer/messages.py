@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from groundwire.answer.ask import AskedQuestion
 from groundwire.answer.conversing import Asked, Cancel, ConversationRequest, Refused
 from groundwire.answer.recording import Conversation, Remembered
-from groundwire.answer.sessions import AnswerFilter, Message, NewSession, Session, SessionFilter, without_found
+from groundwire.answer.sessions import Message, NewSession, Session, without_found
 from groundwire.answer.verification import ListedAnswer
 from groundwire.api.answer.v1 import answer_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
@@ -26,7 +26,7 @@ from groundwire.kernel.identifiers import (
     parse_scope,
     parse_uuid,
 )
-from groundwire.kernel.session import Role, SessionState
+from groundwire.kernel.session import AnswerFilter, Role, SessionFilter, SessionState
 from groundwire.kernel.spans import Span
 from groundwire.rpc.value_messages import parse_duration, to_duration, to_timestamp
 

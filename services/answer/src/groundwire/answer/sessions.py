@@ -5,18 +5,27 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import structlog
 
 from groundwire.answer.ports import Library
 from groundwire.api.answer.v1 import answer_pb2
+from groundwire.kernel import session as session_rules
 from groundwire.kernel.clock import whole_milliseconds
 from groundwire.kernel.errors import SessionExpiredError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
-from groundwire.kernel.identity import NO_OWNER, Owner, current_identity
-from groundwire.kernel.session import CLOSED_STATES, MAX_TRANSITIONS, WINDOW_MESSAGES, Role, SessionState, Transition
+from groundwire.kernel.identity import current_identity
+from groundwire.kernel.session import (
+    WINDOW_MESSAGES,
+    AnswerFilter,
+    Role,
+    SessionFilter,
+    SessionState,
+    Transition,
+    moved,
+)
 
 T = TypeVar("T")
 
@@ -79,45 +88,7 @@ def without_found(answer: answer_pb2.Answer) -> answer_pb2.Answer:
     return copy
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A session with its window, oldest message first, and all it went through; `user_id` may be empty.
-
-    With a `conversation_id` its exchanges are recorded in `scope`, `unrecorded` of them soon. It is there for whoever
-    may see what its `owner` asked.
-    """
-
-    session_id: str
-    collection: str
-    idle_timeout: timedelta
-    create_time: datetime
-    last_activity: datetime
-    state: SessionState = SessionState.CREATED
-    head: str = ""
-    message_count: int = 0
-    messages: tuple[Message, ...] = ()
-    transitions: tuple[Transition, ...] = ()
-    user_id: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    conversation_id: str = ""
-    scope: str = ""
-    unrecorded: int = 0
-    owner: Owner = NO_OWNER
-
-    @property
-    def expire_time(self) -> datetime:
-        """Return when it expires unless something happens."""
-        return self.last_activity + self.idle_timeout
-
-    @property
-    def recency(self) -> tuple[datetime, str]:
-        """Return what sessions are listed by, and where a page of them goes on."""
-        return (self.last_activity, self.session_id)
-
-    @property
-    def is_closed(self) -> bool:
-        """Return whether it takes no more questions."""
-        return self.state in CLOSED_STATES
+Session: TypeAlias = session_rules.Session[Message]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,42 +101,6 @@ class NewSession:
     labels: Mapping[str, str] = field(default_factory=dict)
     conversation_id: str = ""
     scope: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionFilter:
-    """Which sessions to list; empty and None mean any, `labels` those that a session must have."""
-
-    collection: str = ""
-    user_id: str = ""
-    state: SessionState | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-    def admits(self, session: Session) -> bool:
-        """Tell whether a session is to be listed."""
-        return (
-            self.collection in {"", session.collection}
-            and self.user_id in {"", session.user_id}
-            and self.state in {None, session.state}
-            and self.labels.items() <= session.labels.items()
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerFilter:
-    """Which answers to list; empty means any."""
-
-    collection: str = ""
-    user_id: str = ""
-    session_id: str = ""
-
-    def admits(self, session: Session) -> bool:
-        """Tell whether the answers of a session are to be listed."""
-        return (
-            self.collection in {"", session.collection}
-            and self.user_id in {"", session.user_id}
-            and self.session_id in {"", session.session_id}
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,14 +191,6 @@ def with_answer(session: Session, answer: Message, replacing: str = "") -> Sessi
         message_count=session.message_count + (0 if replacing else 1),
         last_activity=max(session.last_activity, whole_milliseconds(answer.time)),
     )
-
-
-def moved(session: Session, state: SessionState, now: datetime) -> Session:
-    """Return the session in another state, with the transition noted; itself when it is there already."""
-    if session.state is state:
-        return session
-    transitions = (*session.transitions, Transition(session.state, state, now))
-    return replace(session, state=state, transitions=transitions[-MAX_TRANSITIONS:])
 
 
 def aged(session: Session, idle: timedelta) -> Session:

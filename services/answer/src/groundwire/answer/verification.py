@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from groundwire.answer.ports import ChunkPlace, DocumentGeneration, Library, StoredDocument, Workers
-from groundwire.answer.sessions import AnswerFilter, KeptAnswer, SessionStore
+from groundwire.answer.sessions import KeptAnswer, SessionStore
 from groundwire.api.answer.v1 import citation_pb2
 from groundwire.api.common.v1 import span_pb2
 from groundwire.kernel.budget import Budget, current_budget
 from groundwire.kernel.errors import NotFoundError
-from groundwire.kernel.session import Role
+from groundwire.kernel.session import AnswerFilter, Role
 from groundwire.kernel.spans import OffsetMap, Span
 from groundwire.rpc.messages import to_span
 

@@ -9,13 +9,11 @@ from typing import ParamSpec, TypeVar
 from groundwire.answer.recording import Unrecorded
 from groundwire.answer.sessions import (
     CATALOG,
-    AnswerFilter,
     Exchange,
     KeptAnswer,
     Message,
     Placed,
     Session,
-    SessionFilter,
     without_found,
 )
 from groundwire.api.answer.v1 import answer_pb2
@@ -27,6 +25,7 @@ from groundwire.kernel.budget import current_budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
+from groundwire.kernel.session import AnswerFilter, SessionFilter
 from groundwire.rpc.workers import Workers
 
 Params = ParamSpec("Params")
@@ -64,28 +63,14 @@ class CatalogSessions:
         return await self._run(self._ledger.find, tenant, key)
 
     async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
-        row = await self._run(
-            self._sessions.create,
-            tenant,
-            session.session_id,
-            session.collection,
-            idle_timeout=session.idle_timeout,
-            user_id=session.user_id,
-            labels=session.labels,
-            conversation_id=session.conversation_id,
-            scope=session.scope,
-            owner=session.owner,
-            receipt=_of_rows(receipt),
-        )
-        return _to_session(row, ())
+        return await self._run(self._sessions.create, tenant, session, receipt)
 
     async def get(self, tenant: str, session_id: str) -> Session:
         def read() -> Session:
-            row = self._sessions.get(tenant, session_id)
-            session = _to_session(row, self._sessions.messages(tenant, session_id))
-            if not row.conversation_id:
-                return session
-            return replace(session, unrecorded=self._sessions.count_unrecorded(tenant, session_id))
+            session = self._sessions.get(tenant, session_id)
+            messages = tuple(map(_to_message, self._sessions.messages(tenant, session_id)))
+            unrecorded = self._sessions.count_unrecorded(tenant, session_id) if session.conversation_id else 0
+            return replace(session, messages=messages, unrecorded=unrecorded)
 
         session = await self._run(read)
         return replace(session, messages=tuple(await self._readable(tenant, session.messages)))
@@ -93,17 +78,7 @@ class CatalogSessions:
     async def page(
         self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
     ) -> list[Session]:
-        rows = await self._run(
-            self._sessions.page,
-            tenant,
-            after,
-            limit,
-            collection=wanted.collection,
-            user_id=wanted.user_id,
-            state=wanted.state,
-            labels=wanted.labels,
-        )
-        return [_to_session(row, ()) for row in rows]
+        return await self._run(self._sessions.page, tenant, after, limit, wanted)
 
     async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
         rows = await self._run(self._sessions.history, tenant, session_id, after, limit)
@@ -128,15 +103,7 @@ class CatalogSessions:
     async def answers(
         self, tenant: str, wanted: AnswerFilter, after: tuple[str, int] | None, limit: int
     ) -> list[KeptAnswer]:
-        rows = await self._run(
-            self._sessions.answers,
-            tenant,
-            after and after[1],
-            limit,
-            collection=wanted.collection,
-            user_id=wanted.user_id,
-            session_id=wanted.session_id,
-        )
+        rows = await self._run(self._sessions.answers, tenant, after and after[1], limit, wanted)
         answers = await self._readable(tenant, [_to_message(row.answer) for row in rows])
         return [
             KeptAnswer((CATALOG, row.number), row.session_id, row.collection, _to_message(row.question), answer)
@@ -144,7 +111,7 @@ class CatalogSessions:
         ]
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
-        return _to_session(await self._run(self._sessions.end, tenant, session_id, _of_rows(receipt)), ())
+        return await self._run(self._sessions.end, tenant, session_id, receipt)
 
     async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
         return await self._run(self._sessions.delete, tenant, session_id, receipt)
@@ -155,13 +122,7 @@ class CatalogSessions:
     async def unrecorded(self, after: int, limit: int) -> list[Unrecorded]:
         rows = await self._run(self._sessions.unrecorded, after, limit)
         return [
-            Unrecorded(
-                row.number,
-                row.session.tenant,
-                _to_session(row.session, ()),
-                _to_message(row.question),
-                _to_message(row.answer),
-            )
+            Unrecorded(row.number, row.tenant, row.session, _to_message(row.question), _to_message(row.answer))
             for row in rows
         ]
 
@@ -202,30 +163,6 @@ class PurgedSources:
                 purged = self._purged(tenant, [document_id for _, document_id in rows])
                 if purged:
                     self._sessions.redact(tenant, sorted(purged))
-
-
-def _of_rows(receipt: Receipt[Session] | None) -> Receipt[session_rows.Session] | None:
-    return receipt and receipt.made_from(lambda row: _to_session(row, ()))
-
-
-def _to_session(row: session_rows.Session, messages: Sequence[session_rows.NewMessage]) -> Session:
-    return Session(
-        session_id=row.session_id,
-        collection=row.collection,
-        idle_timeout=row.idle_timeout,
-        create_time=row.create_time,
-        last_activity=row.last_activity_time,
-        state=row.state,
-        head=row.head,
-        message_count=row.message_count,
-        messages=tuple(_to_message(message) for message in messages),
-        transitions=row.transitions,
-        user_id=row.user_id,
-        labels=row.labels,
-        conversation_id=row.conversation_id,
-        scope=row.scope,
-        owner=row.owner,
-    )
 
 
 def _to_message(row: session_rows.NewMessage) -> Message:

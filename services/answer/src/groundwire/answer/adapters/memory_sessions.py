@@ -7,18 +7,15 @@ from datetime import datetime, timedelta
 from groundwire.answer.ports import Library
 from groundwire.answer.sessions import (
     CATALOG,
-    AnswerFilter,
     Exchange,
     KeptAnswer,
     Message,
     Placed,
     Session,
-    SessionFilter,
     SessionStore,
     T,
     aged,
     most_recent,
-    moved,
     with_answer,
     with_question,
 )
@@ -36,7 +33,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.kernel.identity import current_identity
-from groundwire.kernel.session import WINDOW_MESSAGES, SessionState
+from groundwire.kernel.session import WINDOW_MESSAGES, AnswerFilter, SessionFilter, SessionState, moved
 
 _MEMORY = "memory"
 KEPT = timedelta(hours=24)
