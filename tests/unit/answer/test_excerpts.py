@@ -143,6 +143,57 @@ def test_columns_beyond_the_second_are_named() -> None:
     assert other.text == "Setting a|b: Unit: none of them"
 
 
+def test_the_sentence_of_a_wide_row_comes_before_its_other_cells() -> None:
+    row, other = _find("| FULL | ABORTED | – | The den has no room. |\n| EMPTY | OK | no | none |\n")
+    assert row.text == "FULL: The den has no room. (ABORTED)"
+    assert other.text == "EMPTY: OK; no; none"
+
+
+_LINES = """\
+4. Any traces of the foxes.
+Foxes that were seen may be reported by calling the wardens
+at 1-
+800-555 at any time.
+What Foxes Eat
+Foxes eat small mice and berries, and they find both of them in the
+fields.
+The dens are:
+• Holes
+• Hollow trees near a quiet river
+Dens keep the young foxes warm and safe all through the winter. They
+sleep there.
+"""
+
+
+def test_lines_that_end_early_show_where_headings_items_and_paragraphs_of_a_text_without_marks_end() -> None:
+    found = _find(_LINES, markup=Markup.NONE)
+    assert [(each.text, each.heading) for each in found if not each.is_whole] == [
+        ("Any traces of the foxes.", ""),
+        ("Foxes that were seen may be reported by calling the wardens at 1-800-555 at any time.", ""),
+        ("Foxes eat small mice and berries, and they find both of them in the fields.", "What Foxes Eat"),
+        ("Hollow trees near a quiet river", "What Foxes Eat"),
+        ("Dens keep the young foxes warm and safe all through the winter.", "What Foxes Eat"),
+        (
+            "Dens keep the young foxes warm and safe all through the winter. They sleep there.",
+            "What Foxes Eat",
+        ),
+    ]
+    assert [each.text for each in found if each.is_whole] == [
+        "The dens are:\n- Holes\n- Hollow trees near a quiet river"
+    ]
+    assert all(_quoted(each) for each in found)
+
+
+def test_a_chunk_without_marks_begins_under_the_last_heading_of_the_chunk_before_it() -> None:
+    front = "Foxes eat small mice and berries all through the year.\nHabits of Foxes\nThey hunt alone, at night."
+    first = make_passage(front, document_id="doc_1", markup=Markup.NONE)
+    start, start_byte = first.span.end + 1, first.span.end_byte + 1
+    second = make_passage("Foxes sleep by day.", rank=2, start=start, start_byte=start_byte, markup=Markup.NONE)
+    *_, alone = find_excerpts([first, second])
+    *_, next_one = find_excerpts([first, replace(second, document_id="doc_1")])
+    assert (alone.heading, next_one.heading) == ("", "Habits of Foxes")
+
+
 def test_the_fields_at_the_head_of_a_document_are_read_one_by_one() -> None:
     content = "Author: Ada Lovelace (1815)\nStatus: Final\nCreated: 13 of February 2009\n\nFoxes eat mice."
     assert [(excerpt.text, _quoted(excerpt)) for excerpt in _find(content)] == [

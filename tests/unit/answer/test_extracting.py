@@ -20,6 +20,7 @@ from groundwire.answer.extractive.scoring import (
 )
 from groundwire.answer.extractive.selection import corroborations, select_excerpts
 from groundwire.answer.plain_text import plain_text
+from groundwire.answer.summary_requests import named_place
 from groundwire.kernel.stems import content_stems, stem
 from tests.unit.answer.builders import make_passage
 
@@ -91,7 +92,32 @@ def test_what_asks_for_a_comparison_is_no_word_that_it_must_have(question: str) 
     assert set(read_question(question).stems) == {"fox", "owl"}
 
 
+def test_operators_are_words_of_a_question() -> None:
+    assert read_question("What does the @ operator do?").stems == ("operator", "@")
+    assert read_question("How does ~= differ from $in?").stems == ("~=", "$in")
+    assert read_question("Foxes - and owls | mice: who eats?").stems == ("fox", "owl", "mice", "eat")
+    rows = "| Operator | Meaning |\n|---|---|\n| `!` | turns a value round |\n| `@` | binds a value |\n"
+    assert _best("What does the @ operator do?", rows) == "Operator @: binds a value"
+
+
+def test_a_number_makes_no_compound_with_the_word_before_it() -> None:
+    vocabulary = frozenset({"fox2", "backup"})
+    assert read_question("Will there be a fox 2?", vocabulary).stems == ("fox", "2")
+    assert read_question("How do I back up?", vocabulary).stems == ("backup",)
+
+
+def test_what_only_says_what_a_section_holds_answers_nothing() -> None:
+    content = "This chapter describes what foxes eat. Foxes eat mice."
+    assert _best("What do foxes eat?", content) == "Foxes eat mice."
+
+
+def test_a_number_in_reach_of_the_kind_of_question_counts_more_than_its_words() -> None:
+    content = "Foxes are kept as long as their owls. A fox is gone after 30 minutes."
+    assert _best("How long are foxes kept?", content) == "A fox is gone after 30 minutes."
+
+
 def test_how_often_asks_for_a_rhythm() -> None:
+    assert kind_match(read_question("How often do foxes eat?"), "Foxes have a six-day cycle.") > 0
     content = "The 12 reviews of foxes are long. Reviews of foxes are held annually."
     assert _best("How often are reviews of foxes held?", content) == "Reviews of foxes are held annually."
     assert kind_match(read_question("How often do foxes eat?"), "Foxes eat 3 mice.") < 0
@@ -242,11 +268,12 @@ def test_the_row_that_answers_best_comes_before_its_neighbours() -> None:
 
 def test_other_passages_follow_document_by_document() -> None:
     contents = ["Red foxes eat small mice.", "Foxes eat red berries. Some foxes eat brown beetles."]
+    question = "Which red foxes eat mice, berries and beetles?"
     scored = [
         Scored(item.excerpt, 0.5, 0.5, score)
-        for item, score in zip(_scored(FOXES, *contents), (1.0, 0.98, 0.99), strict=True)
+        for item, score in zip(_scored(question, *contents), (1.0, 0.98, 0.99), strict=True)
     ]
-    assert _selected(FOXES, scored) == [
+    assert _selected(question, scored) == [
         "Red foxes eat small mice.",
         "Foxes eat red berries.",
         "Some foxes eat brown beetles.",
@@ -501,3 +528,24 @@ def test_quantities_and_times_answer_questions_for_them(question: str, text: str
 )
 def test_a_number_of_the_question_and_a_date_are_no_quantity(question: str, text: str) -> None:
     assert kind_match(read_question(question), text) == -1.0
+
+
+def test_a_name_that_a_heading_of_the_document_has_is_not_missing_from_its_other_sections() -> None:
+    def missing(heading: str) -> float:
+        told = make_passage("The tides are set down in 12 rules, only 11 of them kept.", document_id="doc_1")
+        other = make_passage("Rule one is about whales.", rank=2, document_id="doc_1", section_heading=heading)
+        question = read_question("How many rules are there in the Code of Neptune?")
+        scored = score_excerpts(question, find_excerpts([told, other]), [1.0, 0.5])
+        return Support(question, scored).parts(scored[0])["missing_name"]
+
+    assert missing("Fishing") == 1.0
+    assert missing("The Code of Neptune") == 0.0
+
+
+def test_a_summary_is_asked_of_a_document_by_its_number() -> None:
+    passages = [
+        make_passage("Owls.", rank=1, source_uri="pep-4040.rst"),
+        make_passage("Foxes.", rank=2, source_uri="pep-0404.rst"),
+    ]
+    assert named_place("PEP 404", passages) == (passages[1].document_id, "")
+    assert named_place("PEP 40", passages) is None

@@ -27,6 +27,11 @@ def test_questions_that_lean_get_the_earlier_subject(question: str) -> None:
     assert search_text(question, _window("What is the borrow checker?"), 500) == f"borrow checker {question}"
 
 
+@pytest.mark.parametrize("question", ["Can you show me an example?", "For example?", "Show me another example."])
+def test_an_example_is_asked_of_the_earlier_subject(question: str) -> None:
+    assert search_text(question, _window("What is the borrow checker?"), 500) == "an example of borrow checker"
+
+
 @pytest.mark.parametrize(
     "question",
     [

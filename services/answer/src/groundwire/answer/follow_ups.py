@@ -22,7 +22,7 @@ _MOST_OWN_WORDS = 4
 _MOST_CONTEXT_WORDS = 8
 _FILLER = frozenset(
     {"more", "again", "else", "example", "further", "detail", "details", "elaborate", "continue", "ok", "go"}
-)
+).union(("another", "show"))
 
 
 def search_text(question: str, window: Sequence[Message], limit: int) -> str:

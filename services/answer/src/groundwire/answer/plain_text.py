@@ -34,7 +34,7 @@ _RST = (
     (re.compile(r"(?<=\S)::$"), ":"),
     (re.compile(r"(?<![\w*])\*{1,2}([^\s*](?:[^*\n]*[^\s*])?)\*{1,2}(?![\w*])"), r"\1"),
 )
-_HYPHENATED = re.compile(r"(?<=[a-z])-[ \t]*\n[ \t]*(?=[a-z])")
+_HYPHENATED = re.compile(r"(?<=[a-z])-[ \t]*\n[ \t]*(?=[a-z])|(?<=\d-)[ \t]*\n[ \t]*(?=\d)")
 _QUOTE_MARKS = re.compile(r"\n[ \t]{0,3}(?:>[ \t]?)+")
 _SPACE = re.compile(r"\s+")
 

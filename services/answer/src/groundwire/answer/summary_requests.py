@@ -38,13 +38,15 @@ def document_asked_for(question: str) -> str | None:
 def named_place(name: str, passages: Sequence[Passage]) -> tuple[str, str] | None:
     """Return the id of the best document whose title or source has all words of a name, or with the chapter that has.
 
-    The chapter is empty where the whole document is named; None where nothing is.
+    `PEP 8` names `pep-0008.rst` as well. The chapter is empty where the whole document is named; None where nothing is.
     """
     stems = set(content_stems(name))
     if not stems:
         return None
+    numbered = numbered_name(name) if len(stems) == 2 else None  # noqa: PLR2004 - the word and the number
     for passage in passages:
-        if stems <= {*content_stems(f"{passage.title} {passage.source_uri}")}:
+        has_number = numbered is not None and numbered.names(passage)
+        if has_number or stems <= {*content_stems(f"{passage.title} {passage.source_uri}")}:
             return passage.document_id, ""
     return next(
         ((each.document_id, each.chapter) for each in passages if stems <= {*content_stems(each.chapter)}), None

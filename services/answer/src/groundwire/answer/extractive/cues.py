@@ -14,7 +14,8 @@ _FRACTION = re.compile(r"\b(?:half|third|quarter|once|twice)\b", re.IGNORECASE)
 _HOW_OFTEN = re.compile(r"\bhow (?:often|frequently)\b", re.IGNORECASE)
 _FREQUENCY = re.compile(
     r"\b(?:hourly|daily|nightly|weekly|monthly|quarterly|yearly|annual(?:ly)?|once|twice|always|never|regularly"
-    r"|(?:every|each|per|an?) (?:\w+ )?(?:second|minute|hour|day|night|week|month|quarter|year|time)s?)\b",
+    r"|(?:every|each|per|an?) (?:\w+ )?(?:second|minute|hour|day|night|week|month|quarter|year|time)s?"
+    r"|\w+-(?:hour|day|week|month|year))\b",
     re.IGNORECASE,
 )
 _NEXT_WORD = re.compile(r"[ -]([^\W\d_]+)")
@@ -50,7 +51,9 @@ _EVIDENCE = {
     QuestionKind.EXAMPLE: _EXAMPLE,
 }
 _ANNOUNCEMENT = re.compile(
-    r"\bin (?:this|the next|the previous|a later|the following) (?:chapter|section|part)|\bchapter \d"
+    r"\b(?:in|of) (?:this|the next|the previous|a later|the following) (?:chapter|section|part|appendix)|\bchapter \d"
+    r"|^this (?:appendix|chapter|section|document|page|part) (?:is|contains|describes|explains|covers|outlines"
+    r"|discusses|shows|introduces|lists|provides)\b|\b(?:section|chapter) (?:later|earlier)\b"
     r"|\b(?:we|you)['\u2019]ll (?:see|learn|look|discuss|cover|talk|explore|use|write|build|create)"
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",
     re.IGNORECASE,
@@ -60,10 +63,10 @@ _DEFINING_VERB = re.compile(
     r"(?= (?:an?|the|one|any|part|code|data|how|what|when|where|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
     r"|(?P<verb>means?|refers? to|describes?|lets?|allows?|enables?|provides?|defines?)|is|are|was|were)\b"
 )
+_INTRODUCED = re.compile(r"\b(?:called|named|known as|termed) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
 _ASIDE = re.compile(r"^\w+ly,? |, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},")
 _MARK = r"(?:\*\*|__|\*|_|\u201c|\u201d|\")"
 _TERM = re.compile(rf"(?<!\w){_MARK}(?P<term>[^*_\"\u201d]{{2,60}}){_MARK}(?!\w)")
-_OPENING_WORDS = 4
 
 
 def kind_match(question: Question, text: str) -> float:
@@ -112,7 +115,7 @@ def definition_match(question: Question, text: str, source: str) -> float:
     """Return how far the sentence defines the question's subject.
 
     1 if the subject is its own and it says what that is (`Ownership is a set of rules`), 0.7 if it only says something
-    of it (`Ownership is new to many`), 0.6 if it sets it off as a term (`… is called _ownership_`), 0.3 if it opens
+    of it (`Ownership is new to many`), 0.6 if it introduces it as a term (`… is called ownership`), 0.3 if it opens
     with it, else 0. Terms are set off in the `source` of the text, which has its marks.
     """
     subject = set(question.subject)
@@ -125,9 +128,10 @@ def definition_match(question: Question, text: str, source: str) -> float:
             return 1.0 if verb["copula"] or verb["verb"] else 0.7
         if subject < defined and len(defined) == len(subject) + 1 and verb["copula"]:
             return 0.7  # "Rust's closures are ..."
-    if any(subject == _stems(match["term"]) for match in _TERM.finditer(source)):
+    terms = [*_TERM.finditer(source), *_INTRODUCED.finditer(text)]
+    if any(subject == _stems(match["term"]) for match in terms):
         return 0.6
-    opening = {stem(word) for word in words(text)[: 3 * len(subject) + _OPENING_WORDS]}
+    opening = {stem(word) for word in words(text)[: len(subject) + 1]}
     return 0.3 if subject <= opening else 0.0
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from textwrap import dedent
 
 from groundwire.answer.evidence import Markup, Passage
+from groundwire.answer.extractive.question import symbols
 from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import plain_text
 from groundwire.answer.summaries import without_hearsay
@@ -21,6 +22,9 @@ MAX_CODE_CHARS = 900
 MAX_LIST_ITEMS = 12
 MAX_LIST_CHARS = 1200
 """Longer lists are quoted item by item only."""
+_NARROW = 3
+"""Columns of a table whose rows read well from left to right."""
+_EMPTY_CELLS = frozenset({"-", "\u2013", "\u2014"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,8 @@ class Excerpt:
     @property
     def stems(self) -> frozenset[str]:
         """Return the stems of its words that carry meaning, for a field with those that name what has it."""
-        return frozenset(content_stems(f"{self.field_of} {self.text}"))
+        said = f"{self.field_of} {self.text}"
+        return frozenset((*content_stems(said), *symbols(said)))
 
 
 _CLOSING = "\"')]\u201d\u2019"
@@ -64,6 +69,9 @@ _TABLE_RULE = re.compile(r"[\s|:+=-]*")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _NUMBERED = re.compile(r"(?<!\d)(\d+)[.)][ \t]*+\Z")
 _LONGEST_MARK = 8
+_FULL_LINE = 0.75
+"""Share of the longest line from which a line may have been ended by the margin."""
+_HEADING_WORDS = 10
 _LONGEST_BREAK = 4
 """White space between two chunks that follow one another, in code points."""
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
@@ -135,6 +143,8 @@ def find_excerpts(passages: Sequence[Passage]) -> list[Excerpt]:
     """
     excerpts: dict[tuple[str, int, int, int], Excerpt] = {}
     readers = [_Reader(passage) for passage in passages]
+    for reader in readers:
+        reader.read_on_from(readers)
     for reader, passage in zip(readers, passages, strict=True):
         found = list(reader.excerpts())
         found += (cut for other in readers if (cut := reader.continued_in(other, len(found))) is not None)
@@ -156,12 +166,23 @@ class _Reader:
             self.items = _with_literals(passage.content, split_sentences(ruled))
         else:
             self.items = split_sentences(passage.content)
+            if passage.markup is Markup.NONE:
+                self.items = _along_lines(passage.content, self.items)
         if passage.source_uri.startswith(SOURCE_PREFIX):
             # What the assistant said, as a summary has it, is no source for what it says.
             self.items = split_sentences(without_hearsay(passage.content))
         self._heading = passage.section_heading if passage.markup is not Markup.NONE else ""
         self._antecedent: Sentence | None = None
         self._lead_in: Sentence | None = None
+
+    def read_on_from(self, others: "Sequence[_Reader]") -> None:
+        """Begin under the last heading of the passage before this one, where no chunk knows its headings."""
+        if self.passage.markup is not Markup.NONE:
+            return
+        for other in others:
+            headings = [item for item in other.items if item.kind is BlockKind.HEADING]
+            if headings and _follows(self.passage, other.passage):
+                self._heading = other.plain(headings[-1].start, headings[-1].end)
 
     def excerpts(self) -> Iterator[Excerpt]:
         index = place = 0
@@ -203,12 +224,7 @@ class _Reader:
         Texts without blank lines, such as those of PDF, are often cut within a sentence.
         """
         passage, following = self.passage, other.passage
-        is_next = (
-            (passage.document_id, passage.generation) == (following.document_id, following.generation)
-            and 0 <= following.span.start - passage.span.end <= _LONGEST_BREAK
-            and bool(self.items and other.items)
-        )
-        if not is_next:
+        if not (self.items and other.items and _follows(following, passage)):
             return None
         begin, end = self.items[-1], other.items[0]
         readable = {BlockKind.PROSE, BlockKind.LIST_ITEM}
@@ -372,6 +388,12 @@ class _Reader:
         return at_front or (at_back and (not item.begins_block or _UNFINISHED.search(self._source(item)) is not None))
 
 
+def _follows(passage: Passage, before: Passage) -> bool:
+    """Tell whether a passage stands right behind another one of its document."""
+    is_same = (passage.document_id, passage.generation) == (before.document_id, before.generation)
+    return is_same and 0 <= passage.span.start - before.span.end <= _LONGEST_BREAK
+
+
 def _with_literals(content: str, items: Sequence[Sentence]) -> list[Sentence]:
     """Return the sentences of reStructuredText with its literal blocks as code, one item each.
 
@@ -407,14 +429,66 @@ def _with_literals(content: str, items: Sequence[Sentence]) -> list[Sentence]:
     return sorted((*prose, *code), key=lambda each: each.start)
 
 
+def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
+    """Return the sentences of a text that is set in lines, cut where a line is left before it is full.
+
+    Nothing else shows in the text of a PDF where a heading, an item of a list or a paragraph ends. A short line without
+    a full stop is a heading, and what follows the last line of an item is no part of it.
+    """
+    width = max((len(line.rstrip()) for line in content.splitlines()), default=0)
+    laid_out: list[Sentence] = []
+    in_item = False
+    for item in items:
+        is_head = len(_FIELD.findall(content, item.start, item.end)) >= _MIN_FIELDS
+        if is_head or item.kind not in {BlockKind.PROSE, BlockKind.LIST_ITEM}:
+            laid_out.append(item)
+            continue
+        in_item = item.kind is BlockKind.LIST_ITEM and (
+            item.begins_block or (in_item and not _is_left(content, laid_out[-1].end, width))
+        )
+        start = item.start
+        while (end := content.find("\n", start, item.end)) != -1:
+            following = content[end : item.end].lstrip()
+            line_start = content.rfind("\n", 0, end) + 1
+            if _is_left(content, end, width) and following[:1].isupper() and content[start:end].strip():
+                text = content[start:end].rstrip()
+                is_heading = not in_item and line_start <= start and len(words(text)) <= _HEADING_WORDS
+                kind = BlockKind.HEADING if is_heading else BlockKind.LIST_ITEM if in_item else BlockKind.PROSE
+                begins = item.begins_block if start == item.start else True
+                laid_out.append(Sentence(kind, start, start + len(text), begins, ends_block=True))
+                start = item.end - len(following)
+                in_item = False
+            else:
+                break
+        kind = BlockKind.LIST_ITEM if in_item else BlockKind.PROSE
+        begins = item.begins_block if start == item.start else True
+        laid_out.append(Sentence(kind, start, item.end, begins, item.ends_block))
+    return laid_out
+
+
+def _is_left(content: str, end: int, width: int) -> bool:
+    """Tell whether the line that holds the end of a text ends with it, with room for several words more."""
+    start = content.rfind("\n", 0, end) + 1
+    line = content[start:].partition("\n")[0].rstrip()
+    return end >= start + len(line) and len(line) < _FULL_LINE * width
+
+
 def _row_text(names: Sequence[str], cells: Sequence[str]) -> str:
-    """Return a table row as a sentence: `Exit code 2: wrong usage`, or `Setting X: default 1; unit s`."""
+    """Return a table row as a sentence: `Exit code 2: wrong usage`, or `Setting X: default 1; unit s`.
+
+    In a wide row the longest cell, if it is a sentence, says what the others are about, so it comes before them.
+    """
     lead = f"{names[0]} {cells[0]}".strip() if names and cells[0] else cells[0]
+    told = [(index, cell) for index, cell in enumerate(cells[1:], start=1) if cell and cell not in _EMPTY_CELLS]
+    is_pair = len(cells) == 2  # noqa: PLR2004 - a pair
     rest = [
-        cell if len(cells) == 2 or index >= len(names) or not names[index] else f"{names[index]}: {cell}"  # noqa: PLR2004 - a pair
-        for index, cell in enumerate(cells[1:], start=1)
-        if cell and cell not in {"-", "\u2013", "\u2014"}
+        cell if is_pair or index >= len(names) or not names[index] else f"{names[index]}: {cell}"
+        for index, cell in told
     ]
+    longest = max(told, key=lambda each: len(each[1]), default=(0, ""))
+    if len(told) > 1 and len(cells) > _NARROW and ends_sentence(longest[1]):
+        others = "; ".join(text for text, each in zip(rest, told, strict=True) if each is not longest)
+        return f"{lead}: {longest[1]} ({others})" if lead else f"{longest[1]} ({others})"
     return ": ".join(filter(None, (lead, "; ".join(rest))))
 
 

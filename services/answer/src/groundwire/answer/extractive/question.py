@@ -99,6 +99,8 @@ _CODE = re.compile(
     r"|(?:which|what) command|the command|one-liner|show me)\b",
     re.IGNORECASE,
 )
+_SYMBOL = re.compile(r"(?![-\u2013\u2014&|*+\u2022]$)[^\w\s.,;:()\u2013\u2014\u2018-\u201f\u2026]{1,3}|[$@#]\w+")
+_AROUND_SYMBOLS = ".,;:()`\"'"
 _LONGEST_SUBJECT = 4
 _SHORTEST_SLIP = 5
 _LEAST_LIKENESS = 0.85
@@ -138,10 +140,15 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     return Question(
         text=text,
         kind=kind,
-        stems=tuple(dict.fromkeys(stems)),
+        stems=tuple(dict.fromkeys((*stems, *symbols(text.rstrip(" ?"))))),
         subject=subject if kind is QuestionKind.DEFINITION else (),
         wants_code=wants_code,
     )
+
+
+def symbols(text: str) -> list[str]:
+    """Return the operators and names that are no words, in order: `@`, `~=`, `$in`; dashes and bullets are none."""
+    return [found[0] for token in text.split() if (found := _SYMBOL.fullmatch(token.strip(_AROUND_SYMBOLS)))]
 
 
 def _as_written(asked: str, vocabulary: AbstractSet[str]) -> str:
@@ -156,7 +163,8 @@ def _compounded(text: str, vocabulary: AbstractSet[str]) -> str:
     """Return the words of a text, those pairs in one that the vocabulary has in one."""
     compounded: list[str] = []
     for word in words(text):
-        if compounded and stem(compounded[-1] + word) in vocabulary:
+        # "Python 2" is not the command `python2`.
+        if compounded and word.isalpha() and stem(compounded[-1] + word) in vocabulary:
             compounded[-1] += word
         else:
             compounded.append(word)

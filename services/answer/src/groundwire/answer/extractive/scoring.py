@@ -10,7 +10,7 @@ from itertools import pairwise, permutations
 
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import counts_asked, definition_match, is_announcement, kind_match
-from groundwire.answer.extractive.excerpts import Excerpt, ends_sentence
+from groundwire.answer.extractive.excerpts import MIN_WORDS, Excerpt, ends_sentence
 from groundwire.answer.extractive.question import EXPLAINED, Question, QuestionKind
 from groundwire.answer.extractive.weights import (
     COMPARED_BY_DATE,
@@ -97,7 +97,7 @@ def shortlist(question: Question, excerpts: Sequence[Excerpt], limit: int) -> li
     if len(excerpts) <= limit:
         return list(excerpts)
     weights = rarities(question, excerpts)
-    value = [_score_without_similarity(question, weights, excerpt, _coverage(weights, excerpt)) for excerpt in excerpts]
+    value = [_score(_parts(question, weights, excerpt, _coverage(weights, excerpt))) for excerpt in excerpts]
     best = sorted(range(len(excerpts)), key=lambda index: (-value[index], index))[:limit]
     return [excerpts[index] for index in sorted(best)]
 
@@ -135,19 +135,71 @@ def _numbered(text: str) -> Iterator[tuple[str, str]]:
     return ((word, number.lstrip("0")) for word, number in pairwise(words(text)) if number.isdigit())
 
 
-def _score_without_similarity(
-    question: Question, weights: Mapping[str, float], excerpt: Excerpt, coverage: float
-) -> float:
-    source = excerpt.passage.content[excerpt.start : excerpt.end]
-    headings = frozenset(content_stems(f"{excerpt.passage.chapter} {excerpt.heading}"))
-    return (
-        RANKING.coverage * coverage
-        + RANKING.relevance * excerpt.passage.relevance
-        + RANKING.rank / excerpt.passage.rank
-        + RANKING.kind_match * kind_match(question, excerpt.text)
-        + RANKING.definition * definition_match(question, excerpt.text, source)
-        + _form_bonus(question, excerpt, covered(weights, headings))
-    )
+def _score(parts: Mapping[str, float]) -> float:
+    total: float = sum(getattr(RANKING, name) * share for name, share in parts.items())
+    return total
+
+
+def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, coverage: float) -> dict[str, float]:
+    """Return what the score of an excerpt is made of besides its similarity, by the name of its weight.
+
+    What opens a section that is named like the question answers it, and so does its code where the question asks for a
+    way to do something.
+    """
+    passage = excerpt.passage
+    source = passage.content[excerpt.start : excerpt.end]
+    headed = covered(weights, frozenset(content_stems(f"{passage.chapter} {excerpt.heading}")))
+    match = kind_match(question, excerpt.text)
+    is_subject = bool(question.subject) and set(question.subject) == set(content_stems(passage.section_heading))
+    parts = {
+        "coverage": coverage,
+        "length": math.log(max(MIN_WORDS, len(words(excerpt.text)))),
+        "relevance": passage.relevance,
+        "rank": 1 / passage.rank,
+        "kind_match": match,
+        "fact_match": match * (question.kind in _FACT_KINDS),
+        "definition": definition_match(question, excerpt.text, source),
+        "headed": headed**2,
+        "opens": excerpt.opens * headed**2,
+        "leaning": float(excerpt.leans),
+        "joined": float(excerpt.is_joined),
+        "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
+        "exclamation": float(excerpt.text.endswith("!")),
+        "example": float(question.kind in _SHOWN_BY_WORDS and match > 0),
+        "counts_asked": float(counts_asked(question, excerpt.text)),
+        "own": float(_is_own(question, excerpt)),
+        "heading_is_subject": float(is_subject),
+    }
+    form, share = _form(question, excerpt, headed)
+    if form:
+        parts[form] = share
+    return parts
+
+
+def _form(question: Question, excerpt: Excerpt, headed: float) -> tuple[str, float]:
+    """Return the weight of the form of an excerpt, empty for a plain sentence, and how far it counts."""
+    match excerpt.kind:
+        case BlockKind.CODE if question.wants_code:
+            return "code", 1.0
+        case BlockKind.CODE:
+            # A whole sentence before it says something by itself.
+            is_told = len(words(excerpt.text.partition("\n")[0])) > LABEL_WORDS
+            shown = headed if question.kind is QuestionKind.PROCEDURE else 0.0
+            return ("told_code" if is_told else "unasked_code"), 1 - shown
+        case BlockKind.LIST_ITEM | BlockKind.TABLE if excerpt.is_whole and question.kind is QuestionKind.ENUMERATION:
+            return "whole_list", 1.0
+        case BlockKind.TABLE if excerpt.is_whole:
+            return "unasked_column", 1.0
+        case BlockKind.LIST_ITEM if excerpt.is_whole:
+            is_steps = question.kind is QuestionKind.PROCEDURE and excerpt.opens
+            return ("whole_list", headed) if is_steps else ("unasked_list", 1.0)
+        case BlockKind.LIST_ITEM if excerpt.field_of:
+            return "unasked_field", float(not answers_as_field(question, excerpt))
+        case BlockKind.LIST_ITEM if len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith("."):
+            return ("unasked_label" if question.kind in EXPLAINED else "label"), 1.0
+        case BlockKind.PROSE if not ends_sentence(excerpt.text):
+            return "no_full_stop", 1.0
+    return "", 0.0
 
 
 def score_excerpts(question: Question, excerpts: Sequence[Excerpt], similarities: Sequence[float]) -> list[Scored]:
@@ -162,52 +214,9 @@ def score_excerpts(question: Question, excerpts: Sequence[Excerpt], similarities
     scored = []
     for excerpt, similarity in zip(excerpts, similarities, strict=True):
         coverage = _coverage(weights, excerpt)
-        score = RANKING.similarity * similarity + _score_without_similarity(question, weights, excerpt, coverage)
-        scored.append(Scored(excerpt, similarity, coverage, score))
+        parts = {"similarity": similarity, **_parts(question, weights, excerpt, coverage)}
+        scored.append(Scored(excerpt, similarity, coverage, _score(parts)))
     return scored
-
-
-def _form_bonus(question: Question, excerpt: Excerpt, headed: float) -> float:
-    """Return what the form and the place of an excerpt speak for and against it.
-
-    `headed` is the share of the question's words in the heading above: what opens a section that is named like the
-    question answers it, and so does its code where the question asks for a way to do something.
-    """
-    bonus = (
-        RANKING.leaning * excerpt.leans
-        + RANKING.joined * excerpt.is_joined
-        + RANKING.announcement * (is_announcement(excerpt.text) and not excerpt.is_whole)
-        + RANKING.exclamation * excerpt.text.endswith("!")
-        + (RANKING.headed + RANKING.opens * excerpt.opens) * headed**2
-        + RANKING.example * (question.kind in _SHOWN_BY_WORDS and kind_match(question, excerpt.text) > 0)
-        + RANKING.counts_asked * counts_asked(question, excerpt.text)
-        + RANKING.own * _is_own(question, excerpt)
-        + RANKING.heading_is_subject
-        * (bool(question.subject) and set(question.subject) == set(content_stems(excerpt.passage.section_heading)))
-    )
-    form = 0.0
-    match excerpt.kind:
-        case BlockKind.CODE if question.wants_code:
-            form = RANKING.code
-        case BlockKind.CODE:
-            # A whole sentence before it says something by itself.
-            is_told = len(words(excerpt.text.partition("\n")[0])) > LABEL_WORDS
-            shown = headed if question.kind is QuestionKind.PROCEDURE else 0.0
-            form = (RANKING.told_code if is_told else RANKING.unasked_code) * (1 - shown)
-        case BlockKind.LIST_ITEM | BlockKind.TABLE if excerpt.is_whole and question.kind is QuestionKind.ENUMERATION:
-            form = RANKING.whole_list
-        case BlockKind.TABLE if excerpt.is_whole:
-            form = RANKING.unasked_column
-        case BlockKind.LIST_ITEM if excerpt.is_whole:
-            is_steps = question.kind is QuestionKind.PROCEDURE and excerpt.opens
-            form = RANKING.whole_list * headed if is_steps else RANKING.unasked_list
-        case BlockKind.LIST_ITEM if excerpt.field_of:
-            form = 0.0 if answers_as_field(question, excerpt) else RANKING.unasked_field
-        case BlockKind.LIST_ITEM if len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith("."):
-            form = RANKING.unasked_label if question.kind in EXPLAINED else RANKING.label
-        case BlockKind.PROSE if not ends_sentence(excerpt.text):
-            form = RANKING.no_full_stop
-    return bonus + form
 
 
 def without_superseded(scored: Sequence[Scored]) -> list[Scored]:
@@ -252,8 +261,10 @@ class Support:
         self._is_negated = NEGATION.search(question.text) is not None
         self._identifiers = [] if question.text.isupper() else _IDENTIFIER.findall(question.text)
         self._words_of_documents = defaultdict[str, set[str]](set)
+        self._headings_of_documents = defaultdict[str, set[str]](set)
         for passage in {each.excerpt.passage.chunk_number: each.excerpt.passage for each in scored}.values():
             self._words_of_documents[passage.document_id].update(words(passage.content))
+            self._headings_of_documents[passage.document_id].update((passage.chapter, passage.section_heading))
         best: dict[int, Scored] = {}
         for item in sorted(scored, key=Scored.order):
             best.setdefault(item.excerpt.passage.chunk_number, item)
@@ -289,7 +300,7 @@ class Support:
         # "Two conditions" asks for no passage that counts them: only numbers in digits are names of things.
         missing = [
             fact
-            for fact in lacking(self._reading, [read(around)])
+            for fact in lacking(self._reading, [read(around)], self._headings_of_documents[passage.document_id])
             if fact.kind is not FactKind.NUMBER or any(map(str.isdigit, fact.text))
         ]
         named = {stem(word) for word in words(around)}
