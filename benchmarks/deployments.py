@@ -1,11 +1,15 @@
 """One process beside three services, call by call, and one replica of each service beside two.
 
-    python -m benchmarks.deployments [--calls 100] [--clients 8] [--embedder URL]
+    python -m benchmarks.deployments [--calls 100] [--clients 8] [--embedder URL] [--cpus 0.2]
 
 Deployments take turns within one run, so that ratios mean something on a machine that others use. `scaled` has two
 replicas of each service, `metrics` is one process that Prometheus could read. Times are milliseconds of one client;
-the rate is that of `--clients` threads. All processes are on this machine: a
-deployment that has more of them has no more processors.
+the rate is that of `--clients` threads. All processes are on this machine: a deployment that has more of them has no
+more processors.
+
+With `--cpus` each replica of retrieve gets no more than this share of a processor, as a container with `cpus: 0.2`
+does, and only searches on `split` and `scaled` are compared: what a second replica brings shows on a machine that is
+too small for two whole ones. This needs the right to make control groups.
 """
 
 import argparse
@@ -27,6 +31,8 @@ DOCS = Path(__file__).resolve().parents[1] / "docs" / "how-to"
 _COLLECTION = "docs"
 _DOCUMENT = DocumentReference(source_uri="run-three-services.md")
 _TURNS = 5
+_PERIOD_US = 20_000
+"""Shorter than the usual tenth of a second, which would show in every search."""
 _QUESTIONS = ("What does a citation point at?", "When does a session expire?", "How is a catalog backed up?")
 _serial = count(1)
 
@@ -50,21 +56,47 @@ CALLS: Calls = {
 
 
 @contextmanager
-def deployments(scratch: Path, embedder: str) -> Iterator[dict[str, str]]:
-    """Give the addresses of the deployments, each with the documents of this project."""
+def held_to(cpus: float, process_id: int) -> Iterator[None]:
+    """Give a process, with what it starts from now on, no more than a share of a processor."""
+    root = Path("/sys/fs/cgroup")
+    is_first_version = (root / "cpu").is_dir()
+    group = root / ("cpu" if is_first_version else "") / f"groundwire-{process_id}"
+    group.mkdir()
+    try:
+        quota_us = round(cpus * _PERIOD_US)
+        if is_first_version:
+            (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+            (group / "cpu.cfs_quota_us").write_text(str(quota_us))
+        else:
+            (group / "cpu.max").write_text(f"{quota_us} {_PERIOD_US}")
+        (group / "cgroup.procs").write_text(str(process_id))
+        yield
+    finally:
+        for member in (group / "cgroup.procs").read_text().split():
+            (group.parent / "cgroup.procs").write_text(member)
+        group.rmdir()
+
+
+@contextmanager
+def deployments(scratch: Path, embedder: str, cpus: float | None) -> Iterator[dict[str, str]]:
+    """Give the addresses of the deployments; with `cpus` of those alone whose replicas of retrieve are held to it."""
     model = ("--embedder", embedder)
     with ExitStack() as stack:
 
         def started(running: ServerProcess | Deployment) -> str:
             stack.callback(running.stop)
+            if cpus is not None and isinstance(running, Deployment):
+                for replica in running.replicas["retrieve"]:
+                    stack.enter_context(held_to(cpus, replica.process.pid))
             return running.address
 
-        yield {
-            "embedded": started(ServerProcess(scratch / "embedded", model)),
-            "metrics": started(ServerProcess(scratch / "metrics", (*model, "--metrics", "127.0.0.1:0"))),
-            "split": started(Deployment(scratch / "split", 1, model)),
-            "scaled": started(Deployment(scratch / "scaled", 2, model)),
-        }
+        addresses = {}
+        if cpus is None:
+            addresses["embedded"] = started(ServerProcess(scratch / "embedded", model))
+            addresses["metrics"] = started(ServerProcess(scratch / "metrics", (*model, "--metrics", "127.0.0.1:0")))
+        addresses["split"] = started(Deployment(scratch / "split", 1, model))
+        addresses["scaled"] = started(Deployment(scratch / "scaled", 2, model))
+        yield addresses
 
 
 def timed_ms(client: GroundwireClient, call: Callable[[GroundwireClient], object], calls: int) -> list[float]:
@@ -91,16 +123,18 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=100, help="of each kind and deployment")
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--embedder", default="sentence-transformers:all-MiniLM-L6-v2")
+    parser.add_argument("--cpus", type=float, help="share of a processor for each replica of retrieve")
     given = parser.parse_args()
     a_turn = max(1, given.calls // _TURNS)
-    with tempfile.TemporaryDirectory() as folder, deployments(Path(folder), given.embedder) as addresses:
+    with tempfile.TemporaryDirectory() as folder, deployments(Path(folder), given.embedder, given.cpus) as addresses:
         clients = {name: [GroundwireClient(at) for _ in range(given.clients)] for name, at in addresses.items()}
         for first, *_ in clients.values():
             first.create_collection(collection=_COLLECTION)
             for path in sorted(DOCS.glob("*.md")):
                 content = path.read_bytes()
                 first.ingest_document(collection=_COLLECTION, source_uri=path.name, content=content)
-        for kind, call in CALLS.items():
+        first_name = next(iter(clients))
+        for kind, call in CALLS.items() if given.cpus is None else [("Retrieve", CALLS["Retrieve"])]:
             ms: dict[str, list[float]] = {name: [] for name in clients}
             rates: dict[str, list[float]] = {name: [] for name in clients}
             for first, *_ in clients.values():
@@ -109,8 +143,8 @@ def main() -> int:
                 for name, opened in clients.items():
                     ms[name] += timed_ms(opened[0], call, a_turn)
                     rates[name].append(rate(opened, call, max(1, a_turn // given.clients)))
-            print(f"\n| {kind} | p50 ms | p99 ms | p50 beside embedded | calls/s |\n|---|---|---|---|---|")
-            usual = statistics.median(ms["embedded"])
+            print(f"\n| {kind} | p50 ms | p99 ms | p50 beside {first_name} | calls/s |\n|---|---|---|---|---|")
+            usual = statistics.median(ms[first_name])
             for name, durations in ms.items():
                 middle, late = statistics.median(durations), statistics.quantiles(durations, n=100)[98]
                 factor, many = middle / usual, statistics.median(rates[name])

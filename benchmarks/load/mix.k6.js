@@ -51,6 +51,7 @@ export default function () {
   const request = { ...requests[__ENV.METHOD] };
   if ('source_uri' in request) {
     request.source_uri = `load/${exec.scenario.iterationInTest}.txt`;
+    request.text = `${exec.scenario.iterationInTest}: ${request.text}`;
   }
   const metadata = __ENV.TOKEN ? { authorization: `Bearer ${__ENV.TOKEN}` } : {};
   const response = client.invoke(__ENV.METHOD, request, { metadata });
