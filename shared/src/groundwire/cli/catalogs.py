@@ -27,6 +27,7 @@ from groundwire.cli.operations import fsck
 from groundwire.cli.options import is_json, json_option
 from groundwire.cli.output import counted, print_line, printed_as_json
 from groundwire.cli.server import announce, server_packages
+from groundwire.kernel.durable_files import sync
 from groundwire.kernel.errors import DataLossError, InvalidRequestError, PreconditionError
 
 _CATALOG: Final = "catalog.db"
@@ -114,9 +115,9 @@ def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
         part = data / (name + _PART)
         shutil.copyfile(folder / name, part)
         part.chmod(0o600)
-        _sync(part)
+        sync(part)
         part.rename(data / name)
-    _sync(data)
+    sync(data)
     if no_check or not is_json():  # then what the check prints is the one JSON value of this command
         _show({"folder": str(data), **manifest})
     if not no_check:
@@ -212,12 +213,12 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     yield part
     for path in part.iterdir():
         path.chmod(0o600)
-        _sync(path)
-    _sync(part)
+        sync(path)
+    sync(part)
     if folder.exists():
         folder.rmdir()
     part.rename(folder)
-    _sync(folder.absolute().parent)
+    sync(folder.absolute().parent)
 
 
 @contextmanager
@@ -257,14 +258,6 @@ def _refuse_used(folder: Path) -> None:
 def _described(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _show(made: dict[str, Any]) -> None:

@@ -78,7 +78,8 @@ class AskedQuestion:
     `options` is the caller's message for the retriever, passed on unread. `max_answer_chars` counts code points.
     `include_hits` asks for what was retrieved beside the answer. `keep_for` and `user_id` are those of a session that a
     single question is to have of its own, `conversation_id` and `scope` those of the session that it is asked in.
-    `splits_topics` asks for a new session where the topic changes. `strictness` is the least support of what leads an
+    `splits_topics` asks for a new session where the topic changes. `expected_head` is the newest message that the
+    session must have, None for any. `strictness` is the least support of what leads an
     extractive answer, in [0, 1], None for the server's.
     """
 
@@ -98,6 +99,7 @@ class AskedQuestion:
     keep_for: timedelta | None = None
     user_id: str = ""
     splits_topics: bool = False
+    expected_head: str | None = None
     strictness: float | None = None
     conversation_id: str = ""
     scope: str = ""
@@ -211,7 +213,7 @@ class Answerer:
         return self._answer_in_own(tenant, ask, own, new)
 
     async def answer_on_topic(
-        self, tenant: str, ask: AskedQuestion, expected_head: str | None = None, *, is_resumed: bool = False
+        self, tenant: str, ask: AskedQuestion, *, is_resumed: bool = False
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Yield the events of the answer in the session, or in a new one like it when the question changes the topic.
 
@@ -229,7 +231,7 @@ class Answerer:
             except SessionNotFoundError:
                 moves_on = not session.is_closed and is_topic_shift(ask.question, session.messages)
                 if moves_on:
-                    _refuse_unfit(session, ask, expected_head)
+                    _refuse_unfit(session, ask)
         if moves_on:
             new = NewSession(
                 session.collection,
@@ -241,7 +243,7 @@ class Answerer:
             )
             events = self._answer_in_own(tenant, replace(ask, topic_shift=True), own, new, is_resumed=is_resumed)
         else:
-            events = self.answer_in_session(tenant, ask, expected_head, is_resumed=is_resumed)
+            events = self.answer_in_session(tenant, ask, is_resumed=is_resumed)
         async with aclosing(events):
             async for event in events:
                 yield event
@@ -265,7 +267,7 @@ class Answerer:
             if (stored.collection, stored.user_id) != (new.collection, new.user_id):
                 message = "the message id was used with another collection or user"
                 raise AlreadyExistsError(message, message_id=ask.message_id) from None
-        own = replace(ask, session_id=session_id)
+        own = replace(ask, session_id=session_id, expected_head=None)
         try:
             async with aclosing(self.answer_in_session(tenant, own, is_resumed=is_resumed)) as events:
                 async for event in events:
@@ -277,7 +279,7 @@ class Answerer:
             raise
 
     async def answer_in_session(
-        self, tenant: str, ask: AskedQuestion, expected_head: str | None = None, *, is_resumed: bool = False
+        self, tenant: str, ask: AskedQuestion, *, is_resumed: bool = False
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Yield the events of the answer, or those of the stored answer if the question was answered before.
 
@@ -306,7 +308,7 @@ class Answerer:
                 return
             if is_resumed:
                 raise InvalidRequestError.of("after_sequence", "no answer to this question is kept; ask without it")
-            _refuse_unfit(session, ask, expected_head if exchange is None else None)
+            _refuse_unfit(session, ask, is_new=exchange is None)
             await self._wait_until_recorded(tenant, session)
             # A question that is asked again is asked in the window that it was asked in.
             ids = [each.message_id for each in session.messages]
@@ -328,7 +330,7 @@ class Answerer:
                     async for event in events:
                         if event.HasField("retrieved"):
                             if exchange is None:
-                                await self._begin(tenant, session, ask, is_strict=expected_head is not None)
+                                await self._begin(tenant, session, ask)
                             is_open = True
                         elif event.HasField("final"):
                             reply = _reply(ask.message_id, event.final.answer, progress)
@@ -516,7 +518,7 @@ class Answerer:
             answer.finish_reason = answer_pb2.FINISH_REASON_REFUSED
         return answer
 
-    async def _begin(self, tenant: str, session: Session, ask: AskedQuestion, *, is_strict: bool) -> None:
+    async def _begin(self, tenant: str, session: Session, ask: AskedQuestion) -> None:
         """Store a question; behind whatever another replica stored meanwhile unless the caller named a head."""
         question = Message(ask.message_id, Role.USER, ask.question, self._clock.now())
         for attempt in range(1, _BEGIN_ATTEMPTS + 1):
@@ -529,7 +531,7 @@ class Answerer:
             try:
                 await self._sessions.begin(tenant, session_id, session.head, question)
             except SessionHeadMovedError:
-                if is_strict or attempt == _BEGIN_ATTEMPTS:
+                if ask.expected_head is not None or attempt == _BEGIN_ATTEMPTS:
                     raise
                 session = await self._sessions.get(tenant, session_id)
             else:
@@ -584,15 +586,17 @@ def _refuse_other_collection(session: Session, ask: AskedQuestion) -> None:
         raise InvalidRequestError.of("collection", f"the session is about {session.collection!r}")
 
 
-def _refuse_unfit(session: Session, ask: AskedQuestion, expected_head: str | None) -> None:
+def _refuse_unfit(session: Session, ask: AskedQuestion, *, is_new: bool = True) -> None:
     _refuse_other_collection(session, ask)
     if not current_identity().may_ask_in(session.owner):
         # What the answer tells could be more than those may see who read it there.
         raise PermissionDeniedError("questions are asked with the credential that began the session", right="ask")
     if session.is_closed:
         raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session.session_id)
-    if expected_head is not None and expected_head != session.head:
-        raise SessionHeadMovedError("the session has newer messages", expected_head=expected_head, head=session.head)
+    if is_new and ask.expected_head is not None and ask.expected_head != session.head:
+        raise SessionHeadMovedError(
+            "the session has newer messages", expected_head=ask.expected_head, head=session.head
+        )
 
 
 def _reply(question_id: str, answer: answer_pb2.Answer, progress: _Progress) -> Message:

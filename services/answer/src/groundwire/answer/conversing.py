@@ -12,7 +12,12 @@ from typing import Final, TypeAlias
 
 from groundwire.answer.answers import numbered
 from groundwire.answer.ask import AskedQuestion
-from groundwire.api.answer.v1.answer_service_pb2 import AnswerEvent
+from groundwire.api.answer.v1.answer_service_pb2 import (
+    AnswerEvent,
+    ConverseHeartbeat,
+    ConverseResponse,
+    QuestionCancelled,
+)
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DeadlineError, OverloadedError
 
@@ -20,18 +25,6 @@ _MOST_WAITING: Final = 16
 """Questions of one stream that may wait for their turn."""
 _MOST_UNSENT: Final = 16
 """Events that wait for a slow client before the work on its answer waits as well."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question, and the head that the session must have; None for any."""
-
-    question: AskedQuestion
-    expected_head: str | None = None
-
-    @property
-    def message_id(self) -> str:
-        return self.question.message_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,39 +42,10 @@ class Cancel:
     message_id: str
 
 
-ConversationRequest: TypeAlias = Asked | Refused | Cancel
+ConversationRequest: TypeAlias = AskedQuestion | Refused | Cancel
 
 
-@dataclass(frozen=True, slots=True)
-class Answering:
-    """An event of the answer to a question."""
-
-    message_id: str
-    event: AnswerEvent
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A question has no answer; the last that is said about it."""
-
-    message_id: str
-    error: Exception
-
-
-@dataclass(frozen=True, slots=True)
-class Cancelled:
-    """A question was cancelled; the last that is said about it."""
-
-    message_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Quiet:
-    """Nothing has happened for a while."""
-
-
-ConversationEvent: TypeAlias = Answering | Failed | Cancelled | Quiet
-AnswerQuestion: TypeAlias = Callable[[Asked, Budget], AsyncGenerator[AnswerEvent, None]]
+AnswerQuestion: TypeAlias = Callable[[AskedQuestion, Budget], AsyncGenerator[AnswerEvent, None]]
 """Makes the events of an answer, in the task of its question; what it does ends with the budget."""
 
 
@@ -91,15 +55,17 @@ class QuestionStream:
     Args:
         answer: answers a question.
         check: raises when the session takes no more questions; called when nothing happens.
+        failed: makes the response of a question, by its id, that has no answer.
         at_a_time: places for questions of all streams that are answered at a time.
         limit_s: time limit of a question, its wait for a place included.
-        heartbeat_s: seconds without an event until `Quiet` is one.
+        heartbeat_s: seconds without a response until a heartbeat is one.
     """
 
     def __init__(
         self,
         answer: AnswerQuestion,
         check: Callable[[], Awaitable[object]],
+        failed: Callable[[str, Exception], ConverseResponse],
         *,
         at_a_time: asyncio.Semaphore,
         limit_s: float | None,
@@ -107,16 +73,17 @@ class QuestionStream:
     ) -> None:
         self._answer = answer
         self._check = check
+        self._failed = failed
         self._at_a_time = at_a_time
         self._limit_s = limit_s
         self._heartbeat_s = heartbeat_s
-        self._waiting: deque[Asked | Refused] = deque()
+        self._waiting: deque[AskedQuestion | Refused] = deque()
         self._arrived = asyncio.Event()
         self._is_over = False
         self._current: tuple[str, asyncio.Task[None]] | None = None
-        self._events: asyncio.Queue[ConversationEvent | None] = asyncio.Queue(_MOST_UNSENT)
+        self._events: asyncio.Queue[ConverseResponse | None] = asyncio.Queue(_MOST_UNSENT)
 
-    async def run(self, requests: AsyncIterator[ConversationRequest]) -> AsyncGenerator[ConversationEvent, None]:
+    async def run(self, requests: AsyncIterator[ConversationRequest]) -> AsyncGenerator[ConverseResponse, None]:
         """Yield what happens until the requests end and all questions are answered.
 
         Close the generator (`contextlib.aclosing`) to stop the work.
@@ -135,7 +102,7 @@ class QuestionStream:
                 except TimeoutError:
                     if self._current is None:
                         await self._check()
-                    event = Quiet()
+                    event = ConverseResponse(heartbeat=ConverseHeartbeat())
                 if event is None:
                     break
                 yield event
@@ -155,14 +122,14 @@ class QuestionStream:
                         self._current[1].cancel()
                     elif waiting:
                         self._waiting.remove(waiting[0])
-                        await self._events.put(Cancelled(request.message_id))
+                        await self._events.put(_cancelled(request.message_id))
                 elif len(self._waiting) < _MOST_WAITING:
                     self._waiting.append(request)
                 else:
                     error = OverloadedError(
                         f"{_MOST_WAITING} questions of the stream wait already", limit=_MOST_WAITING
                     )
-                    await self._events.put(Failed(request.message_id, error))
+                    await self._events.put(self._failed(request.message_id, error))
                 self._arrived.set()
         finally:
             self._is_over = True
@@ -176,7 +143,7 @@ class QuestionStream:
                 continue
             request = self._waiting.popleft()
             if isinstance(request, Refused):
-                await self._events.put(Failed(request.message_id, request.error))
+                await self._events.put(self._failed(request.message_id, request.error))
                 continue
             task = asyncio.create_task(self._answer_one(request))
             self._current = request.message_id, task
@@ -188,13 +155,13 @@ class QuestionStream:
                 await asyncio.gather(task, return_exceptions=True)
                 self._current = None
             if task.cancelled():
-                await self._events.put(Cancelled(request.message_id))
+                await self._events.put(_cancelled(request.message_id))
             elif (error := task.exception()) is not None:
                 failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
-                await self._events.put(Failed(request.message_id, failure))
+                await self._events.put(self._failed(request.message_id, failure))
         await self._events.put(None)
 
-    async def _answer_one(self, request: Asked) -> None:
+    async def _answer_one(self, request: AskedQuestion) -> None:
         budget = Budget(self._limit_s)
         try:
             async with (
@@ -203,8 +170,13 @@ class QuestionStream:
                 aclosing(numbered(self._answer(request, budget))) as events,
             ):
                 async for event in events:
-                    await self._events.put(Answering(request.message_id, event))
+                    response = ConverseResponse(message_id=request.message_id, answer_event=event)
+                    await self._events.put(response)
         except TimeoutError as error:
             raise DeadlineError("the time limit of the question has passed") from error
         finally:
             budget.cancel()  # work in threads stops within one batch
+
+
+def _cancelled(message_id: str) -> ConverseResponse:
+    return ConverseResponse(message_id=message_id, cancelled=QuestionCancelled())

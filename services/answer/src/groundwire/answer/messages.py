@@ -4,11 +4,9 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from enum import Enum
-from typing import Any, TypeVar
 
 from groundwire.answer.ask import AskedQuestion
-from groundwire.answer.conversing import Asked, Cancel, ConversationRequest, Refused
+from groundwire.answer.conversing import Cancel, ConversationRequest, Refused
 from groundwire.answer.recording import Conversation, Remembered
 from groundwire.answer.sessions import Message, NewSession, Session, without_found
 from groundwire.answer.verification import ListedAnswer
@@ -36,24 +34,8 @@ def parse_span(message: span_pb2.Span) -> Span:
     return Span(message.start, message.end, message.start_byte, message.end_byte)
 
 
-EnumT = TypeVar("EnumT", bound=Enum)
-
 MAX_CITATIONS = 1000
 """Most citations of one VerifyCitations call."""
-
-
-def _value(kind: Any, member: Enum | None) -> Any:
-    """Return the value of the contract for a member of an enum, the unspecified one for none."""
-    return kind.Value(_prefix(kind) + (member.value if member else "UNSPECIFIED"))
-
-
-def _member(kind: Any, value: int, members: type[EnumT]) -> EnumT | None:
-    """Return the member of an enum for a value of the contract, None for the unspecified one."""
-    return members(kind.Name(value).removeprefix(_prefix(kind))) if value else None
-
-
-def _prefix(kind: Any) -> str:
-    return str(kind.Name(0)).removesuffix("UNSPECIFIED")
 
 
 def check_verify_request(request: pb.VerifyCitationsRequest) -> None:
@@ -94,6 +76,7 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
         keep_for=request.keep_for.ToTimedelta() if request.HasField("keep_for") else None,
         user_id=request.user_id,
         splits_topics=request.new_session_on_topic_shift,
+        expected_head=request.expected_head if request.HasField("expected_head") else None,
         strictness=request.strictness if request.HasField("strictness") else None,
     )
 
@@ -123,18 +106,13 @@ async def parse_conversation(
                     if ask.ask.session_id.lower() not in {"", session_id}:
                         raise InvalidRequestError.of("ask.session_id", "is not that of the stream")
                     ask.ask.session_id = session_id
-                    yield Asked(parse_stream_request(ask, max_question_chars), expected_head(ask.ask))
+                    yield parse_stream_request(ask, max_question_chars)
                 except InvalidRequestError as error:
                     yield Refused(request.ask.message_id.lower(), error)
             case "opening":
                 yield Refused("", InvalidRequestError.of("opening", "must be the first message, once"))
             case _:
                 yield Refused("", InvalidRequestError.of("request", "is missing"))
-
-
-def expected_head(request: pb.AskRequest) -> str | None:
-    """Return the head that the session must have, None for any."""
-    return request.expected_head if request.HasField("expected_head") else None
 
 
 def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[FieldViolation]:
@@ -307,7 +285,9 @@ def parse_list_request(request: pb.ListSessionsRequest) -> SessionFilter:
     """
     if request.state not in session_pb2.SessionState.values():
         raise InvalidRequestError.of("state", "is not a state")
-    state = _member(session_pb2.SessionState, request.state, SessionState)
+    state = None
+    if request.state:
+        state = SessionState(session_pb2.SessionState.Name(request.state).removeprefix("SESSION_STATE_"))
     return SessionFilter(request.collection, _parse_user_id(request.user_id), state, _parse_labels(request.labels))
 
 
@@ -321,12 +301,16 @@ def parse_position(position: tuple[str | int, ...] | None) -> tuple[datetime, st
     return None if position is None else (from_epoch_ms(int(position[0])), str(position[1]))
 
 
+def _to_state(state: SessionState | None) -> session_pb2.SessionState.ValueType:
+    return session_pb2.SessionState.Value(f"SESSION_STATE_{state or 'UNSPECIFIED'}")
+
+
 def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
     """Return the message of a session; `brief` leaves out its messages and transitions."""
     return session_pb2.Session(
         session_id=session.session_id,
         collection=session.collection,
-        state=_value(session_pb2.SessionState, session.state),
+        state=_to_state(session.state),
         create_time=to_timestamp(session.create_time),
         last_activity_time=to_timestamp(session.last_activity),
         messages=[] if brief else [to_message(message) for message in session.messages],
@@ -336,8 +320,8 @@ def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
         if brief
         else [
             session_pb2.SessionTransition(
-                from_state=_value(session_pb2.SessionState, transition.before),
-                to_state=_value(session_pb2.SessionState, transition.after),
+                from_state=_to_state(transition.before),
+                to_state=_to_state(transition.after),
                 transition_time=to_timestamp(transition.time),
             )
             for transition in session.transitions

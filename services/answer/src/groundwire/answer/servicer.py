@@ -14,14 +14,7 @@ from groundwire.answer import messages
 from groundwire.answer.answers import numbered
 from groundwire.answer.ask import Answerer, AskedQuestion
 from groundwire.answer.citation_styles import format_citations
-from groundwire.answer.conversing import (
-    Answering,
-    Asked,
-    Cancelled,
-    Failed,
-    QuestionStream,
-    Quiet,
-)
+from groundwire.answer.conversing import QuestionStream
 from groundwire.answer.ground_text import TextGrounder
 from groundwire.answer.ports import Library
 from groundwire.answer.recording import Recording
@@ -175,7 +168,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
     async def Ask(self, request: pb.AskRequest, _context: Any) -> pb.AskResponse:  # noqa: N802 - the same
         ask = messages.parse_ask_request(request, self._max_question_chars)
-        async with aclosing(self._events(ask, messages.expected_head(request))) as events:
+        async with aclosing(self._events(ask)) as events:
             answer = None
             async for event in events:
                 if event.HasField("final"):
@@ -189,7 +182,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     ) -> AsyncGenerator[pb.AskStreamResponse, None]:
         ask = messages.parse_stream_request(request, self._max_question_chars)
         after, sequence = request.after_sequence, 0
-        events = self._events(ask, messages.expected_head(request.ask), is_resumed=after > 0)
+        events = self._events(ask, is_resumed=after > 0)
         async with aclosing(numbered(events)) as numbered_events:
             async for event in numbered_events:
                 sequence = max(sequence, event.sequence)
@@ -214,30 +207,22 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         stream = QuestionStream(
             self._answer_of_stream,
             lambda: open_session(self._sessions, tenant, session_id),
+            _failed_question,
             at_a_time=self._questions_of_streams,
             limit_s=DeadlineTable().limit_s("AskStream"),
             heartbeat_s=self._heartbeat_s,
         )
         parsed = messages.parse_conversation(incoming, session_id, self._max_question_chars)
-        async with aclosing(stream.run(parsed)) as events:
-            async for event in events:
-                match event:
-                    case Answering(message_id, answer_event):
-                        yield pb.ConverseResponse(message_id=message_id, answer_event=answer_event)
-                    case Failed(message_id, error):
-                        status = to_status(as_groundwire_error(error, "Converse"))
-                        yield pb.ConverseResponse(message_id=message_id, error=status)
-                    case Cancelled(message_id):
-                        yield pb.ConverseResponse(message_id=message_id, cancelled=pb.QuestionCancelled())
-                    case Quiet():
-                        yield pb.ConverseResponse(heartbeat=pb.ConverseHeartbeat())
+        async with aclosing(stream.run(parsed)) as responses:
+            async for response in responses:
+                yield response
         if first.opening.end_session_on_close:
             await self._sessions.end(tenant, session_id)
 
-    async def _answer_of_stream(self, asked: Asked, budget: Budget) -> AsyncGenerator[pb.AnswerEvent, None]:
+    async def _answer_of_stream(self, ask: AskedQuestion, budget: Budget) -> AsyncGenerator[pb.AnswerEvent, None]:
         """Yield the events of an answer, in a task of its own."""
         request_context.bind(replace(request_context.current(), budget=budget))
-        async with aclosing(self._events(asked.question, asked.expected_head)) as events:
+        async with aclosing(self._events(ask)) as events:
             async for event in events:
                 yield event
 
@@ -288,16 +273,18 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             raise NotAvailableError("this server knows no ingest service to record conversations in", feature="records")
         return self._recording
 
-    def _events(
-        self, ask: AskedQuestion, expected_head: str | None, *, is_resumed: bool = False
-    ) -> AsyncGenerator[pb.AnswerEvent, None]:
+    def _events(self, ask: AskedQuestion, *, is_resumed: bool = False) -> AsyncGenerator[pb.AnswerEvent, None]:
         if ask.keep_for is not None:
             return self._answerer.answer_and_keep(_tenant(), ask)
         if ask.splits_topics:
-            return self._answerer.answer_on_topic(_tenant(), ask, expected_head, is_resumed=is_resumed)
+            return self._answerer.answer_on_topic(_tenant(), ask, is_resumed=is_resumed)
         if ask.session_id:
-            return self._answerer.answer_in_session(_tenant(), ask, expected_head, is_resumed=is_resumed)
+            return self._answerer.answer_in_session(_tenant(), ask, is_resumed=is_resumed)
         return self._answerer.answer(ask)
+
+
+def _failed_question(message_id: str, error: Exception) -> pb.ConverseResponse:
+    return pb.ConverseResponse(message_id=message_id, error=to_status(as_groundwire_error(error, "Converse")))
 
 
 def _tenant() -> str:
