@@ -25,7 +25,8 @@ def engine_pids(owner: int, folder: Path = Path("/")) -> list[int]:
     """Return the processes that run the engines of an owner in a folder, without those that watch over them."""
 
     def is_engine(pid: int) -> bool:
-        return b"engine_server" in Path(f"/proc/{pid}/cmdline").read_bytes() and not descendants(pid)
+        said = [Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "comm")]
+        return any(b"engine_server" in each for each in said) and not descendants(pid)
 
     def is_in_folder(pid: int) -> bool:
         files = (each.readlink() for each in Path(f"/proc/{pid}/fd").iterdir())

@@ -19,17 +19,26 @@ from collections.abc import Mapping, Sequence
 from selectors import EVENT_READ, DefaultSelector
 
 from tests.conformance.processes import give_way_to_nobody
+from tests.spare_processes import fork_ahead, import_children
 
 STREAMS = 3
+CHILDREN = 3
+"""As many as a server of a test starts: its engine, and parsers."""
 MAX_ORDER_BYTES = 1 << 20
 _FOR_SERVERS = {"server"}
 _OF_SERVERS = (
+    "encodings.idna",
+    "groundwire.answer.adapters.catalog_sessions",
+    "groundwire.answer.bootstrap",
     "groundwire.cli.server",
     "groundwire.embedders.factory",
+    "groundwire.ingest.bootstrap",
+    "groundwire.retrieve.bootstrap",
     "groundwire.rpc.logs",
     "groundwire.standalone.bootstrap",
     "groundwire.standalone.process",
     "groundwire.standalone.readiness",
+    "groundwire.standalone.split_answer",
     "groundwire.vectorstores.factory",
 )
 _OF_COMMANDS = ("groundwire.client", "grpc._channel", "importlib.metadata")
@@ -82,6 +91,7 @@ def _import_for(kind: str) -> None:
         importlib.import_module(name)
     if kind == "server":
         give_way_to_nobody()
+        import_children()
     del sys.modules["groundwire.cli.__main__"]
 
 
@@ -95,6 +105,8 @@ def _become(*, streams: Sequence[int], arguments: Sequence[str], variables: Mapp
     # The objects of the runner have looked at its own streams, whether they can be wound back.
     sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", errors="backslashreplace", buffering=1, closefd=False)
+    if arguments[:1] == ["serve"]:
+        fork_ahead(CHILDREN)
     sys.argv = ["groundwire", *arguments]
     runpy.run_module("groundwire.cli", run_name="__main__", alter_sys=True)
 

@@ -13,6 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Self
 
+_OF_SERVERS = {"backup", "config", "copy", "migrate", "restore", "serve"}
+"""Commands that import what servers do."""
+
 
 class Command:
     """A process of the command line with its streams, descriptors which stay open here; without `stdin` it has none."""
@@ -31,7 +34,7 @@ class Command:
         read_end, write_end = os.pipe()
         self._reports: IO[bytes] = os.fdopen(read_end, "rb", buffering=0)
         order = {"arguments": arguments, "variables": {**os.environ, **(variables or {})}, "folder": str(Path.cwd())}
-        orders = runner("server" if arguments[:1] == ["serve"] else "commands")
+        orders = runner("server" if arguments and arguments[0] in _OF_SERVERS else "commands")
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
             streams = [nothing if stdin is None else stdin, stdout, stderr]
