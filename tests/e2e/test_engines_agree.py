@@ -1,6 +1,10 @@
 """The same questions give the same citations on every vector store, with the real model on the project's handbook."""
 
+import re
+import shlex
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,18 +28,24 @@ QUESTIONS = [
 ]
 
 
-def _answers(vectors: str, data: Path, collection: str) -> list[answer_pb2.Answer]:
+@contextmanager
+def _handbook(vectors: str, data: Path, collection: str) -> Iterator[str]:
+    """Serve the handbook in a collection; yields the address."""
     server = ServerProcess(data, ("--vectors", vectors))
     try:
         done = groundwire("ingest", str(HANDBOOK), "-c", collection, address=server.address)
         assert done.returncode == 0, done.stderr
-        with GroundwireClient(server.address) as client:
-            answers = [client.ask(collection=collection, question=question).answer for question in QUESTIONS]
-            for answer in answers:
-                assert client.verify_citations(citations=answer.citations).all_verified
-            return answers
+        yield server.address
     finally:
         assert server.stop() == 0
+
+
+def _answers(address: str, collection: str) -> list[answer_pb2.Answer]:
+    with GroundwireClient(address) as client:
+        answers = [client.ask(collection=collection, question=question).answer for question in QUESTIONS]
+        for answer in answers:
+            assert client.verify_citations(citations=answer.citations).all_verified
+        return answers
 
 
 def _cited(answers: list[answer_pb2.Answer]) -> list[list[tuple[str, int, int]]]:
@@ -48,8 +58,26 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def reference(embedded: Path) -> list[answer_pb2.Answer]:
-    return _answers("memory:", embedded, "handbook")
+def first_screen() -> tuple[str, str]:
+    """The question that the README asks, and what it shows."""
+    readme = (HANDBOOK.parent / "README.md").read_text(encoding="utf-8")
+    block = re.findall(r"```console\n(.*?)```", readme, flags=re.DOTALL)[0]
+    (command,) = re.findall(r"^\$ groundwire (ask .*)$", block, flags=re.MULTILINE)
+    return command, block.partition("groundwire ask ")[2].partition("\n")[2]
+
+
+@pytest.fixture(scope="module")
+def served(embedded: Path, first_screen: tuple[str, str]) -> tuple[list[answer_pb2.Answer], str]:
+    """The answers of the reference engine, and what it prints for the question of the README."""
+    with _handbook("memory:", embedded, "handbook") as address:
+        # What a page shows is what a terminal of this width shows.
+        printed = groundwire(*shlex.split(first_screen[0]), address=address, COLUMNS="120").stdout
+        return _answers(address, "handbook"), printed
+
+
+@pytest.fixture(scope="module")
+def reference(served: tuple[list[answer_pb2.Answer], str]) -> list[answer_pb2.Answer]:
+    return served[0]
 
 
 def test_the_handbook_answers_its_questions_and_refuses_the_foreign_one(reference: list[answer_pb2.Answer]) -> None:
@@ -62,4 +90,14 @@ def test_an_engine_cites_what_the_reference_cites(
 ) -> None:
     # The same catalog, so that the handbook is not embedded again; the collection and its points are new.
     data = Path(shutil.copytree(embedded, tmp_path / "data", ignore=shutil.ignore_patterns("vectors")))
-    assert _cited(_answers(vectors, data, "again")) == _cited(reference)
+    with _handbook(vectors, data, "again") as address:
+        assert _cited(_answers(address, "again")) == _cited(reference)
+
+
+def test_the_answer_of_the_first_screen_is_the_one_that_is_given(
+    first_screen: tuple[str, str], served: tuple[list[answer_pb2.Answer], str]
+) -> None:
+    """Its words and the section that it cites; where in the page that stands changes with the page."""
+    place = re.compile(r" · characters [\d,]+–[\d,]+ ")
+    assert first_screen[1]
+    assert place.sub(" ", served[1]).strip() == place.sub(" ", first_screen[1]).strip()
