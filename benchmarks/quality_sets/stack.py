@@ -62,7 +62,7 @@ class Stack:
         chunks = embedded = refused = 0
         for source, content in texts.items():
             try:
-                result = self.ingest.use.documents.ingest(
+                result = self.ingest.long_work.documents.ingest(
                     _request(collection, source), Original(len(content), content), Budget(), lambda _: None
                 )
                 chunks += result.document.chunk_count

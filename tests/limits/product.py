@@ -119,7 +119,6 @@ class Product:
             embedder=embedder,
             settings=IngestSettings(scrub_after_quiet_s=0),
             workers=workers[0],
-            clock=self.clock,
         )
         retrieve = retrieve_bootstrap.build(
             catalog=catalog,

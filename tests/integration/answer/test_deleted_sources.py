@@ -9,7 +9,7 @@ from groundwire.answer.settings import AnswerSettings, ChatModel, SessionStoreNa
 from groundwire.api.answer.v1 import answer_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
-from groundwire.catalog.inspection import BookkeepingInspection
+from groundwire.catalog.inspection import Inspection
 from groundwire.catalog.sessions import NewMessage, Sessions
 from groundwire.kernel.errors import AlreadyExistsError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
@@ -54,7 +54,7 @@ async def test_what_quotes_it_is_redacted_and_the_session_goes_on(rig: Rig) -> N
         await rig.ask("What do grey wolves eat?", session_id=session, message_id=asked)
     assert "mice" in (await rig.ask("What do red foxes eat at night?", session_id=session)).content
     assert len(await rig.messages(session)) == 6
-    assert BookkeepingInspection(rig.library.database).incomplete_sessions(DEFAULT_TENANT) == []
+    assert Inspection(rig.library.database).incomplete_sessions(DEFAULT_TENANT) == []
 
 
 async def test_what_quotes_it_outside_of_the_window_is_redacted_too(rig: Rig) -> None:

@@ -15,9 +15,9 @@ from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Recovery
+from groundwire.catalog.generations import GenerationDraft, PendingGeneration
 from groundwire.catalog.idempotency import Ledger
-from groundwire.catalog.inspection import Integrity
+from groundwire.catalog.inspection import Inspection
 from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.search_view import SearchViews
@@ -86,19 +86,19 @@ class Catalog:
     clock: ManualClock
 
     def __post_init__(self) -> None:
-        self.collections = Collections(self.database, self.clock)
-        self.documents = Documents(self.database, self.clock)
+        self.collections = Collections(self.database)
+        self.documents = Documents(self.database)
         self.chunks = Chunks(self.database)
         self.views = SearchViews(self.database, self.clock)
         self.full_text = FullText(self.views)
         self.texts = Texts(self.database)
-        self.vectors = VectorCache(self.database, self.clock)
+        self.vectors = VectorCache(self.database)
         self.ledger = Ledger(self.database)
         self.outbox = Outbox(self.database)
-        self.recovery = Recovery(self.database)
+        self.recovery = Documents(self.database)  # knows of nothing that is being written, like a new process
         self.audit = Audit(self.database)
         self.sessions = Sessions(self.database, self.clock)
-        self.integrity = Integrity(self.database)
+        self.integrity = Inspection(self.database)
         self.lexical_check = LexicalCheck(self.database)
 
     def put(self, collection: Collection, draft: GenerationDraft) -> tuple[Document, PendingGeneration]:

@@ -11,7 +11,6 @@ import pytest
 
 from groundwire.catalog import lexical_check, lexical_index
 from groundwire.catalog.duplicate_chunks import DuplicateChunks
-from groundwire.catalog.generations import ExpiredGenerations
 from groundwire.catalog.lexical_search import LexicalMatches
 from groundwire.catalog.soft_deletes import SoftDeletes
 from groundwire.kernel.budget import Budget
@@ -102,7 +101,7 @@ def test_no_other_collection_moves_a_score(catalog: Catalog, docs: Collection, o
 
 def test_scores_after_any_changes_are_those_of_a_fresh_collection(catalog: Catalog, docs: Collection) -> None:
     chance = random.Random(3)
-    keeping, soft_deletes = catalog.collections.create(_keeping()), SoftDeletes(catalog.database, catalog.clock)
+    keeping, soft_deletes = catalog.collections.create(_keeping()), SoftDeletes(catalog.database)
     for collection in (docs, keeping):
         texts: dict[str, list[str]] = {}
         documents: dict[str, tuple[str, int]] = {}
@@ -237,7 +236,7 @@ def test_superseded_words_go_when_their_time_is_over(catalog: Catalog) -> None:
     document, _ = catalog.put(keeping, make_draft("granite secret", "moon"))
     catalog.put(keeping, make_draft("moon", document_id=document.document_id, expected=1))
     catalog.clock.advance(hours=1, minutes=1)
-    assert ExpiredGenerations(catalog.database).sweep(keeping.uid, Budget()) == 1
+    assert catalog.documents.sweep_generations(keeping.uid, Budget()) == 1
     with catalog.database.read() as connection:
         assert set(connection.exec_driver_sql("SELECT word FROM lexical_postings").scalars()) == {"moon", "head", "0"}
     assert catalog.integrity.problems() == []

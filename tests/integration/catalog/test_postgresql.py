@@ -373,8 +373,8 @@ def test_what_living_processes_work_on_is_not_taken_back(tmp_path: Path) -> None
     docs = one.collections.create(make_collection())
     pending = one.documents.begin(docs, make_draft("tide"))
     build = IndexBuilds(one.database).begin(docs, docs.identity)
-    begun = Operations(one.database, one.clock).begin(TENANT, "op-1", "Reindex", "docs", b"")
-    operations = Operations(other.database, other.clock)
+    begun = Operations(one.database).begin(TENANT, "op-1", "Reindex", "docs", b"")
+    operations = Operations(other.database)
     assert other.recovery.leftovers() == []
     assert IndexBuilds(other.database).abandon_all() == 0
     assert operations.take_over() == []

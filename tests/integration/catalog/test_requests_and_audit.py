@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from groundwire.catalog.audit import first_broken
-from groundwire.catalog.inspection import BookkeepingInspection
+from groundwire.catalog.documents import Documents
+from groundwire.catalog.inspection import Inspection
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import ConflictError, DocumentNotFoundError, RequestIdReusedError
@@ -49,16 +50,17 @@ def test_an_effect_rolls_back_when_its_request_was_completed(catalog: Catalog, d
 
 
 def test_a_generation_that_is_published_while_leftovers_are_looked_for_is_none(
-    catalog: Catalog, docs: Collection
+    catalog: Catalog, docs: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = catalog.documents.begin(docs, make_draft("storm", source="left.md"))
     written = catalog.documents.begin(docs, make_draft("tide", source="written.md"))
 
-    def publish() -> frozenset[int]:
+    def publish(_documents: Documents) -> frozenset[int]:
         catalog.documents.publish(written)
         return frozenset()
 
-    assert [each.key for each in catalog.recovery.leftovers(publish)] == [left.key]
+    monkeypatch.setattr(Documents, "under_way", property(publish))
+    assert [each.key for each in catalog.recovery.leftovers()] == [left.key]
 
 
 def test_concurrent_repetitions_have_one_effect(catalog: Catalog, docs: Collection) -> None:
@@ -159,7 +161,7 @@ def test_a_change_that_fails_leaves_no_trace(catalog: Catalog, docs: Collection)
 
 
 def test_tasks_are_overdue_by_the_time_that_passed_and_not_by_the_clock(catalog: Catalog, docs: Collection) -> None:
-    inspection = BookkeepingInspection(catalog.database)
+    inspection = Inspection(catalog.database)
     catalog.put(docs, make_draft("one"))
     # The last write was long ago: a task is as old as its transaction, not as that.
     catalog.clock.advance(hours=2)

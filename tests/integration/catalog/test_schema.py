@@ -62,7 +62,7 @@ def test_a_catalog_of_0_1_0_opens_with_all_that_is_in_it(released: Path, catalog
     assert opened.slice(TENANT, "docs", "doc-a", 2, [(0, 15)]) == ["tide moon comet"]
     assert len(opened.numbers_for(docs, "comet")) == 1
     assert [message.message_id for message in opened.sessions.messages(TENANT, "s-1")] == ["m-1"]
-    assert [each.operation_id for each in Operations(opened.database, opened.clock).take_over()] == ["op-1"]
+    assert [each.operation_id for each in Operations(opened.database).take_over()] == ["op-1"]
     opened.put(docs, make_draft("tide yeast", source="d.md"))
     assert opened.integrity.problems() == []
     opened.database.close()

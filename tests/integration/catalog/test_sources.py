@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.catalog.texts import Sources
+from groundwire.catalog.texts import Texts
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import DocumentNotFoundError
@@ -17,8 +17,8 @@ SAID = DocumentFields(title="Said", creators=("B", "A"), date_created=datetime(2
 
 
 @pytest.fixture
-def sources(catalog: Catalog) -> Sources:
-    return Sources(catalog.database)
+def sources(catalog: Catalog) -> Texts:
+    return Texts(catalog.database)
 
 
 def test_a_span_has_the_pages_that_it_touches_in_order(catalog: Catalog, docs: Collection) -> None:
@@ -29,14 +29,14 @@ def test_a_span_has_the_pages_that_it_touches_in_order(catalog: Catalog, docs: C
         assert spans.pages_at(name, 1, start, end) == pages
 
 
-def test_what_a_source_says_is_kept_apart_from_the_fields(catalog: Catalog, docs: Collection, sources: Sources) -> None:
+def test_what_a_source_says_is_kept_apart_from_the_fields(catalog: Catalog, docs: Collection, sources: Texts) -> None:
     draft = make_draft("one", fields=DocumentFields(title="Mine"))
     document, _ = catalog.put(docs, replace(draft, properties=SAID))
     assert sources.properties(TENANT, document.document_id, 1) == SAID
     assert document.fields.title == "Mine"
 
 
-def test_what_nobody_may_see_is_not_found(catalog: Catalog, docs: Collection, sources: Sources) -> None:
+def test_what_nobody_may_see_is_not_found(catalog: Catalog, docs: Collection, sources: Texts) -> None:
     document, _ = catalog.put(docs, make_draft("one"))
     for tenant, document_id, generation in (
         ("other", document.document_id, 1),
@@ -49,7 +49,7 @@ def test_what_nobody_may_see_is_not_found(catalog: Catalog, docs: Collection, so
             sources.properties(tenant, document_id, generation)
 
 
-def test_pages_go_with_their_document(catalog: Catalog, docs: Collection, sources: Sources) -> None:
+def test_pages_go_with_their_document(catalog: Catalog, docs: Collection, sources: Texts) -> None:
     document, _ = catalog.put(docs, replace(make_draft("one", "two"), pages=PAGES))
     catalog.documents.delete(TENANT, "docs", document.document_id)
     with catalog.database.read() as connection:

@@ -17,7 +17,6 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.catalog.vectors import VectorCache
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -259,7 +258,7 @@ def _complete(store: Store) -> int:
 
 
 def _incomplete(store: Store) -> list[str]:
-    return [each.deletion_id for each in store.harness.service.upkeep.deletions.incomplete(DEFAULT_TENANT, 10)]
+    return [each.deletion_id for each in store.harness.service.upkeep.catalog.deletions.incomplete(DEFAULT_TENANT, 10)]
 
 
 @pytest.mark.parametrize("permanent", [False, True])
@@ -287,52 +286,57 @@ def test_a_receipt_is_completed_when_the_engine_has_caught_up(
 
 @pytest.mark.parametrize(("age", "state"), [(timedelta(0), COMPLETE), (timedelta(days=-1), HIDDEN)])
 def test_a_vector_without_a_chunk_is_left_of_a_deletion_unless_it_came_later(
-    prompt: Store, age: timedelta, state: deletion_pb2.DeletionState.ValueType
+    prompt: Store,
+    age: timedelta,
+    state: deletion_pb2.DeletionState.ValueType,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     document, request_id = prompt.ingest("a.md", story(random.Random(1))), str(uuid.uuid4())
-    upkeep = prompt.harness.service.upkeep
-    serving = upkeep.tasks.collections.get(DEFAULT_TENANT, "docs")
+    catalog = prompt.harness.service.upkeep.catalog
+    serving = catalog.collections.get(DEFAULT_TENANT, "docs")
     with prompt.harness.catalog.read() as connection:
         hashes = connection.exec_driver_sql("SELECT embedding_hash FROM embeddings").scalars().all()
-    found = upkeep.tasks.cache.get(serving.identity.digest, hashes)
-    built = upkeep.builds.begin(serving, serving.identity)  # so that the call does not complete it
+    found = catalog.embeddings.get(serving.identity.digest, hashes)
+    built = catalog.index_builds.begin(serving, serving.identity)  # so that the call does not complete it
     receipt = prompt.delete(document.document_id, request_id=request_id)
     assert receipt.state == HIDDEN
     clock = ManualClock(receipt.hide_time.ToDatetime(UTC) + timedelta(seconds=1) + age)
-    VectorCache(prompt.harness.catalog, clock).put(serving.identity.digest, list(found), np.stack([*found.values()]))
-    upkeep.builds.abandon(built)
+    monkeypatch.setattr(prompt.harness.catalog, "clock", clock)
+    catalog.embeddings.put(serving.identity.digest, list(found), np.stack([*found.values()]))
+    monkeypatch.undo()
+    catalog.index_builds.abandon(built)
     with suppress(DataLossError):  # operators hear of it
         _complete(prompt)
     assert prompt.delete(document.document_id, request_id=request_id).state == state
 
 
 def test_what_quotes_a_document_that_came_and_went_again_is_not_left_of_its_first_deletion(prompt: Store) -> None:
-    upkeep, request_id = prompt.harness.service.upkeep, str(uuid.uuid4())
+    catalog, request_id = prompt.harness.service.upkeep.catalog, str(uuid.uuid4())
     for source in ("a.md", "b.md"):
         prompt.changes.ingest_document(
             pb.IngestDocumentRequest(collection="docs", source_uri=source, document_id="again", text=f"Of {source}.")
         )
         if source == "a.md":
-            serving = upkeep.tasks.collections.get(DEFAULT_TENANT, "docs")
-            built = upkeep.builds.begin(serving, serving.identity)  # so that the call does not complete it
+            serving = catalog.collections.get(DEFAULT_TENANT, "docs")
+            built = catalog.index_builds.begin(serving, serving.identity)  # so that the call does not complete it
             assert prompt.delete("again", request_id=request_id).state == HIDDEN
     quoting = record(MEMORY, "Of b.md, as said.", quoted_document_ids=["again"])
     put = records_pb.BatchUpsertRecordsRequest(collection="docs", records=[quoting])
     blocking(prompt.harness.service.records.BatchUpsertRecords)(put)
     prompt.delete("again", purge=False)
-    upkeep.builds.abandon(built)
+    catalog.index_builds.abandon(built)
     _complete(prompt)
     assert prompt.delete("again", request_id=request_id).state == COMPLETE
 
 
 def test_a_receipt_waits_for_an_index_that_was_begun_before_the_deletion(prompt: Store) -> None:
     document, request_id = prompt.ingest("a.md", story(random.Random(1))), str(uuid.uuid4())
-    upkeep = prompt.harness.service.upkeep
-    serving = upkeep.tasks.collections.get(DEFAULT_TENANT, "docs")
-    built = upkeep.builds.begin(serving, serving.identity)  # it may hold the document by now
+    catalog = prompt.harness.service.upkeep.catalog
+    serving = catalog.collections.get(DEFAULT_TENANT, "docs")
+    built = catalog.index_builds.begin(serving, serving.identity)  # it may hold the document by now
     assert prompt.delete(document.document_id, request_id=request_id).state == HIDDEN
     assert _complete(prompt) == 0
-    upkeep.builds.abandon(built)
+    catalog.index_builds.abandon(built)
     assert _complete(prompt) == 1
     assert prompt.delete(document.document_id, request_id=request_id).state == COMPLETE
 

@@ -176,7 +176,7 @@ def test_a_process_completes_the_receipts_that_the_one_before_it_left(folder: Pa
     # This one ends behind its transaction, as if the process had been killed there.
     killed = library.ingest("killed.txt", "The killed moon moves the sea.")
     library.harness.service.housekeeping.close()
-    library.harness.service.upkeep.documents.delete(DEFAULT_TENANT, "tides", killed)
+    library.harness.service.upkeep.catalog.documents.delete(DEFAULT_TENANT, "tides", killed)
     assert len(library.incomplete()) == 2
     library.close()
     assert library.holds("killed.txt")

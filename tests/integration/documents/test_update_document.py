@@ -194,7 +194,7 @@ def test_an_update_of_what_someone_else_changed_is_refused(
     elif change == "content":
         store.ingest("a.md", story(random.Random(2)))
     elif change == "alias":
-        store.harness.service.upkeep.documents.add_alias("default", "docs", document.document_id, "b.md")
+        store.harness.service.upkeep.catalog.documents.add_alias("default", "docs", document.document_id, "b.md")
     else:
         store.delete(document.document_id, purge=False)
         store.restore(document.document_id)

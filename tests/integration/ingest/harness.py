@@ -17,7 +17,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2_grpc
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.bootstrap import IngestService, build
-from groundwire.ingest.housekeeping_jobs import OUTBOX, REPEATED_CHUNKS
+from groundwire.ingest.engine_upkeep import OUTBOX, REPEATED_CHUNKS
 from groundwire.ingest.parsing.parsed_document import Original, ParsedDocument, ParseRules
 from groundwire.ingest.parsing.parser_worker import parse_document
 from groundwire.ingest.parsing.source_text import ReadingLimits
@@ -159,7 +159,6 @@ class Harness:
             embedder=self.embedder,
             settings=IngestSettings(sweep_every_s=0.05, **settings),
             workers=self.workers,
-            clock=clock,
         )
         self.calls = Calls(self.service)
 
@@ -201,7 +200,7 @@ class Harness:
 
     def without_housekeeping(self) -> "Harness":
         """Take documents apart in the calling thread, and run nothing behind the calls."""
-        object.__setattr__(self.service.use.documents, "parser", InProcessParser(self.embedder.tokenizer))
+        object.__setattr__(self.service.long_work.documents, "parser", InProcessParser(self.embedder.tokenizer))
         return self
 
     def start_without_parser_process(self) -> "Harness":

@@ -63,7 +63,7 @@ class Library:
 
     def check(self, collection: str = "", *, repair: bool = False) -> tuple[list[StoreFinding], StoreReport]:
         events: list[CheckEvent] = []
-        check = self.harness.service.use.check.check
+        check = self.harness.service.long_work.check.check
         report = check(DEFAULT_TENANT, collection, Budget(60), events.append, repair=repair)
         return [event for event in events if isinstance(event, StoreFinding)], report
 
@@ -148,7 +148,7 @@ def test_nothing_is_wrong_with_what_was_ingested(library: Library) -> None:
 
 def test_progress_rises_to_the_number_of_chunks(library: Library) -> None:
     events: list[CheckEvent] = []
-    library.harness.service.use.check.check(DEFAULT_TENANT, "", Budget(60), events.append, repair=False)
+    library.harness.service.long_work.check.check(DEFAULT_TENANT, "", Budget(60), events.append, repair=False)
     done = [event.done for event in events if isinstance(event, Progress)]
     assert done == sorted(done)
     assert done[-1] == len(library.numbers)
@@ -316,7 +316,7 @@ def test_unfinished_generations_are_taken_back(library: Library) -> None:
 
 
 def test_generations_that_are_being_written_are_left_alone(library: Library) -> None:
-    documents = library.harness.service.use.documents.writer.documents
+    documents = library.harness.service.long_work.documents.catalog.documents
     draft = GenerationDraft(None, "now.md", DocumentFormat.TEXT, "0" * 64, DocumentFields(), "moon", (), 0)
     pending = documents.begin(library.collection, draft)
     library.sql("UPDATE generations SET create_time = 0 WHERE state = 'PENDING'")
@@ -453,8 +453,9 @@ def test_only_the_collection_asked_for_is_checked(library: Library) -> None:
 
 def test_a_check_ends_within_a_batch_after_its_caller_left(library: Library) -> None:
     budget = Budget()
+    check = library.harness.service.long_work.check.check
     with pytest.raises(CallCancelledError):
-        library.harness.service.use.check.check(DEFAULT_TENANT, "", budget, lambda _: budget.cancel(), repair=False)
+        check(DEFAULT_TENANT, "", budget, lambda _: budget.cancel(), repair=False)
 
 
 def test_nothing_is_found_while_documents_come_change_and_go(library: Library) -> None:

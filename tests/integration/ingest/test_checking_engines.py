@@ -43,7 +43,7 @@ def engine_name(harness: Harness, name: str = "tides") -> str:
 
 def check(harness: Harness, *, repair: bool = False) -> list[StoreFinding]:
     told: list[CheckEvent] = []
-    harness.service.use.check.check(DEFAULT_TENANT, "", Budget(60), told.append, repair=repair)
+    harness.service.long_work.check.check(DEFAULT_TENANT, "", Budget(60), told.append, repair=repair)
     return [event for event in told if isinstance(event, StoreFinding)]
 
 

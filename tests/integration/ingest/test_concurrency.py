@@ -156,7 +156,7 @@ def test_a_caller_that_leaves_stops_the_work(harness: Harness, collection: str) 
             budget.cancel()
 
     with pytest.raises(CallCancelledError):
-        harness.service.use.documents.ingest(
+        harness.service.long_work.documents.ingest(
             request_for(collection, "a.txt"), Original(len(content), content), budget, report
         )
     stages = [progress.stage for progress in seen]
@@ -169,7 +169,7 @@ def test_a_caller_that_leaves_stops_the_work(harness: Harness, collection: str) 
 def test_embedding_progress_counts_chunks(harness: Harness, collection: str) -> None:
     seen = list[Progress]()
     content = long_text(8, 200).encode()
-    result = harness.service.use.documents.ingest(
+    result = harness.service.long_work.documents.ingest(
         request_for(collection, "a.txt"), Original(len(content), content), Budget(), seen.append
     )
     total = result.document.chunk_count
@@ -236,7 +236,7 @@ def test_slots_bound_who_works_and_those_who_wait_leave_with_their_budget() -> N
 def test_a_write_follows_a_moving_index_a_bounded_number_of_times(
     harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use = harness.service.use.documents
+    use = harness.service.long_work.documents
     moves = 0
 
     def moved(pending: PendingGeneration, *_: object) -> None:
@@ -246,7 +246,7 @@ def test_a_write_follows_a_moving_index_a_bounded_number_of_times(
             raise AssertionError("it never ends")
         raise IndexMovedError(pending.collection)
 
-    monkeypatch.setattr(use.writer.documents, "publish", moved)
+    monkeypatch.setattr(use.catalog.documents, "publish", moved)
     with pytest.raises(ConflictError):
         use.ingest(request_for(collection, "a.txt"), Original(11, b"Tides rise."), Budget(), lambda _: None)
     assert moves == MAX_INDEX_MOVES
@@ -257,7 +257,7 @@ def test_a_write_follows_a_moving_index_a_bounded_number_of_times(
 
 
 def test_a_collection_of_another_model_is_refused(harness: Harness, collection: str) -> None:
-    use = harness.service.use.documents
+    use = harness.service.long_work.documents
     found = harness.collection(collection)
 
     other_model = replace(found.identity, probe_digest="0" * 64)

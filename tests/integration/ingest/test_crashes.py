@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -66,12 +67,13 @@ class Fused:
 
 def mine(harness: Harness, fuse: Fuse) -> None:
     """Put the fuse between the ingest use case and everything durable; each batch has one chunk."""
-    ingest = harness.service.use.documents
+    ingest = harness.service.long_work.documents
     writer = ingest.writer
-    documents = fuse.wrap("documents", writer.documents)
+    catalog = copy(writer.catalog)
+    catalog.documents = fuse.wrap("documents", catalog.documents)
     cache = fuse.wrap("cache", writer.embedder.cache)
     embedder = replace(writer.embedder, cache=cache, tokens_per_batch=1)
-    writer = replace(writer, documents=documents, vectors=fuse.wrap("vectors", writer.vectors), embedder=embedder)
+    writer = replace(writer, catalog=catalog, vectors=fuse.wrap("vectors", writer.vectors), embedder=embedder)
     object.__setattr__(ingest, "writer", writer)
     object.__setattr__(ingest, "after_write", lambda _: None)
 

@@ -19,8 +19,8 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog.outbox import queue_deleted_points
+from groundwire.ingest.engine_upkeep import OUTBOX
 from groundwire.ingest.housekeeping import Housekeeping, Job, Subject
-from groundwire.ingest.housekeeping_jobs import OUTBOX
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import SystemClock
 from groundwire.kernel.errors import StoreUnavailableError
@@ -192,7 +192,7 @@ def test_damage_in_one_collection_is_told_and_stops_nothing_else(process: Callab
         *("outbox", "repeated_chunks", "unfinished", "requests", "uploads", "vectors")
     }
 
-    repaired = harness.service.use.check.check(DEFAULT_TENANT, "tides", Budget(60), lambda _: None, repair=True)
+    repaired = harness.service.long_work.check.check(DEFAULT_TENANT, "tides", Budget(60), lambda _: None, repair=True)
     assert (repaired.findings, repaired.repaired) == (1, 1)
     assert eventually(lambda: not harness.housekeeping_state().failures)
     assert harness.points("tides") == harness.live_numbers("tides")
@@ -207,9 +207,9 @@ def test_what_a_dead_process_left_is_counted_and_taken_back(tmp_path: Path) -> N
     harness.ingest("tides", "a.txt", "A text that stays.")
     collection = harness.collection("tides")
     for source in ("b.txt", "c.txt"):
-        harness.service.upkeep.documents.begin(collection, make_draft("A text", source=source))
+        harness.service.upkeep.catalog.documents.begin(collection, make_draft("A text", source=source))
     assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 0, "they are being written"
-    harness.service.upkeep.builds.begin(collection, collection.identity)
+    harness.service.upkeep.catalog.index_builds.begin(collection, collection.identity)
     harness.close()
     harness = Harness(tmp_path, store).without_housekeeping()
     assert harness.service.upkeep.recover() == 3
@@ -223,14 +223,14 @@ def test_a_generation_that_is_being_written_is_left_alone_whatever_the_clock_say
     harness = Harness(tmp_path, clock=clock).without_housekeeping()
     harness.create("tides")
     collection = harness.collection("tides")
-    documents = harness.service.upkeep.documents
+    documents = harness.service.upkeep.catalog.documents
     pending = documents.begin(collection, make_draft("A text", source="b.txt"))
     clock.jumped = timedelta(hours=25)
     assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 0
     documents._under_way.clear()  # as if whoever wrote it had gone without taking it back
     clock.jumped = timedelta(hours=-25)
     assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 1
-    assert pending.key not in {each.key for each in harness.service.upkeep.recovery.leftovers()}
+    assert pending.key not in {each.key for each in harness.service.upkeep.catalog.documents.leftovers()}
     harness.close()
 
 
@@ -249,7 +249,7 @@ def test_one_turn_does_all_tasks_of_all_engine_collections(tmp_path: Path) -> No
 
     harness.catalog.write(queue)
     assert harness.service.housekeeping.run_now((OUTBOX,), Budget(60)) == 45
-    assert harness.service.upkeep.tasks.outbox.pending(1) == []
+    assert harness.service.upkeep.catalog.outbox.pending(1) == []
     assert len(harness.points("tides")) == len(harness.points("moons")) == 1
     harness.close()
 

@@ -137,7 +137,7 @@ def test_the_next_process_goes_on_with_what_was_cut_off(process: Process, harnes
 def test_a_starting_service_takes_up_what_a_killed_one_left(tmp_path: Path, is_cancelled: bool) -> None:
     killed = Harness(tmp_path)
     killed.create("tides")
-    left = Operations(killed.catalog, killed.clock)
+    left = Operations(killed.catalog)
     body = pb.CheckStoreRequest(collection="tides").SerializeToString()
     row = left.begin(DEFAULT_TENANT, str(uuid.uuid4()), "CheckStore", "tides", body)
     if is_cancelled:
@@ -239,7 +239,7 @@ async def test_waiting_ends_with_the_work_or_the_time_and_holds_no_thread(harnes
 
 async def test_pages_of_operations_end_at_three_mebibytes_and_lose_none(harness: Harness) -> None:
     """A response of a purge names up to a hundred sources of a kilobyte each, and more."""
-    stored = Operations(harness.catalog, harness.clock)
+    stored = Operations(harness.catalog)
     sample = [f"{'x' * 20_000}{number}" for number in range(100)]
     for _ in range(5):
         row = stored.begin(DEFAULT_TENANT, str(uuid.uuid4()), "PurgeDocuments", "tides", b"")

@@ -339,7 +339,7 @@ async def test_an_upload_that_is_cancelled_leaves_no_document(stub: Any, harness
             call.cancel()
             break
     for _ in range(600):
-        if not harness.service.use.documents.locks._queues:
+        if not harness.service.long_work.documents.locks._queues:
             break
         await asyncio.sleep(0.05)
     assert harness.sources(collection) == []

@@ -44,12 +44,12 @@ def collection_of(harness: Harness, name: str = "tides") -> Collection:
 
 def reindex(harness: Harness, report: Callable[[Progress], None] = lambda _: None, **options: Any) -> IndexBuilt:
     budget = options.get("budget", Budget(60))
-    return harness.service.use.builder.reindex(DEFAULT_TENANT, "tides", budget, report)
+    return harness.service.long_work.builder.reindex(DEFAULT_TENANT, "tides", budget, report)
 
 
 def reembed(harness: Harness, report: Callable[[Progress], None] = lambda _: None, **options: Any) -> IndexBuilt:
     budget = options.get("budget", Budget(60))
-    return harness.service.use.builder.reembed(DEFAULT_TENANT, "tides", budget, report)
+    return harness.service.long_work.builder.reembed(DEFAULT_TENANT, "tides", budget, report)
 
 
 def fill(harness: Harness, documents: int = 3) -> None:
@@ -71,7 +71,7 @@ def assert_sound(harness: Harness) -> None:
     """Both stores agree, and nothing of a build is left."""
     harness.sweep()
     found: list[object] = []
-    check = harness.service.use.check.check
+    check = harness.service.long_work.check.check
     report = check(DEFAULT_TENANT, "", Budget(60), found.append, repair=False)
     assert report.findings == 0, [each for each in found if not isinstance(each, Progress)]
     assert harness.points("tides") == indexed(harness)
@@ -160,7 +160,7 @@ def test_a_document_that_was_being_written_during_the_move_gets_its_points(proce
     """Its points went to the old engine collection; publishing it notices that."""
     harness = process()
     fill(harness)
-    write = harness.service.use.documents.writer
+    write = harness.service.long_work.documents.writer
     upsert, moved = harness.vectors.upsert, threading.Event()
 
     def upsert_then_move(collection: str, points: PointBatch, budget: Budget) -> None:
@@ -206,7 +206,7 @@ def test_readers_and_writers_go_on_until_the_end(process: Callable[..., Harness]
 def wait_for_runs(harness: Harness) -> None:
     """Wait for the runs whose last callers have left: they end just after them."""
     ends_at = time.monotonic() + 30
-    while harness.service.use.builder.runs._runs:
+    while harness.service.long_work.builder.runs._runs:
         assert time.monotonic() < ends_at
         time.sleep(0.01)
 
@@ -248,7 +248,7 @@ def test_a_killed_build_leaves_the_old_index_and_is_swept_at_the_next_start(proc
     harness = process(store)
     fill(harness)
     before = collection_of(harness)
-    builds = harness.service.use.builder.builds
+    builds = harness.service.long_work.parts.catalog.index_builds
     half_built = builds.begin(before, before.identity)
     store.create_collection(half_built.engine_name, DIMENSIONS, Budget())
     store.upsert(
@@ -521,7 +521,7 @@ def test_a_lost_vector_of_a_section_is_reported_and_made_again(process: Callable
     harness.catalog.write(lambda connection: connection.exec_driver_sql(lose))
     lost = lacking(harness)
     assert lost > 0
-    check, found = harness.service.use.check.check, list[Any]()
+    check, found = harness.service.long_work.check.check, list[Any]()
     assert check(DEFAULT_TENANT, "", Budget(60), found.append, repair=True).findings == lost
     findings = [each for each in found if not isinstance(each, Progress)]
     assert {each.kind for each in findings} == {FindingKind.EMBEDDING_MISSING}

@@ -187,7 +187,7 @@ def test_what_was_done_when_the_process_died_is_not_done_again(docs: Harness) ->
     request = request_of(source="a.md", document_id="a")
     request.text = ""
     Uploads(docs.catalog).forget(DEFAULT_TENANT, operation_id)
-    docs.service.use.uploads.keep(DEFAULT_TENANT, operation_id, TEXT.encode())
+    docs.service.long_work.uploads.keep(DEFAULT_TENANT, operation_id, TEXT.encode())
     docs.catalog.write(
         lambda connection: connection.exec_driver_sql(
             "UPDATE operations SET outcome = NULL, end_time = NULL, end_steady = NULL, request = ?",

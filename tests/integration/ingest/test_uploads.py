@@ -249,7 +249,7 @@ async def test_a_staging_folder_that_fails_is_said_to_be_unavailable(
         staging.write_bytes(b"")
     else:
         monkeypatch.setattr(fcntl, "flock", refuse)
-    unfinished = harness.service.use.uploads.uploads.staged_bytes("default", frozenset())
+    unfinished = harness.service.long_work.uploads.uploads.staged_bytes("default", frozenset())
     stream = Stream(stub, header_of(collection, "a.txt", b"a"))
     await stream.call.write(pb.UploadDocumentRequest(header=stream.header))
     failure = await stream.failure()
@@ -257,7 +257,7 @@ async def test_a_staging_folder_that_fails_is_said_to_be_unavailable(
     aside.rename(staging)
     assert isinstance(failure, StoreUnavailableError)
     assert failure.metadata["engine"] == "staging"
-    assert harness.service.use.uploads.uploads.staged_bytes("default", frozenset()) == unfinished
+    assert harness.service.long_work.uploads.uploads.staged_bytes("default", frozenset()) == unfinished
 
 
 def test_a_folder_from_which_nothing_can_be_removed_is_said_to_be_unavailable(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_a_folder_from_which_nothing_can_be_removed_is_said_to_be_unavailable(tm
 
 def test_a_copy_that_a_child_has_of_an_open_file_does_not_keep_its_upload(harness: Harness) -> None:
     """As a process has that was forked just now and does not run its own program yet."""
-    uploads, upload_id = harness.service.use.uploads, str(uuid.uuid4())
+    uploads, upload_id = harness.service.long_work.uploads, str(uuid.uuid4())
     uploads.begin("default", upload_id, b"", 20)
     first = uploads.open("default", upload_id)
     (descriptor,) = [each for each in Path("/proc/self/fd").iterdir() if each.resolve().name == upload_id]
@@ -285,7 +285,7 @@ def test_what_another_replica_brought_until_it_let_go_is_kept(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second one reads how far the upload is; before it has the file, the first one brings more and leaves."""
-    uploads, upload_id, open_file = harness.service.use.uploads, str(uuid.uuid4()), StagingFolder.open
+    uploads, upload_id, open_file = harness.service.long_work.uploads, str(uuid.uuid4()), StagingFolder.open
     uploads.begin("default", upload_id, b"", 20)
     first = uploads.open("default", upload_id)
 
@@ -542,7 +542,7 @@ async def test_another_tenant_interrupts_no_upload_whose_id_it_has() -> None:
 
 def test_what_streams_announce_counts_for_their_tenant_alone_and_for_documents_that_come_whole(tmp_path: Path) -> None:
     harness = Harness(tmp_path, max_staged_bytes=1000)
-    uploads = harness.service.use.uploads
+    uploads = harness.service.long_work.uploads
     with uploads.announced("ann", "id", 600), uploads.announced("bob", "id", 900):
         with pytest.raises(ExhaustedError) as caught:
             uploads.keep("ann", str(uuid.uuid4()), b"x" * 500)

@@ -101,7 +101,7 @@ class Library:
         self._shared_names = None if engine is None else list[str]()
         self.vectors: VectorStore = engine or open_vector_store(vectors_url, data_dir=folder)
         self.embedder = WordBagEmbedder()
-        self.documents = Documents(self.database, clock)
+        self.documents = Documents(self.database)
         self.workers = Workers(2)
         self.service: RetrieveService = build(
             catalog=self.database,

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
-from groundwire.catalog.generations import ExpiredGenerations
-from groundwire.catalog.inspection import Integrity
+from groundwire.catalog.inspection import Inspection
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import InvalidRequestError, SnapshotExpiredError
@@ -102,7 +101,7 @@ def test_many_generations_are_kept_apart(keeping: Library) -> None:
     for generation, snapshot in enumerate(snapshots, start=1):
         found = keeping.retrieve("alpha generation", collection="kept", snapshot=snapshot)
         assert contents(found) == [f"alpha generation {generation}"]
-    assert Integrity(keeping.database).problems() == []
+    assert Inspection(keeping.database).problems() == []
 
 
 @pytest.mark.parametrize("mode", _MODES)
@@ -134,7 +133,7 @@ def test_deleting_a_document_removes_its_kept_generations_too(keeping: Library) 
     with keeping.database.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM chunks").scalar_one() == 0
         assert connection.exec_driver_sql("SELECT count(*) FROM lexical_postings").scalar_one() == 0
-    assert Integrity(keeping.database).problems() == []
+    assert Inspection(keeping.database).problems() == []
 
 
 def test_without_retention_a_replacement_ends_earlier_snapshots(library: Library) -> None:
@@ -152,8 +151,8 @@ def test_without_retention_a_replacement_ends_earlier_snapshots(library: Library
 
 def expire(library: Library) -> int:
     """Do what housekeeping does about generations whose retention has passed."""
-    expired = ExpiredGenerations(library.database)
-    return sum(expired.sweep(collection.uid, Budget(60)) for collection in expired.collections())
+    documents = library.documents
+    return sum(documents.sweep_generations(each.uid, Budget(60)) for each in documents.collections_with_expiry())
 
 
 @pytest.mark.parametrize("is_swept", [False, True])
@@ -174,7 +173,7 @@ def test_when_the_retention_has_passed_the_snapshot_is_gone_swept_or_not(
     with pytest.raises(SnapshotExpiredError):
         keeping.retrieve("alpha", collection="kept", snapshot=before)
     assert contents(keeping.retrieve("alpha", collection="kept")) == ["alpha new"]
-    assert Integrity(keeping.database).problems() == []
+    assert Inspection(keeping.database).problems() == []
 
 
 def test_a_snapshot_ahead_of_the_catalog_is_refused(library: Library) -> None:

@@ -3,6 +3,7 @@
 * The database: `database` (snapshots to read, transactions to write), `writer` (the one thread that writes), `schema`
   (the tables), `migrations`, `sqlite` and `postgresql` (what only one of them understands), `dialects` (which picks),
   `encoding`, `rows` (values to rows and back, and which rows readers see).
+* The door: `catalog` has an attribute for each aggregate; `aggregate` is what these have in common.
 * What is stored: `collections`, `documents`, `records`, `generations`, `chunks`, `texts`, `vectors`, `sessions`.
 * What is done to it: `changes`, `deletions`, `soft_deletes`, `duplicate_chunks`, `index_builds`; what engines still
   have to do about it is in `outbox`.

@@ -11,7 +11,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.idempotency import document_told_of, settle
 from groundwire.catalog.schema import audit
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
+from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identity import current_identity
 
@@ -45,9 +45,8 @@ class AuditRow:
 class Audit:
     """Records changes and reads the record of one tenant at a time."""
 
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._clock = clock or SystemClock()
 
     def record(
         self,
@@ -78,7 +77,7 @@ class Audit:
         previous, rows = connection.execute(_LAST_HASH, {"of_tenant": tenant}).scalar() or "", []
         shared: dict[str, Any] = {
             "tenant": tenant,
-            "time": epoch_ms(self._clock.now()),
+            "time": epoch_ms(self._database.clock.now()),
             "action": action,
             "outcome": "OK",
             "request_id": request_id,

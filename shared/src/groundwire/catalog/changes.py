@@ -1,13 +1,12 @@
 """Documents and chunks: changing what callers said about them, without embedding anything again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, exists, select, update
 
-from groundwire.catalog.audit import Audit
-from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.database import advance_position
 from groundwire.catalog.dialects import update_json
 from groundwire.catalog.lexical_index import add_chunks, numbered, remove_chunks
 from groundwire.catalog.outbox import queue_matched_points
@@ -16,20 +15,12 @@ from groundwire.catalog.rows import (
     IS_LIVE,
     SELECT_LIVE_CHUNKS,
     field_values,
-    refuse_other_etag,
     set_tags,
     to_fields,
     to_stored_chunks,
-    visible_document,
-    visible_row,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
-from groundwire.kernel.chunk import Chunk
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
-from groundwire.kernel.document import Document, DocumentFields, file_name
-from groundwire.kernel.errors import ChunkNotFoundError, DocumentChangedError
-from groundwire.kernel.exactly_once import Receipt
-from groundwire.kernel.stored_chunk import StoredChunk
+from groundwire.kernel.document import DocumentFields, file_name
 
 T = TypeVar("T")
 
@@ -40,72 +31,6 @@ class Changed(Generic[T]):
 
     result: T
     tasks: tuple[int, ...] = ()
-
-
-class DocumentChanges:
-    """Changes of all tenants; each call is one transaction, in which readers see all of it or nothing."""
-
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
-        self._database = database
-        self._clock = clock or SystemClock()
-        self._audit = Audit(database, self._clock)
-
-    def document(
-        self,
-        tenant: str,
-        collection: str,
-        document_id: str,
-        change: Callable[[DocumentFields], DocumentFields],
-        receipt: Receipt[Document] | None = None,
-        *,
-        etag: str = "",
-    ) -> Changed[Document]:
-        """Give a document the fields that `change` makes of its own, and its chunks the filter keys that follow.
-
-        An error of `change` leaves everything as it was.
-
-        Raises:
-            DocumentNotFoundError: the collection has none of this id.
-            DocumentChangedError: its etag is not the given one, if one is given.
-            ConflictError: the same request was completed meanwhile; ask the ledger.
-            RequestIdReusedError: the request id was used with another body.
-        """
-
-        def work(connection: Connection) -> Changed[Document]:
-            row = visible_row(connection, tenant, collection, document_id)
-            refuse_other_etag(connection, row, etag)
-            tasks = change_fields(connection, row, change, epoch_ms(self._clock.now()))
-            document = visible_document(connection, tenant, collection, document_id)
-            self._audit.record(connection, tenant, "update_document", document_id, receipt, document)
-            return Changed(document, tuple(tasks))
-
-        return self._database.write(work)
-
-    def chunk(
-        self,
-        tenant: str,
-        collection: str,
-        chunk_id: str,
-        change: Callable[[Chunk], Chunk],
-        receipt: Receipt[StoredChunk] | None = None,
-        *,
-        etag: str = "",
-    ) -> Changed[StoredChunk]:
-        """Give a live chunk the tags and metadata of what `change` makes of it, and the filter keys that follow.
-
-        Raises:
-            ChunkNotFoundError: the collection has no such live chunk.
-            DocumentChangedError: its etag is not the given one, if one is given.
-            ConflictError: the same request was completed meanwhile; ask the ledger.
-            RequestIdReusedError: the request id was used with another body.
-        """
-
-        def work(connection: Connection) -> Changed[StoredChunk]:
-            changed = change_chunk(connection, tenant, collection, chunk_id, change, etag)
-            self._audit.record(connection, tenant, "update_chunk", chunk_id, receipt, changed.result)
-            return changed
-
-        return self._database.write(work)
 
 
 def change_fields(
@@ -127,42 +52,6 @@ def change_fields(
     source = row["source_path"]
     rename_chapter(connection, row, (source, before), (source, after))
     return rewrite_payloads(connection, row, chunks.c.document_key == key)
-
-
-def change_chunk(
-    connection: Connection, tenant: str, collection: str, chunk_id: str, change: Callable[[Chunk], Chunk], etag: str
-) -> Changed[StoredChunk]:
-    """Give a live chunk the tags and metadata of what `change` makes of it; nothing else of it can change.
-
-    Raises:
-        ChunkNotFoundError: the collection has no such live chunk.
-        DocumentChangedError: its etag is not the given one, if one is given.
-    """
-    stored = _live_chunk(connection, tenant, chunk_id)
-    if stored is None or stored.document.collection != collection:
-        raise ChunkNotFoundError(chunk_id)
-    if etag and stored.etag != etag:
-        message = "the chunk has another etag by now: read it again"
-        raise DocumentChangedError(message, document_id=stored.document.document_id)
-    after = change(stored.chunk)
-    # Readers see the tags of the document on its chunks: sent back with the others, they are not the chunk's own.
-    inherited = set(stored.document.fields.tags) - set(stored.chunk.tags)
-    after = replace(after, tags=tuple(tag for tag in after.tags if tag not in inherited))
-    own = {"tags": list(after.tags), "metadata": dict(after.metadata)}
-    if own == {"tags": list(stored.chunk.tags), "metadata": dict(stored.chunk.metadata)}:
-        return Changed(stored)
-    this = chunks.c.chunk_number == stored.chunk_number
-    connection.execute(update(chunks).where(this).values(own))
-    document = visible_row(connection, tenant, collection, stored.document.document_id)
-    tasks = rewrite_payloads(connection, document, this)
-    changed = _live_chunk(connection, tenant, chunk_id)
-    return Changed(changed or stored, tuple(tasks))
-
-
-def _live_chunk(connection: Connection, tenant: str, chunk_id: str) -> StoredChunk | None:
-    statement = SELECT_LIVE_CHUNKS.where(chunks.c.tenant == tenant, chunks.c.chunk_id == chunk_id)
-    row = connection.execute(statement).first()
-    return None if row is None else next(to_stored_chunks([row]))
 
 
 def rename_chapter(

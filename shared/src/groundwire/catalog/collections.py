@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from groundwire.catalog.audit import Audit
-from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.database import advance_position
 from groundwire.catalog.deletions import Deleted, delete_collection, insert_deletion
 from groundwire.catalog.idempotency import settle
 from groundwire.catalog.rows import (
@@ -23,7 +23,6 @@ from groundwire.catalog.rows import (
     to_collection,
 )
 from groundwire.catalog.schema import chunks, collections, documents
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection, CollectionSettings
 from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, ConflictError, PreconditionError
 from groundwire.kernel.exactly_once import Receipt
@@ -46,13 +45,8 @@ class CollectionPosition:
     position: int
 
 
-class Collections:
+class Collections(Aggregate):
     """Collections of all tenants; each call sees those of one."""
-
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
-        self._database = database
-        self._clock = clock or SystemClock()
-        self._audit = Audit(database, self._clock)
 
     def create(self, collection: Collection, receipt: Receipt[Collection] | None = None) -> Collection:
         """Store a collection; one of the same name and settings is returned as it is.
@@ -151,7 +145,7 @@ class Collections:
             settings = change(found)
             if settings != found.settings:
                 key = collection_key(connection, tenant, name)
-                values = {"settings": settings_value(settings), "update_time": epoch_ms(self._clock.now())}
+                values = {"settings": settings_value(settings), "update_time": self._now()}
                 connection.execute(update(collections).where(collections.c.collection_key == key).values(values))
                 # Views and vocabularies remember a collection with its settings until its position moves.
                 advance_position(connection, key, keeps_history=True)
@@ -179,7 +173,7 @@ class Collections:
         """
 
         def work(connection: Connection) -> Deleted:
-            now = epoch_ms(self._clock.now())
+            now = self._now()
             found = require_collection(connection, tenant, name)
             _refuse_other_etag(found, etag)
             if only_empty:
@@ -241,11 +235,8 @@ class CollectionStatistics:
     overlap_share: float
 
 
-class Statistics:
+class Statistics(Aggregate):
     """Figures of all tenants; each call sees those of one. Reads every chunk of a collection."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of(self, tenant: str, name: str) -> CollectionStatistics:
         """Return the figures of one collection.

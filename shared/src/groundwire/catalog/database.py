@@ -153,12 +153,14 @@ class Database:
         path: the file; of a server the folder that was given.
         folder: where this process keeps what belongs to its catalog.
         is_shared: other processes may write the catalog, too.
+        clock: tells the time of day of what is written.
     """
 
     def __init__(self, storage: Storage, path: Path, clock: Clock, limits: Limits) -> None:
         self.path = path
         self.folder = path if storage.is_shared else path.resolve().parent
         self.is_shared = storage.is_shared
+        self.clock = clock
         self._storage = storage
         self._readers = _Readers(storage, limits)
         with storage.reading.connect() as connection:
@@ -183,7 +185,7 @@ class Database:
         Args:
             url: `sqlite:FILE` (made with its folder, readable by the owner only), or
                 `postgresql://USER@HOST:PORT/DATABASE`, whose database exists.
-            clock: measures the ages of rows.
+            clock: tells the time of day of what is written, and measures the ages of rows.
             folder: of the process, with a catalog on a server; the current one by default.
             password: of the user of a server; without one the driver looks in PGPASSWORD and the user's .pgpass.
             limits: of connections and of time.

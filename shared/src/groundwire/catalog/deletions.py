@@ -26,7 +26,8 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.database import advance_position
 from groundwire.catalog.dialects import among, replacing
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.generations import drop_empty_documents
@@ -238,15 +239,12 @@ class WaitingDeletions:
     last_age_ms: int
 
 
-class Deletions:
+class Deletions(Aggregate):
     """Deletions of all tenants: those that are not complete, and for a day the others.
 
     One is ready to be completed when the engine has done its tasks and no index of its collection is being built: an
     index that was begun before the deletion holds what was deleted.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find(self, tenant: str, deletion_id: str) -> Deletion | None:
         """Return a deletion as it is now, None when it was completed more than a day ago."""

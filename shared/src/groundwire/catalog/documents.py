@@ -1,7 +1,7 @@
 """Documents: finding them, and writing their generations."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, delete, exists, func, or_, select, tuple_, update
 
-from groundwire.catalog.audit import Audit
-from groundwire.catalog.changes import change_fields
+from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.changes import Changed, change_fields, rewrite_payloads
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.deletions import Deleted, delete_documents, insert_deletion
 from groundwire.catalog.dialects import among, upsert
@@ -21,6 +21,7 @@ from groundwire.catalog.generations import (
     PendingGeneration,
     Prepared,
     changed,
+    expiry,
     insert_chunks,
     insert_generations,
     owners_of_sources,
@@ -30,6 +31,7 @@ from groundwire.catalog.generations import (
     refuse_taken_source,
     take_back_generation,
 )
+from groundwire.catalog.lexical_index import remove_chunks
 from groundwire.catalog.operations import count_done
 from groundwire.catalog.records import last_turn
 from groundwire.catalog.rows import (
@@ -37,31 +39,45 @@ from groundwire.catalog.rows import (
     IS_VISIBLE,
     SELECT_DOCUMENTS_AND_HIDDEN,
     SELECT_DOCUMENTS_OF_COLLECTION,
+    SELECT_LIVE_CHUNKS,
     SELECT_VISIBLE_DOCUMENT,
+    GenerationState,
     collection_key,
     count_aliases,
     key_of,
     refuse_other_etag,
     require_collection,
     stored_rows,
+    to_collection,
     to_document,
+    to_stored_chunks,
     visible_document,
     visible_row,
 )
-from groundwire.catalog.schema import collections, document_aliases, documents, generations
+from groundwire.catalog.schema import chunks, collections, document_aliases, documents, generations
 from groundwire.catalog.scopes import Scopes, in_scopes
 from groundwire.catalog.sessions import gone_documents
 from groundwire.catalog.texts import check_chunks, measure
 from groundwire.catalog.vectors import NewVectors, embedding_times, insert_vectors
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields, DocumentReference
-from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
+from groundwire.kernel.errors import (
+    ChunkNotFoundError,
+    DocumentChangedError,
+    DocumentNotFoundError,
+    InvalidRequestError,
+)
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
 from groundwire.kernel.identity import current_identity
 from groundwire.kernel.records import QUOTED, record_id_of
+from groundwire.kernel.stored_chunk import StoredChunk
+
+_GENERATIONS_PER_TRANSACTION = 20
 
 _BY_SOURCE = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_path == bindparam("value"))
 _BY_ALIAS = SELECT_DOCUMENTS_OF_COLLECTION.join(
@@ -107,13 +123,11 @@ class PublishedRecords:
     tasks: tuple[int, ...]
 
 
-class Documents:
+class Documents(Aggregate):
     """Documents of all tenants; each call sees those of one."""
 
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
-        self._database = database
-        self._clock = clock or SystemClock()
-        self._audit = Audit(database, self._clock)
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
         self._under_way: Counter[int] = Counter()
 
     @property
@@ -331,7 +345,7 @@ class Documents:
     def begin_together(self, collection: Collection, drafts: Sequence[GenerationDraft]) -> list[PendingGeneration]:
         """Write generations of different documents that nobody sees yet: text, chunks, filter keys and chunk numbers.
 
-        Durable when it returns: after a crash `Recovery.leftovers` lists them. After an error there are none.
+        Durable when it returns: after a crash `leftovers` lists them. After an error there are none.
 
         Raises:
             CollectionNotFoundError: the collection was deleted.
@@ -343,7 +357,7 @@ class Documents:
         # All that can be worked out before is, so that the writer, of which there is one, has only rows to insert.
         for draft in drafts:
             check_chunks(draft.text, draft.chunks)
-        now = self._clock.now()
+        now = self._database.clock.now()
         # A document that was deleted softly gets a new generation when its source comes again.
         hidden = select(documents.c.source_path, documents.c.document_id).where(
             documents.c.collection_key == key_of(collection),
@@ -420,7 +434,6 @@ class Documents:
         Raises:
             DocumentChangedError: someone else changed the document meanwhile; `abandon` the generation.
             ConflictError: the same request was completed meanwhile; `abandon`, then ask the ledger.
-            RequestIdReusedError: the request id was used with another body.
         """
         tenant, document_id = pending.collection.tenant, pending.document_id
 
@@ -456,7 +469,6 @@ class Documents:
             DocumentChangedError: a document was changed meanwhile, a conversation has got further exchanges, or a
                 document that a record quotes was deleted for good.
             ConflictError: the same request was completed meanwhile.
-            RequestIdReusedError: the request id was used with another body.
         """
         tenant, name = collection.tenant, collection.name
 
@@ -500,6 +512,82 @@ class Documents:
         finally:
             self._ended(pending.key)
 
+    def change(
+        self,
+        tenant: str,
+        collection: str,
+        document_id: str,
+        change: Callable[[DocumentFields], DocumentFields],
+        receipt: Receipt[Document] | None = None,
+        *,
+        etag: str = "",
+    ) -> Changed[Document]:
+        """Give a document the fields that `change` makes of its own, and its chunks the filter keys that follow.
+
+        An error of `change` leaves everything as it was.
+
+        Raises:
+            DocumentNotFoundError: the collection has none of this id.
+            DocumentChangedError: its etag is not the given one, if one is given.
+        """
+
+        def work(connection: Connection) -> Changed[Document]:
+            row = visible_row(connection, tenant, collection, document_id)
+            refuse_other_etag(connection, row, etag)
+            tasks = change_fields(connection, row, change, self._now())
+            document = visible_document(connection, tenant, collection, document_id)
+            self._audit.record(connection, tenant, "update_document", document_id, receipt, document)
+            return Changed(document, tuple(tasks))
+
+        return self._database.write(work)
+
+    def change_chunk(
+        self,
+        tenant: str,
+        collection: str,
+        chunk_id: str,
+        change: Callable[[Chunk], Chunk],
+        receipt: Receipt[StoredChunk] | None = None,
+        *,
+        etag: str = "",
+    ) -> Changed[StoredChunk]:
+        """Give a live chunk the tags and metadata of what `change` makes of it, and the filter keys that follow.
+
+        Nothing else of the chunk can change.
+
+        Raises:
+            ChunkNotFoundError: the collection has no such live chunk.
+            DocumentChangedError: its etag is not the given one, if one is given.
+        """
+        statement = SELECT_LIVE_CHUNKS.where(chunks.c.tenant == tenant, chunks.c.chunk_id == chunk_id)
+
+        def work(connection: Connection) -> Changed[StoredChunk]:
+            stored = next(to_stored_chunks(connection.execute(statement)), None)
+            if stored is None or stored.document.collection != collection:
+                raise ChunkNotFoundError(chunk_id)
+            if etag and stored.etag != etag:
+                message = "the chunk has another etag by now: read it again"
+                raise DocumentChangedError(message, document_id=stored.document.document_id)
+            after = change(stored.chunk)
+            # Readers see the tags of the document on its chunks: sent back with the others, they are not the chunk's
+            # own.
+            inherited = set(stored.document.fields.tags) - set(stored.chunk.tags)
+            own = {
+                "tags": [tag for tag in after.tags if tag not in inherited],
+                "metadata": dict(after.metadata),
+            }
+            tasks: list[int] = []
+            if own != {"tags": list(stored.chunk.tags), "metadata": dict(stored.chunk.metadata)}:
+                this = chunks.c.chunk_number == stored.chunk_number
+                connection.execute(update(chunks).where(this).values(own))
+                row = visible_row(connection, tenant, collection, stored.document.document_id)
+                tasks = rewrite_payloads(connection, row, this)
+                stored = next(to_stored_chunks(connection.execute(statement)))
+            self._audit.record(connection, tenant, "update_chunk", chunk_id, receipt, stored)
+            return Changed(stored, tuple(tasks))
+
+        return self._database.write(work)
+
     def delete(
         self,
         tenant: str,
@@ -518,8 +606,6 @@ class Documents:
         Raises:
             DocumentNotFoundError: the collection has none of this id.
             DocumentChangedError: its etag is not the given one, or no chunk of it matches `where`, if these are given.
-            ConflictError: the same request was completed meanwhile; ask the ledger.
-            RequestIdReusedError: the request id was used with another body.
         """
 
         def work(connection: Connection) -> Deleted:
@@ -559,8 +645,6 @@ class Documents:
 
         Raises:
             CollectionNotFoundError: the collection was deleted.
-            ConflictError: the same request was completed meanwhile; ask the ledger.
-            RequestIdReusedError: the request id was used with another body.
         """
         tenant, name = collection.tenant, collection.name
 
@@ -574,8 +658,90 @@ class Documents:
 
         return self._database.write(work)
 
-    def _now(self) -> int:
-        return epoch_ms(self._clock.now())
+    def leftovers(self) -> list[PendingGeneration]:
+        """Return the pending generations that nobody writes any more, oldest first, without their payloads."""
+        is_pending = generations.c.state == GenerationState.PENDING.value
+        with self._database.read() as connection:
+            rows = connection.execute(select(generations.c.generation_key, generations.c.owner).where(is_pending)).all()
+            others = self._database.other_owners(connection)
+        pending = {row.generation_key for row in rows if row.owner not in others}
+        # Asked after the rows were read, so that whatever is still being written is among them, and before they are
+        # read a second time: what was published in between is pending no more.
+        unwritten = pending - self.under_way
+        statement = (
+            select(generations, documents.c.document_id, documents.c.live_generation, *collections.c)
+            .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+            .join(collections, generations.c.collection_key == collections.c.collection_key)
+            .where(is_pending, generations.c.generation_key.in_(unwritten))
+            .order_by(generations.c.generation_key)
+        )
+        found = []
+        with self._database.read() as connection:
+            for row in connection.execute(statement).mappings().all():
+                of_this = chunks.c.generation_key == row[generations.c.generation_key]
+                numbers = (
+                    select(chunks.c.chunk_number, chunks.c.chunk_id).where(of_this).order_by(chunks.c.sequence_num)
+                )
+                written = connection.execute(numbers).all()
+                found.append(
+                    PendingGeneration(
+                        key=row[generations.c.generation_key],
+                        document_id=row[documents.c.document_id],
+                        generation=row[generations.c.generation],
+                        expected_generation=row[documents.c.live_generation],
+                        collection=to_collection(row),
+                        numbers=[each.chunk_number for each in written],
+                        chunk_ids=[each.chunk_id for each in written],
+                        payloads=(),
+                    )
+                )
+        return found
+
+    def collections_with_expiry(self) -> list[Collection]:
+        """Return the collections of all tenants that have superseded generations with chunks."""
+        past = select(generations.c.collection_key).where(generations.c.superseded_time.is_not(None))
+        statement = select(collections).where(collections.c.collection_key.in_(past))
+        with self._database.read() as connection:
+            return [to_collection(row) for row in connection.execute(statement).mappings()]
+
+    def sweep_generations(self, uid: str, budget: Budget) -> int:
+        """Remove the chunks of generations of a collection whose retention has passed; return of how many."""
+
+        def sweep_some(connection: Connection) -> int:
+            row = connection.execute(select(collections).where(collections.c.uid == uid)).mappings().first()
+            if row is None:
+                return 0
+            key = row[collections.c.collection_key]
+            expired = (
+                select(generations.c.generation_key, generations.c.live_to)
+                .where(
+                    generations.c.collection_key == key,
+                    generations.c.state == GenerationState.SUPERSEDED.value,
+                    generations.c.superseded_time <= expiry(to_collection(row), self._database.steady.now_ms()),
+                )
+                .order_by(generations.c.live_to)
+                .limit(_GENERATIONS_PER_TRANSACTION)
+            )
+            found = connection.execute(expired).all()
+            if not found:
+                return 0
+            keys, up_to = [each.generation_key for each in found], found[-1].live_to
+            remove_chunks(connection, chunks.c.generation_key.in_(keys))
+            connection.execute(delete(chunks).where(chunks.c.generation_key.in_(keys)))
+            connection.execute(
+                update(generations).where(generations.c.generation_key.in_(keys)).values(superseded_time=None)
+            )
+            # Readers of the past would miss these chunks at the positions before.
+            of_collection = (collections.c.collection_key == key, collections.c.readable_from < up_to)
+            connection.execute(update(collections).where(*of_collection).values(readable_from=up_to))
+            return len(found)
+
+        done = 0
+        # Some at a time: others write in between, and a stop waits for a part only.
+        while count := self._database.write(sweep_some):
+            done += count
+            budget.check()
+        return done
 
     def _first(self, statement: Select[Any], given: Mapping[str, str]) -> Document | None:
         with self._database.read() as connection:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, exists, func, literal_column, select, true, update
 
-from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.database import advance_position
 from groundwire.catalog.dialects import among
 from groundwire.catalog.lexical_index import add_chunks, numbered
 from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, key_of, live_generation_keys
@@ -27,11 +28,8 @@ _WITH_DUPLICATES = (
 )
 
 
-class DuplicateChunks:
+class DuplicateChunks(Aggregate):
     """Repeated chunks of all collections; each call sees those of one."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def indexed(self, collection: Collection, document_id: str | None, content_hashes: Sequence[str]) -> set[str]:
         """Return those of the contents that live and indexed chunks of other documents of the collection have.

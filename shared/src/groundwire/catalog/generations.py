@@ -1,7 +1,6 @@
 """Generations: written beside the live one, published in one transaction, kept for readers of the past, swept."""
 
-from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,7 +18,7 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.database import Database, advance_position, owner_of
+from groundwire.catalog.database import advance_position, owner_of
 from groundwire.catalog.dialects import among, insert_rows
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.lexical_index import (
@@ -46,7 +45,6 @@ from groundwire.catalog.rows import (
     numbers_of,
     require_collection,
     set_tags,
-    to_collection,
     to_document,
     to_fields,
 )
@@ -62,7 +60,6 @@ from groundwire.catalog.schema import (
     tombstones,
 )
 from groundwire.catalog.texts import TextFigures, cut
-from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
@@ -83,7 +80,6 @@ from groundwire.kernel.stored_chunk import chunk_payload
 
 CHUNKS_PER_TRANSACTION = 4096
 """More chunks are written in further transactions, so that other writers do not wait for a whole large document."""
-_GENERATIONS_PER_TRANSACTION = 20
 _PUBLISHED_COLUMNS = (
     *("source_path", "source_hash", "doc_type", "chunk_count", "total_chars", "total_bytes"),
     *("rules_digest", "tokenizer", "encoding"),
@@ -634,106 +630,3 @@ def oldest_snapshot(
 def expiry(collection: Collection, steady_ms: int) -> int:
     """Return the time, as `SteadyTime` tells it, up to which superseded generations have been kept long enough."""
     return steady_ms - collection.settings.generation_retention // timedelta(milliseconds=1)
-
-
-class ExpiredGenerations:
-    """Superseded generations whose time is over: their chunks go; their texts stay, for citations to be verified."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def collections(self) -> list[Collection]:
-        """Return the collections of all tenants that have superseded generations with chunks."""
-        past = select(generations.c.collection_key).where(generations.c.superseded_time.is_not(None))
-        statement = select(collections).where(collections.c.collection_key.in_(past))
-        with self._database.read() as connection:
-            return [to_collection(row) for row in connection.execute(statement).mappings()]
-
-    def sweep(self, uid: str, budget: Budget) -> int:
-        """Remove the chunks of generations of a collection whose retention has passed; return of how many."""
-
-        def sweep_some(connection: Connection) -> int:
-            row = connection.execute(select(collections).where(collections.c.uid == uid)).mappings().first()
-            if row is None:
-                return 0
-            key = row[collections.c.collection_key]
-            expired = (
-                select(generations.c.generation_key, generations.c.live_to)
-                .where(
-                    generations.c.collection_key == key,
-                    generations.c.state == GenerationState.SUPERSEDED.value,
-                    generations.c.superseded_time <= expiry(to_collection(row), self._database.steady.now_ms()),
-                )
-                .order_by(generations.c.live_to)
-                .limit(_GENERATIONS_PER_TRANSACTION)
-            )
-            found = connection.execute(expired).all()
-            if not found:
-                return 0
-            keys, up_to = [each.generation_key for each in found], found[-1].live_to
-            remove_chunks(connection, chunks.c.generation_key.in_(keys))
-            connection.execute(delete(chunks).where(chunks.c.generation_key.in_(keys)))
-            connection.execute(
-                update(generations).where(generations.c.generation_key.in_(keys)).values(superseded_time=None)
-            )
-            # Readers of the past would miss these chunks at the positions before.
-            of_collection = (collections.c.collection_key == key, collections.c.readable_from < up_to)
-            connection.execute(update(collections).where(*of_collection).values(readable_from=up_to))
-            return len(found)
-
-        done = 0
-        # Some at a time: others write in between, and a stop waits for a part only.
-        while count := self._database.write(sweep_some):
-            done += count
-            budget.check()
-        return done
-
-
-class Recovery:
-    """Finds generations that nobody writes any more."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def leftovers(self, under_way: Callable[[], AbstractSet[int]] | None = None) -> list[PendingGeneration]:
-        """Return the pending generations that nobody writes, oldest first, to be abandoned; payloads are left out.
-
-        `under_way` returns the keys of those that are being written, each from before its row can be read; it is None
-        at the start of a process, when there is none.
-        """
-        is_pending = generations.c.state == GenerationState.PENDING.value
-        with self._database.read() as connection:
-            rows = connection.execute(select(generations.c.generation_key, generations.c.owner).where(is_pending)).all()
-            others = self._database.other_owners(connection)
-        pending = {row.generation_key for row in rows if row.owner not in others}
-        # Asked behind the look at the rows, so that whatever is still being written is among them, and before a second
-        # look: what was published in between is pending no more.
-        unwritten = pending - (set() if under_way is None else under_way())
-        statement = (
-            select(generations, documents.c.document_id, documents.c.live_generation, *collections.c)
-            .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
-            .join(collections, generations.c.collection_key == collections.c.collection_key)
-            .where(is_pending, generations.c.generation_key.in_(unwritten))
-            .order_by(generations.c.generation_key)
-        )
-        found = []
-        with self._database.read() as connection:
-            for row in connection.execute(statement).mappings().all():
-                of_this = chunks.c.generation_key == row[generations.c.generation_key]
-                numbers = (
-                    select(chunks.c.chunk_number, chunks.c.chunk_id).where(of_this).order_by(chunks.c.sequence_num)
-                )
-                written = connection.execute(numbers).all()
-                found.append(
-                    PendingGeneration(
-                        key=row[generations.c.generation_key],
-                        document_id=row[documents.c.document_id],
-                        generation=row[generations.c.generation],
-                        expected_generation=row[documents.c.live_generation],
-                        collection=to_collection(row),
-                        numbers=[each.chunk_number for each in written],
-                        chunk_ids=[each.chunk_id for each in written],
-                        payloads=(),
-                    )
-                )
-        return found

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, insert, select, update
 
-from groundwire.catalog.audit import Audit
-from groundwire.catalog.database import Database, advance_position, owner_of
+from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.database import advance_position, owner_of
 from groundwire.catalog.dialects import stored_bytes
 from groundwire.catalog.outbox import queue_dropped_collection, queue_dropped_engine
 from groundwire.catalog.rows import (
@@ -23,7 +23,6 @@ from groundwire.catalog.rows import (
     live_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations, index_builds
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import CollectionNotFoundError, ConflictError
@@ -67,13 +66,8 @@ class LivePoints:
         return [int(number) for number in np.setdiff1d(self.numbers, other.numbers, assume_unique=True)]
 
 
-class IndexBuilds:
+class IndexBuilds(Aggregate):
     """What is being built, so that nothing of it outlives a crash."""
-
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
-        self._database = database
-        self._clock = clock or SystemClock()
-        self._audit = Audit(database, clock)
 
     def begin(self, collection: Collection, identity: EmbeddingIdentity) -> Collection:
         """Return the collection as it will be, with an engine name of its own; remembered until it is ended."""
@@ -84,7 +78,7 @@ class IndexBuilds:
             "tenant": collection.tenant,
             "collection_uid": collection.uid,
             "identity_digest": identity.digest,
-            "create_time": epoch_ms(self._clock.now()),
+            "create_time": self._now(),
         }
 
         def note(connection: Connection) -> None:
@@ -127,7 +121,7 @@ class IndexBuilds:
             CollectionNotFoundError: the collection was deleted meanwhile.
             ConflictError: another build was faster.
         """
-        now = epoch_ms(self._clock.now())
+        now = self._now()
 
         def work(connection: Connection) -> bool:
             # Hours may have passed since the build began: the name may be another collection's by now.

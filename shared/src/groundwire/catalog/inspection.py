@@ -23,7 +23,8 @@ from sqlalchemy import (
     union,
 )
 
-from groundwire.catalog.audit import Audit, first_broken
+from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.audit import first_broken
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among, file_problems, interruptible
 from groundwire.catalog.idempotency import ANSWER_RETENTION
@@ -60,6 +61,11 @@ from groundwire.kernel.store_findings import FindingKind, StoreFinding
 _CHUNK_FINDINGS = 20
 _FINDINGS_OF_EACH = 1000
 """Findings of one rule; a file with more is beyond a list."""
+_BYTES_PER_NUMBER = 4
+_LENGTH_TOLERANCE = 0.01
+OVERDUE_AFTER = timedelta(seconds=60)
+"""How soon the vectors of a deleted document are gone while the vector store answers."""
+_AUDIT_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +128,20 @@ _RULES = (
 )
 
 
-class Integrity:
-    """Reads the whole file: seconds for a large one."""
+@dataclass(frozen=True, slots=True)
+class ExpectedPoint:
+    """A point as the catalog has it. `vector` is float32, None when the catalog has none that can be right."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    number: int
+    chunk_id: str
+    document_id: str
+    embedding_hash: str
+    payload: Payload
+    vector: Vectors | None
+
+
+class Inspection(Aggregate):
+    """Reads what a check compares: the whole file, which takes seconds for a large one, or batches of snapshots."""
 
     def problems(self, budget: Budget | None = None) -> list[StoreFinding]:
         """Return all that is wrong; empty for a sound catalog.
@@ -136,9 +151,13 @@ class Integrity:
             DeadlineError: `budget` is used up.
         """
         budget = budget or Budget()
-        return [*self.file(budget), *self.tables(budget), *LexicalCheck(self._database).problems(budget)]
+        return [
+            *self.file_problems(budget),
+            *self.table_problems(budget),
+            *LexicalCheck(self._database).problems(budget),
+        ]
 
-    def file(self, budget: Budget) -> list[StoreFinding]:
+    def file_problems(self, budget: Budget) -> list[StoreFinding]:
         """Return what the database says about its file."""
 
         def find(connection: Connection) -> Iterator[StoreFinding]:
@@ -147,7 +166,7 @@ class Integrity:
 
         return self._read(find, budget)
 
-    def tables(self, budget: Budget) -> list[StoreFinding]:
+    def table_problems(self, budget: Budget) -> list[StoreFinding]:
         """Return where tables contradict one another."""
 
         def find(connection: Connection) -> Iterator[StoreFinding]:
@@ -179,13 +198,6 @@ class Integrity:
         except DataLossError as error:
             return [StoreFinding(FindingKind.CATALOG_DAMAGED, "", "", error.message)]
 
-
-class TextInspection:
-    """Reads one generation at a time, each a snapshot of its own."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
     def next_generation(self, tenant: str, collection: str, after: int) -> int | None:
         """Return the key of the next published generation behind `after`, None when there is none."""
         statement = (
@@ -203,7 +215,7 @@ class TextInspection:
         with self._database.read() as connection:
             return connection.execute(statement).scalar()
 
-    def problems(self, collection: str, key: int) -> list[StoreFinding]:
+    def text_problems(self, collection: str, key: int) -> list[StoreFinding]:
         """Return what is wrong with a text: its digest, its parts, or chunks that are not the text of their spans."""
         with self._database.read() as connection:
             generation = (
@@ -244,43 +256,6 @@ class TextInspection:
             StoreFinding(FindingKind.TEXT_DIFFERS, collection, subject or generation["document_id"], message)
             for subject, message in problems
         ]
-
-
-def _chunk_problem(row: RowMapping, text: str) -> str | None:
-    start, end = row["char_start"], row["char_end"]
-    content = text[start:end]
-    if row["upper"] and end - start > MAX_CHUNK_CHARS:
-        content = ""
-    if row["content"] != content:
-        return f"the chunk is not the text of its span {start}..{end}"
-    if hashlib.sha256(row["content"].encode("utf-8")).hexdigest() != row["content_hash"]:
-        return "the content of the chunk has another digest than stored"
-    if len(text[start:end].encode("utf-8")) != row["byte_end"] - row["byte_start"]:
-        return "the byte offsets of the chunk do not fit its text"
-    return None
-
-
-_BYTES_PER_NUMBER = 4
-_LENGTH_TOLERANCE = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedPoint:
-    """A point as the catalog has it. `vector` is float32, None when the catalog has none that can be right."""
-
-    number: int
-    chunk_id: str
-    document_id: str
-    embedding_hash: str
-    payload: Payload
-    vector: Vectors | None
-
-
-class PointInspection:
-    """Reads in batches, each a snapshot of its own."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def expected(self, collection: Collection, after: int, limit: int) -> list[ExpectedPoint]:
         """Return up to `limit` points that should exist, with numbers above `after`, ascending."""
@@ -376,29 +351,6 @@ class PointInspection:
         dimensions = collection.identity.dimensions
         return [ExpectedPoint(*row[:4], to_payload(row.payload), _sound(row.vector, dimensions)) for row in rows]
 
-
-def _sound(stored: bytes | None, dimensions: int) -> Vectors | None:
-    """Return a vector if it is of the right length, finite, and L2-normalised or all zero."""
-    if stored is None or len(stored) != dimensions * _BYTES_PER_NUMBER:
-        return None
-    vector = to_vector(stored)
-    length = float(np.linalg.norm(vector.astype(np.float64)))
-    is_unit = abs(length - 1.0) <= _LENGTH_TOLERANCE or not vector.any()
-    return vector if np.isfinite(vector).all() and is_unit else None
-
-
-OVERDUE_AFTER = timedelta(seconds=60)
-"""How soon the vectors of a deleted document are gone while the vector store answers."""
-_AUDIT_ROWS = 1000
-
-
-class BookkeepingInspection:
-    """Looks at what belongs to one tenant."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._audit = Audit(database)
-
     def overdue(self, tenant: str) -> list[StoreFinding]:
         """Return the tasks that the vector store should have done by now."""
         oldest = self._database.steady.now_ms() - OVERDUE_AFTER // timedelta(milliseconds=1)
@@ -477,6 +429,30 @@ class BookkeepingInspection:
                 return [StoreFinding(FindingKind.AUDIT_BROKEN, "", str(broken.id), message)]
             last_id, last_hash = rows[-1].id, rows[-1].hash
         return []
+
+
+def _chunk_problem(row: RowMapping, text: str) -> str | None:
+    start, end = row["char_start"], row["char_end"]
+    content = text[start:end]
+    if row["upper"] and end - start > MAX_CHUNK_CHARS:
+        content = ""
+    if row["content"] != content:
+        return f"the chunk is not the text of its span {start}..{end}"
+    if hashlib.sha256(row["content"].encode("utf-8")).hexdigest() != row["content_hash"]:
+        return "the content of the chunk has another digest than stored"
+    if len(text[start:end].encode("utf-8")) != row["byte_end"] - row["byte_start"]:
+        return "the byte offsets of the chunk do not fit its text"
+    return None
+
+
+def _sound(stored: bytes | None, dimensions: int) -> Vectors | None:
+    """Return a vector if it is of the right length, finite, and L2-normalised or all zero."""
+    if stored is None or len(stored) != dimensions * _BYTES_PER_NUMBER:
+        return None
+    vector = to_vector(stored)
+    length = float(np.linalg.norm(vector.astype(np.float64)))
+    is_unit = abs(length - 1.0) <= _LENGTH_TOLERANCE or not vector.any()
+    return vector if np.isfinite(vector).all() and is_unit else None
 
 
 @dataclass(frozen=True, slots=True)

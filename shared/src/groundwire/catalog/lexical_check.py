@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 from sqlalchemy import Connection, delete, insert, select
 
-from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.database import advance_position
 from groundwire.catalog.dialects import array_of, read_array, stored_word
 from groundwire.catalog.index_words import RULES_COUNTER, WORD_RULES
 from groundwire.catalog.lexical_index import (
@@ -33,11 +34,8 @@ _CHUNKS_PER_TRANSACTION = 1024
 _s, _p = lexical_segments.c, lexical_postings.c
 
 
-class LexicalCheck:
+class LexicalCheck(Aggregate):
     """Finds what differs, and repairs it; many short reads and transactions, so that others go on meanwhile."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def problems(
         self, budget: Budget, tenant: str | None = None, names: Collection[str] | None = None

@@ -6,11 +6,12 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, or_, select, update
 
-from groundwire.catalog.database import Database, owner_of
+from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.database import owner_of
 from groundwire.catalog.idempotency import settle
 from groundwire.catalog.rows import IS_HIDDEN, IS_VISIBLE
 from groundwire.catalog.schema import documents, operations
-from groundwire.kernel.clock import Clock, epoch_ms, from_epoch_ms
+from groundwire.kernel.clock import from_epoch_ms
 from groundwire.kernel.errors import OperationNotFoundError, PreconditionError
 from groundwire.kernel.exactly_once import Receipt
 
@@ -47,12 +48,8 @@ class Operation:
     end_time: datetime | None
 
 
-class Operations:
+class Operations(Aggregate):
     """Operations of all tenants; most calls see those of one."""
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
 
     def begin(
         self,
@@ -63,18 +60,14 @@ class Operations:
         request: bytes,
         receipt: Receipt[Operation] | None = None,
     ) -> Operation:
-        """Store a new operation, and forget those that ended long ago.
-
-        Raises:
-            ConflictError: the same request was completed meanwhile; ask the ledger.
-        """
+        """Store a new operation, and forget those that ended long ago."""
         values = {"method": method, "collection": collection, "request": request}
 
         def work(connection: Connection) -> Operation:
             # Here and not in a job: where no operation is begun, none piles up.
             oldest = self._database.steady.now_ms() - OPERATION_RETENTION // timedelta(milliseconds=1)
             connection.execute(_ENDED_BEFORE, {"oldest": oldest})
-            now = epoch_ms(self._clock.now())
+            now = self._now()
             of_operation = {"tenant": tenant, "operation_id": operation_id, "create_time": now}
             connection.execute(insert(operations).values(**of_operation, owner=owner_of(connection), **values))
             made = _require(connection, tenant, operation_id)
@@ -136,7 +129,7 @@ class Operations:
         Raises:
             OperationNotFoundError: the tenant has none of this id.
         """
-        ended = {"end_time": epoch_ms(self._clock.now()), "end_steady": self._database.steady.now_ms()}
+        ended = {"end_time": self._now(), "end_steady": self._database.steady.now_ms()}
         of_resource = (documents.c.tenant == tenant, documents.c.document_id == resource_id, or_(IS_VISIBLE, IS_HIDDEN))
 
         def work(connection: Connection) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, true
 
-from groundwire.catalog.database import NOW_MS, Database
+from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.database import NOW_MS
 from groundwire.catalog.schema import collections, outbox
 from groundwire.kernel.collection import Collection
 
@@ -45,11 +46,8 @@ class WaitingEngine:
     collection: str
 
 
-class Outbox:
+class Outbox(Aggregate):
     """Tasks of all tenants, for the sweeper."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def waiting(self) -> list[WaitingEngine]:
         """Return the engine collections that tasks wait for, those that wait longest first."""

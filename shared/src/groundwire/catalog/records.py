@@ -21,7 +21,7 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.audit import Audit
+from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among, replacing, upsert
 from groundwire.catalog.encoding import encode_json
@@ -37,7 +37,7 @@ from groundwire.catalog.schema import (
     record_quotes,
     records,
 )
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms, from_epoch_ms
+from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import RecordNotFoundError
 from groundwire.kernel.exactly_once import Receipt
@@ -148,12 +148,8 @@ _STORED = _SELECT.where(among(_r.record_id, bindparam("ids")), or_(IS_VISIBLE, I
 _FIGURES_AT = len(DOCUMENT_COLUMNS)
 
 
-class Records:
+class Records(Aggregate):
     """Records of all tenants; each call sees those of one, and of the scopes that it is given (None: all)."""
-
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
-        self._database = database
-        self._audit = Audit(database, clock)
 
     def find(
         self, tenant: str, collection: str, record_ids: Sequence[str], *, scopes: Sequence[str] | None = None
@@ -477,21 +473,20 @@ _COUNT_ACCESSES = (
 )
 
 
-class RecordAccesses:
+class RecordAccesses(Aggregate):
     """Counts in memory how often records are read, so that no reader waits for a write; `flush` writes the counts.
 
     Safe to use from many threads. What is not flushed is lost with the process.
     """
 
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
-        self._database = database
-        self._clock = clock or SystemClock()
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
         self._guard = threading.Lock()
         self._counts: dict[tuple[str, str], tuple[int, int]] = {}
 
     def note(self, tenant: str, document_ids: Iterator[str] | Sequence[str]) -> None:
         """Count an access of each record, given by the id of its document; other documents are ignored later."""
-        now = epoch_ms(self._clock.now())
+        now = self._now()
         with self._guard:
             for document_id in document_ids:
                 count, _ = self._counts.get((tenant, document_id), (0, 0))

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, false, or_, select, update
 
-from groundwire.catalog.audit import Audit
+from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.changes import rename_chapter, rewrite_payloads
-from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.database import advance_position
 from groundwire.catalog.deletions import Deleted, insert_deletion, trace_documents
 from groundwire.catalog.dialects import among
 from groundwire.catalog.generations import IndexMovedError
@@ -33,7 +33,6 @@ from groundwire.catalog.rows import (
     visible_rows,
 )
 from groundwire.catalog.schema import chunks, document_aliases, documents, generations, outbox
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import AlreadyExistsError, DocumentNotFoundError
@@ -52,13 +51,8 @@ class Return:
     tasks: tuple[int, ...]
 
 
-class SoftDeletes:
+class SoftDeletes(Aggregate):
     """Soft deletions and restorations of all tenants; each call sees those of one."""
-
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
-        self._database = database
-        self._clock = clock or SystemClock()
-        self._audit = Audit(database, self._clock)
 
     def hide(
         self, tenant: str, collection: str, document_id: str, receipt: Receipt[Deleted] | None = None, *, etag: str = ""
@@ -70,14 +64,12 @@ class SoftDeletes:
         Raises:
             DocumentNotFoundError: the collection has none of this id, or it is hidden already.
             DocumentChangedError: its etag is not the given one, if one is given.
-            ConflictError: the same request was completed meanwhile; ask the ledger.
-            RequestIdReusedError: the request id was used with another body.
         """
 
         def work(connection: Connection) -> Deleted:
             row = visible_row(connection, tenant, collection, document_id)
             refuse_other_etag(connection, row, etag)
-            now, of_document = epoch_ms(self._clock.now()), require_collection(connection, tenant, collection)
+            now, of_document = self._now(), require_collection(connection, tenant, collection)
             deleted = _hide(connection, of_document, [row], now)
             insert_deletion(connection, deleted, self._database.steady.now_ms())
             self._audit.record(connection, tenant, "hide_document", document_id, receipt, deleted)
@@ -92,15 +84,13 @@ class SoftDeletes:
 
         Raises:
             CollectionNotFoundError: the collection was deleted.
-            ConflictError: the same request was completed meanwhile; ask the ledger.
-            RequestIdReusedError: the request id was used with another body.
         """
         tenant, name = collection.tenant, collection.name
 
         def work(connection: Connection) -> Deleted:
             rows = visible_rows(connection, tenant, name, document_ids)
             serving = require_collection(connection, tenant, name)
-            deleted = _hide(connection, serving, rows, epoch_ms(self._clock.now()))
+            deleted = _hide(connection, serving, rows, self._now())
             insert_deletion(connection, deleted, self._database.steady.now_ms())
             self._audit.record_all(connection, tenant, "hide_document", deleted.traces.document_ids)
             self._audit.settle(connection, tenant, receipt, deleted)
@@ -124,12 +114,10 @@ class SoftDeletes:
 
         Raises:
             DocumentChangedError: its etag is not the given one, if one is given.
-            ConflictError: the same request was completed meanwhile; ask the ledger.
-            RequestIdReusedError: the request id was used with another body.
         """
 
         def work(connection: Connection) -> Deleted | None:
-            row, now = _row_of_source(connection, tenant, collection, source_uri), epoch_ms(self._clock.now())
+            row, now = _row_of_source(connection, tenant, collection, source_uri), self._now()
             if row is None:
                 return None
             key = row["document_key"]
@@ -215,8 +203,6 @@ class SoftDeletes:
             DocumentNotFoundError: one was deleted for good, or brought back or replaced meanwhile.
             AlreadyExistsError: another document has the source of one now.
             IndexMovedError: the points are in an engine collection that does not serve any more.
-            ConflictError: the same request was completed meanwhile; ask the ledger.
-            RequestIdReusedError: the request id was used with another body.
         """
         tenant, name = returning.collection.tenant, returning.collection.name
 

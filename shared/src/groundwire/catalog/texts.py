@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, exists, select
 
+from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among
 from groundwire.catalog.rows import GenerationState, to_fields
@@ -108,11 +109,8 @@ class _Text:
     total_chars: int
 
 
-class Texts:
+class Texts(Aggregate):
     """Texts of published generations, the superseded ones too, until their document is deleted."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def spans(self, tenant: str, collection: str) -> "SpanReader":
         return SpanReader(self._database, tenant, collection)
@@ -143,6 +141,27 @@ class Texts:
             text = _join(contents, start, end)
             yield TextPart(start, text, start_byte)
             start_byte += len(text.encode("utf-8"))
+
+    def properties(self, tenant: str, document_id: str, generation: int) -> DocumentFields:
+        """Return what the source says about itself: front matter or properties of the file.
+
+        Raises:
+            DocumentNotFoundError: no such document, or no published generation of this number.
+        """
+        with self._database.read() as connection:
+            found = connection.execute(
+                select(generations.c.generation_key, generations.c.properties)
+                .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+                .where(
+                    documents.c.tenant == tenant,
+                    documents.c.document_id == document_id,
+                    generations.c.generation == generation,
+                    generations.c.state != GenerationState.PENDING.value,
+                )
+            ).first()
+        if found is None:
+            raise DocumentNotFoundError(document_id)
+        return to_fields(found.properties)
 
 
 class SpanReader:
@@ -263,31 +282,3 @@ def _join(contents: Mapping[int, str], start: int, end: int) -> str:
         raise DataLossError("a part of the stored text is missing", what="text")
     first = numbers.start * SEGMENT_CHARS
     return "".join(contents[number] for number in numbers)[start - first : end - first]
-
-
-class Sources:
-    """Sources of published generations, the superseded ones too, until their document is deleted."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def properties(self, tenant: str, document_id: str, generation: int) -> DocumentFields:
-        """Return what the source says about itself: front matter or properties of the file.
-
-        Raises:
-            DocumentNotFoundError: no such document, or no published generation of this number.
-        """
-        with self._database.read() as connection:
-            found = connection.execute(
-                select(generations.c.generation_key, generations.c.properties)
-                .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
-                .where(
-                    documents.c.tenant == tenant,
-                    documents.c.document_id == document_id,
-                    generations.c.generation == generation,
-                    generations.c.state != GenerationState.PENDING.value,
-                )
-            ).first()
-        if found is None:
-            raise DocumentNotFoundError(document_id)
-        return to_fields(found.properties)

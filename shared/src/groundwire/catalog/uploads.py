@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from sqlalchemy import delete, exists, func, insert, or_, select, update
 
-from groundwire.catalog.database import Database
+from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.schema import operations, uploads
 from groundwire.kernel.errors import NotFoundError
 
@@ -44,11 +44,8 @@ class StoredUpload:
     source_hash: str
 
 
-class Uploads:
+class Uploads(Aggregate):
     """Uploads of all tenants; each call sees those of one, but for `ids` and `sweep`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, tenant: str, upload_id: str, header: bytes, total_bytes: int) -> StoredUpload:
         """Note a new upload, durably."""

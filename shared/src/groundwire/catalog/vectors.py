@@ -24,7 +24,7 @@ from sqlalchemy import (
     true,
 )
 
-from groundwire.catalog.database import Database
+from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.dialects import among, array_of, insert_rows, read_array, read_vectors
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.rows import (
@@ -41,7 +41,6 @@ from groundwire.catalog.rows import (
 from groundwire.catalog.schema import chunks, collections, documents, embeddings, generations
 from groundwire.catalog.scopes import in_scopes
 from groundwire.kernel.chunk import Chunk
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import DataLossError
@@ -118,16 +117,12 @@ class NewVectors:
     vectors: Vectors
 
 
-class VectorCache:
+class VectorCache(Aggregate):
     """Vectors of all collections that share an embedding identity.
 
     Put every vector of a generation after `begin`, and before `publish` or with it: from `begin` on its chunks keep the
     vectors from being swept.
     """
-
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
-        self._database = database
-        self._clock = clock or SystemClock()
 
     def get(self, identity_digest: str, embedding_hashes: Sequence[str]) -> dict[str, Vectors]:
         """Return the known vectors by embedding hash: float32, shape (dimensions,), read-only."""
@@ -141,7 +136,7 @@ class VectorCache:
 
     def put(self, identity_digest: str, embedding_hashes: Sequence[str], vectors: Vectors) -> None:
         """Store vectors, row i for hash i: float32, shape (len(embedding_hashes), dimensions); known ones stay."""
-        now = epoch_ms(self._clock.now())
+        now = self._now()
         # In parts, between which other writers have their turn.
         for start in range(0, len(embedding_hashes), _ROWS_PER_TRANSACTION):
             part = slice(start, start + _ROWS_PER_TRANSACTION)

@@ -11,45 +11,26 @@ from groundwire.api.ingest.v1 import (
     maintenance_service_pb2_grpc,
     record_service_pb2_grpc,
 )
-from groundwire.catalog.changes import DocumentChanges
-from groundwire.catalog.chunks import Chunks
-from groundwire.catalog.collections import Collections
+from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
-from groundwire.catalog.deletions import Deletions
-from groundwire.catalog.documents import Documents
-from groundwire.catalog.duplicate_chunks import DuplicateChunks
-from groundwire.catalog.generations import ExpiredGenerations, Recovery
-from groundwire.catalog.idempotency import Ledger
-from groundwire.catalog.index_builds import IndexBuilds
-from groundwire.catalog.inspection import BookkeepingInspection, Integrity, PointInspection, TextInspection
-from groundwire.catalog.lexical_check import LexicalCheck
-from groundwire.catalog.operations import Operations
-from groundwire.catalog.outbox import Outbox
-from groundwire.catalog.records import RecordAccesses, Records
-from groundwire.catalog.soft_deletes import SoftDeletes
-from groundwire.catalog.texts import Sources
-from groundwire.catalog.uploads import Uploads
-from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.ingest.collections import CollectionUpkeep
-from groundwire.ingest.contradicting import ContradictionFinder
-from groundwire.ingest.deletions import DeletionCompleter
+from groundwire.ingest.deletions import DeletionCompleter, DocumentPurge
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.embedding import ChunkEmbedder
-from groundwire.ingest.engine_upkeep import EngineTasks, IndexRecovery, RepeatedChunks, StaleIndexes
+from groundwire.ingest.engine_upkeep import OUTBOX, REPEATED_CHUNKS, EngineUpkeep
 from groundwire.ingest.housekeeping import Housekeeping, Job
-from groundwire.ingest.housekeeping_jobs import OUTBOX, REPEATED_CHUNKS, Upkeep, WordRenewal
+from groundwire.ingest.housekeeping_jobs import Upkeep
 from groundwire.ingest.index_builds import IndexBuilder, SharedRuns
 from groundwire.ingest.keyed_locks import MAX_WAITING, KeyedLocks
 from groundwire.ingest.parsing.parser_pool import ParserLimits, ParserPool
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.persona_file import PersonaFile
-from groundwire.ingest.purging import DocumentPurge
 from groundwire.ingest.records import RecordUpkeep
 from groundwire.ingest.servicer.batches import BatchIngest
-from groundwire.ingest.servicer.calls import CallParts, ExactlyOnce, Pools, WriteTokens
-from groundwire.ingest.servicer.operations import LongUseCases, LongWork, OperationRunner
+from groundwire.ingest.servicer.calls import CallParts, Pools
+from groundwire.ingest.servicer.operations import LongWork
 from groundwire.ingest.servicer.put_chunks import ChunkStream
 from groundwire.ingest.servicer.servicers import (
     CollectionServicer,
@@ -60,10 +41,10 @@ from groundwire.ingest.servicer.servicers import (
 )
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.settings import IngestSettings
-from groundwire.ingest.store_check import CatalogCheck, EngineCheck, PointCheck, StoreCheck
+from groundwire.ingest.store_check import PointCheck, StoreCheck
 from groundwire.ingest.uploads import StagingFolder, UploadReceiver
 from groundwire.ingest.writing import GenerationWriter
-from groundwire.kernel.clock import Clock, SystemClock
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import GroundwireError
@@ -82,8 +63,6 @@ STAGING_FOLDER = "staging"
 PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
 _MIB = 1 << 20
 _TAKE_OVER_EVERY_S = 5.0
-_OPERATIONS_AT_A_TIME = 16
-"""Long work that is done at a time; more waits for its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +74,7 @@ class IngestService:
     records: RecordServicer
     maintenance: MaintenanceServicer
     operations: OperationsServicer
-    use: LongUseCases
+    long_work: LongWork
     housekeeping: Housekeeping
     upkeep: Upkeep
     parser: ParserPool
@@ -127,12 +106,12 @@ class IngestService:
         """End the parser process and the threads; a document that is being ingested fails."""
         # Operations first: what they wait for is stopped below, and that must not look like their end.
         self.operations.operations.close()
-        self.use.builder.runs.close()
+        self.long_work.builder.runs.close()
         self.parser.close()
         self.ingest.parts.pools.close()
         self.housekeeping.close()
         with suppress(GroundwireError):  # some accesses are not counted then
-            self.records.records.accesses.flush()
+            self.ingest.parts.catalog.accesses.flush()
 
 
 def build(
@@ -142,59 +121,30 @@ def build(
     embedder: Embedder,
     settings: IngestSettings,
     workers: Workers,
-    clock: Clock | None = None,
     signing_key: bytes | None = None,
 ) -> IngestService:
     """Wire the service up; nothing runs before `start()`.
 
     `signing_key` is that of the tokens, None for one in the data folder.
     """
-    clock = clock or SystemClock()
-    # Aggregates of the catalog hold nothing but the catalog, so most are made where they are used. These are shared:
-    # `documents` knows which generations are being written, `tasks` has the locks of the engine collections, and
-    # `sources` lets ingests and changes of a document exclude one another.
-    collections, documents, cache = Collections(catalog, clock), Documents(catalog, clock), VectorCache(catalog, clock)
-    chunk_embedder = ChunkEmbedder(cache, embedder, settings.embed_batch_tokens)
-    tasks = EngineTasks(collections, Outbox(catalog), cache, vectors, KeyedLocks(among_processes=catalog.exclusive))
-    sources, accesses, records = KeyedLocks(MAX_WAITING), RecordAccesses(catalog, clock), Records(catalog, clock)
+    stored = Catalog(catalog)
+    chunk_embedder = ChunkEmbedder(stored.embeddings, embedder, settings.embed_batch_tokens)
+    engine_locks = KeyedLocks(among_processes=catalog.exclusive)
+    points = PointCheck(stored, vectors, chunk_embedder, engine_locks)
+    engine = EngineUpkeep(stored, vectors, points, engine_locks)
     staging = StagingFolder(settings.staging or catalog.folder / STAGING_FOLDER)
-    uploads = UploadReceiver(Uploads(catalog), staging, settings.max_staged_bytes)
-    points = PointCheck(PointInspection(catalog), cache, vectors, chunk_embedder, tasks.engines)
+    uploads = UploadReceiver(stored.uploads, staging, settings.max_staged_bytes)
     completer = DeletionCompleter(
-        tasks,
-        Deletions(catalog),
-        vectors,
-        clock,
-        quiet_s=settings.scrub_after_quiet_s,
-        within_s=settings.scrub_within_s,
+        stored, engine, vectors, quiet_s=settings.scrub_after_quiet_s, within_s=settings.scrub_within_s
     )
-
-    stale = StaleIndexes(vectors, cache)
-    upkeep = Upkeep(
-        documents=documents,
-        recovery=Recovery(catalog),
-        builds=IndexBuilds(catalog, clock),
-        cache=cache,
-        ledger=Ledger(catalog),
-        deletions=Deletions(catalog),
-        expired=ExpiredGenerations(catalog),
-        uploads=uploads,
-        tasks=tasks,
-        repeated=RepeatedChunks(collections, DuplicateChunks(catalog), cache, vectors),
-        stale=stale,
-        completer=completer,
-        index_recovery=IndexRecovery(collections, cache, points, vectors),
-        words=WordRenewal(LexicalCheck(catalog)),
-        accesses=accesses,
-        identity_digest=embedder.identity.digest,
-    )
+    upkeep = Upkeep(stored, uploads, engine, completer, embedder.identity.digest)
     # Where several processes share a catalog, what one of them leaves behind is taken over by another one.
-    of_others = [Job("operations", lambda _s, _b: operations.look_after(), every_s=_TAKE_OVER_EVERY_S)]
+    of_others = [Job("operations", lambda _s, _b: long_work.operations.look_after(), every_s=_TAKE_OVER_EVERY_S)]
     lanes = [*upkeep.lanes(), of_others] if catalog.is_shared else upkeep.lanes()
-    housekeeping = Housekeeping(lanes, clock, settings.sweep_every_s)
+    housekeeping = Housekeeping(lanes, catalog.clock, settings.sweep_every_s)
 
     def after_write(collection: Collection) -> None:
-        stale.wrote(collection)
+        engine.wrote(collection)
         housekeeping.nudge()
 
     limits = ParserLimits(
@@ -213,19 +163,16 @@ def build(
     )
     parser = ParserPool(embedder.tokenizer.definition, limits, settings.parser_processes)
     writer = GenerationWriter(
-        documents,
-        DuplicateChunks(catalog),
-        IndexBuilds(catalog, clock),
+        stored,
         vectors,
         chunk_embedder,
         embedder.tokenizer.name,
         KeyedLocks(holders=settings.concurrent_documents),
     )
+    # Ingests and changes of a document exclude one another.
+    sources = KeyedLocks(MAX_WAITING)
     ingest = DocumentIngest(
-        collections,
-        documents,
-        Sources(catalog),
-        Chunks(catalog),
+        stored,
         parser,
         writer,
         sources,
@@ -235,38 +182,16 @@ def build(
         after_write,
     )
     document_upkeep = DocumentUpkeep(
-        collections=collections,
-        documents=documents,
-        changes=DocumentChanges(catalog, clock),
-        soft_deletes=SoftDeletes(catalog, clock),
-        tasks=tasks,
-        completer=completer,
-        embedder=chunk_embedder,
-        vectors=vectors,
-        sources=sources,
-        after_write=housekeeping.nudge,
+        stored, engine, completer, chunk_embedder, vectors, sources, after_write=housekeeping.nudge
     )
-    record_upkeep = RecordUpkeep(
-        collections,
-        documents,
-        records,
-        accesses,
-        ingest.chunks,
-        document_upkeep,
-        writer,
-        ContradictionFinder(records, chunk_embedder, vectors),
-        KeyedLocks(),
-        clock,
-        after_write,
-    )
+    record_upkeep = RecordUpkeep(stored, document_upkeep, writer, KeyedLocks(), after_write)
     collection_upkeep = CollectionUpkeep(
-        collections,
+        stored,
         vectors,
         engine_name(vectors),
         completer,
         embedder.identity,
         settings.max_document_bytes,
-        clock,
         housekeeping.nudge,
     )
     if settings.persona_file is not None:
@@ -278,41 +203,23 @@ def build(
     # Page tokens and consistency tokens are signed by one key, which a restart must not change.
     key = signing_key or load_key(catalog.folder / PAGE_TOKEN_KEY_FILE)
     page_tokens = PageTokens(key)
-    parts = CallParts(
-        Pools.beside(workers, settings.concurrent_documents),
-        ExactlyOnce(Ledger(catalog)),
-        WriteTokens(collections, ConsistencyTokens(key)),
-        Deletions(catalog),
-    )
-    full_text, runs = LexicalCheck(catalog), SharedRuns()
-    builder = IndexBuilder(
-        collections, IndexBuilds(catalog, clock), cache, full_text, vectors, chunk_embedder, runs, housekeeping.nudge
-    )
-    of_catalog = CatalogCheck(
-        integrity=Integrity(catalog),
-        full_text=full_text,
-        bookkeeping=BookkeepingInspection(catalog),
-        recovery=Recovery(catalog),
-        documents=documents,
-        sweep=lambda budget: housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), budget),
-    )
-    of_engine = EngineCheck(collections, TextInspection(catalog), points, builder, vectors)
-    use = LongUseCases(
+    parts = CallParts(Pools.beside(workers, settings.concurrent_documents), stored, ConsistencyTokens(key))
+    runs = SharedRuns()
+    builder = IndexBuilder(stored, vectors, chunk_embedder, runs, housekeeping.nudge)
+
+    def sweep(budget: Budget) -> int:
+        return housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), budget)
+
+    long_work = LongWork(
         builder,
-        StoreCheck(collections, of_catalog, of_engine, runs),
-        DocumentPurge(collections, documents, Chunks(catalog), housekeeping.nudge),
+        StoreCheck(stored, points, builder, vectors, runs, sweep),
+        DocumentPurge(stored, housekeeping.nudge),
         ingest,
         uploads,
         parts,
-    )
-    operations = OperationRunner(
-        use.by_method(),
-        Operations(catalog, clock),
-        parts.once,
-        _OPERATIONS_AT_A_TIME,
         settings.max_unfinished_operations,
     )
-    long_work = LongWork(use, operations)
+    operations = long_work.operations
     return IngestService(
         ingest=IngestServicer(
             parts,
@@ -321,14 +228,13 @@ def build(
             BatchIngest(ingest, parts),
             UploadStream(ingest, uploads, operations, parts),
             ChunkStream(ingest, staging, parts, settings.max_staged_bytes),
-            records,
             long_work,
         ),
         collections=CollectionServicer(parts, collection_upkeep, page_tokens),
         records=RecordServicer(parts, record_upkeep, page_tokens),
         maintenance=MaintenanceServicer(parts, long_work, housekeeping),
         operations=OperationsServicer(parts, operations, page_tokens),
-        use=use,
+        long_work=long_work,
         housekeeping=housekeeping,
         upkeep=upkeep,
         parser=parser,

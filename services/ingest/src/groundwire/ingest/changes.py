@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from groundwire.catalog.changes import DocumentChanges
-from groundwire.catalog.collections import Collections
+from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.deletions import Deleted, Deletion
-from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import IndexMovedError
-from groundwire.catalog.soft_deletes import Return, SoftDeletes
+from groundwire.catalog.soft_deletes import Return
 from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.ingest.embedding import ChunkEmbedder, refuse_other_model
-from groundwire.ingest.engine_upkeep import EngineTasks
+from groundwire.ingest.engine_upkeep import EngineUpkeep
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.writing import MAX_INDEX_MOVES
 from groundwire.kernel.budget import Budget
@@ -101,11 +99,8 @@ class DocumentUpkeep:
     which does what the engine was not there for.
     """
 
-    collections: Collections
-    documents: Documents
-    changes: DocumentChanges
-    soft_deletes: SoftDeletes
-    tasks: EngineTasks
+    catalog: Catalog
+    engine: EngineUpkeep
     completer: DeletionCompleter
     embedder: ChunkEmbedder
     vectors: VectorStore
@@ -132,12 +127,14 @@ class DocumentUpkeep:
             DocumentChangedError: its etag is not the given one, if one is given.
             InvalidRequestError: the document would have too many metadata keys.
         """
-        uid = self.collections.get(tenant, collection).uid
-        found = self.documents.find(tenant, collection, reference)
+        uid = self.catalog.collections.get(tenant, collection).uid
+        found = self.catalog.documents.find(tenant, collection, reference)
         # An ingest of the source under way would write back the fields that it read before.
         with self.sources.hold(("source", uid, found.source_uri), budget):
-            changed = self.changes.document(tenant, collection, found.document_id, change.apply, receipt, etag=etag)
-        self.tasks.finish(changed.tasks, budget)
+            changed = self.catalog.documents.change(
+                tenant, collection, found.document_id, change.apply, receipt, etag=etag
+            )
+        self.engine.finish(changed.tasks, budget)
         return changed.result
 
     def update_chunk(
@@ -158,9 +155,9 @@ class DocumentUpkeep:
             DocumentChangedError: its etag is not the given one, if one is given.
             InvalidRequestError: the chunk would have too many metadata keys.
         """
-        self.collections.get(tenant, collection)
-        changed = self.changes.chunk(tenant, collection, chunk_id, change.apply, receipt, etag=etag)
-        self.tasks.finish(changed.tasks, budget)
+        self.catalog.collections.get(tenant, collection)
+        changed = self.catalog.documents.change_chunk(tenant, collection, chunk_id, change.apply, receipt, etag=etag)
+        self.engine.finish(changed.tasks, budget)
         return changed.result
 
     def delete(
@@ -185,20 +182,20 @@ class DocumentUpkeep:
             DocumentChangedError: its etag is not the given one, if one is given.
             InvalidRequestError: several deleted documents have the source, and none is live.
         """
-        self.collections.get(tenant, collection)
+        self.catalog.collections.get(tenant, collection)
         of_deleted: Receipt[Deleted] | None = receipt and receipt.made_from(lambda deleted: deleted.deletion)
         deleted = None
         # The source first: a document that has others stays with them, and only this one goes.
         if reference.source_uri:
-            deleted = self.soft_deletes.drop_source(
+            deleted = self.catalog.soft_deletes.drop_source(
                 tenant, collection, reference.source_uri, of_deleted, permanent=purge, etag=etag
             )
         if deleted is None and purge:
-            document_id = self.documents.id_with_deleted(tenant, collection, reference)
-            deleted = self.documents.delete(tenant, collection, document_id, of_deleted, etag=etag)
+            document_id = self.catalog.documents.id_with_deleted(tenant, collection, reference)
+            deleted = self.catalog.documents.delete(tenant, collection, document_id, of_deleted, etag=etag)
         elif deleted is None:
-            document_id = self.documents.find(tenant, collection, reference).document_id
-            deleted = self.soft_deletes.hide(tenant, collection, document_id, of_deleted, etag=etag)
+            document_id = self.catalog.documents.find(tenant, collection, reference).document_id
+            deleted = self.catalog.soft_deletes.hide(tenant, collection, document_id, of_deleted, etag=etag)
         self.after_write()
         return self.completer.complete(deleted, budget)
 
@@ -218,10 +215,10 @@ class DocumentUpkeep:
             InvalidRequestError: several deleted documents have the source, and none is live.
             GroundwireError: as `restore_all`.
         """
-        self.collections.get(tenant, collection)
-        document_id = self.documents.id_with_deleted(tenant, collection, reference)
+        self.catalog.collections.get(tenant, collection)
+        document_id = self.catalog.documents.id_with_deleted(tenant, collection, reference)
         restored = self.restore_all(tenant, collection, [document_id], budget, receipt, etag=etag)
-        return restored[0] if restored else self.documents.get(tenant, collection, document_id)
+        return restored[0] if restored else self.catalog.documents.get(tenant, collection, document_id)
 
     def restore_all(
         self,
@@ -249,20 +246,20 @@ class DocumentUpkeep:
         """
         identity = self.embedder.embedder.identity
         for _ in range(MAX_INDEX_MOVES):
-            found = self.collections.get(tenant, collection)
+            found = self.catalog.collections.get(tenant, collection)
             # Before the lock, which must not be held across a wait for the model.
             if found.identity == identity:
                 self.embedder.embed_missing(found, budget, document_ids=document_ids)
             try:
                 # While the lock is held, no task of the outbox takes away the points that are written here.
-                with self.tasks.engines.hold((found.engine_name,), budget):
-                    returning = self.soft_deletes.begin_return(tenant, collection, document_ids, etag)
+                with self.engine.locks.hold((found.engine_name,), budget):
+                    returning = self.catalog.soft_deletes.begin_return(tenant, collection, document_ids, etag)
                     if returning is None:
                         return []
                     refuse_other_model(returning.collection, identity)
                     if returning.collection.engine_name == found.engine_name:
                         self._write_points(returning, budget)
-                        return self.soft_deletes.bring_back(returning, receipt)
+                        return self.catalog.soft_deletes.bring_back(returning, receipt)
             except IndexMovedError:
                 continue  # the index was rebuilt meanwhile; write the points to the one that serves now
             finally:
@@ -272,7 +269,7 @@ class DocumentUpkeep:
     def _write_points(self, returning: Return, budget: Budget) -> None:
         name, digest = returning.collection.engine_name, returning.collection.identity.digest
         after = 0
-        while page := self.soft_deletes.chunks(returning, after, _POINTS_PER_STEP):
+        while page := self.catalog.soft_deletes.chunks(returning, after, _POINTS_PER_STEP):
             budget.check()
             hashes = [stored.chunk.embedding_hash for stored in page]
             known = self.embedder.cache.get(digest, hashes)

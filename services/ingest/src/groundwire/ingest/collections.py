@@ -5,11 +5,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from groundwire.catalog.collections import CollectionCounts, Collections
+from groundwire.catalog.catalog import Catalog
+from groundwire.catalog.collections import CollectionCounts
 from groundwire.catalog.deletions import Deleted, Deletion
 from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import Collection, CollectionSettings, ProfileName
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import CollectionNotFoundError
@@ -49,13 +49,12 @@ class CollectionUpkeep:
     For `vector_engine` and `max_document_bytes` see `CollectionFigures`.
     """
 
-    collections: Collections
+    catalog: Catalog
     vectors: VectorStore
     vector_engine: str
     completer: DeletionCompleter
     identity: EmbeddingIdentity
     max_document_bytes: int
-    clock: Clock
     after_delete: Callable[[], None]
 
     def create(
@@ -66,7 +65,7 @@ class CollectionUpkeep:
         Raises:
             AlreadyExistsError: the name is taken by a collection with other settings or another embedding.
         """
-        uid, now = str(uuid.uuid4()), self.clock.now()
+        uid, now = str(uuid.uuid4()), self.catalog.database.clock.now()
         collection = Collection(
             uid=uid,
             tenant=new.tenant,
@@ -87,7 +86,7 @@ class CollectionUpkeep:
         def figures_of(stored: Collection) -> CollectionFigures:
             return replace(before, collection=stored)
 
-        stored = self.collections.create(collection, receipt and receipt.made_from(figures_of))
+        stored = self.catalog.collections.create(collection, receipt and receipt.made_from(figures_of))
         # After the row: an engine collection without a row would never be dropped. Made again before each write.
         self.vectors.create_collection(stored.engine_name, stored.identity.dimensions, budget)
         return figures_of(stored)
@@ -98,18 +97,20 @@ class CollectionUpkeep:
         Raises:
             CollectionNotFoundError: no such collection.
         """
-        return self._figures(self.collections.get(tenant, name))
+        return self._figures(self.catalog.collections.get(tenant, name))
 
     def find(self, tenant: str, name: str) -> Collection | None:
         """Return a collection without its figures, None when there is no such collection."""
         try:
-            return self.collections.get(tenant, name)
+            return self.catalog.collections.get(tenant, name)
         except CollectionNotFoundError:
             return None
 
     def page(self, tenant: str, after_name: str, limit: int) -> tuple[list[CollectionFigures], str | None]:
         """Return up to `limit` collections with names above `after_name`, by name, and the last name if more follow."""
-        rows = self.collections.page(tenant, after_name, limit + 1)  # one more tells whether another page follows
+        rows = self.catalog.collections.page(
+            tenant, after_name, limit + 1
+        )  # one more tells whether another page follows
         found = []
         for each in rows[:limit]:
             with suppress(CollectionNotFoundError):  # deleted meanwhile
@@ -137,7 +138,7 @@ class CollectionUpkeep:
             return replace(before, collection=stored)
 
         of_stored: Receipt[Collection] | None = receipt and receipt.made_from(figures_of)
-        return figures_of(self.collections.update(tenant, name, change, of_stored, etag=etag))
+        return figures_of(self.catalog.collections.update(tenant, name, change, of_stored, etag=etag))
 
     def delete(
         self,
@@ -157,10 +158,10 @@ class CollectionUpkeep:
             ConflictError: its etag is not the given one, if one is given.
         """
         of_deleted: Receipt[Deleted] | None = receipt and receipt.made_from(lambda deleted: deleted.deletion)
-        deleted = self.collections.delete(tenant, name, of_deleted, only_empty=not force, etag=etag)
+        deleted = self.catalog.collections.delete(tenant, name, of_deleted, only_empty=not force, etag=etag)
         self.after_delete()
         return self.completer.complete(deleted, budget)
 
     def _figures(self, collection: Collection) -> CollectionFigures:
-        counts = self.collections.counts(collection.tenant, collection.name)
+        counts = self.catalog.collections.counts(collection.tenant, collection.name)
         return CollectionFigures(collection, counts, self.vector_engine, self.max_document_bytes)

@@ -1,16 +1,27 @@
-"""Clean the stores up after deletions, look whether anything is left, and complete the receipts."""
+"""Delete what a filter matches, clean the stores up after deletions, and complete the receipts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import structlog
 
-from groundwire.catalog.deletions import Deleted, Deletion, Deletions
-from groundwire.ingest.engine_upkeep import EngineTasks
+from groundwire.catalog.catalog import Catalog
+from groundwire.catalog.deletions import Deleted, Deletion
+from groundwire.ingest.engine_upkeep import EngineUpkeep
 from groundwire.ingest.housekeeping import Job, Subject
+from groundwire.ingest.ingesting import Progress, Report, Stage
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.clock import Clock
-from groundwire.kernel.errors import CollectionNotFoundError, DataLossError, GroundwireError
+from groundwire.kernel.document import Document
+from groundwire.kernel.errors import (
+    CollectionNotFoundError,
+    DataLossError,
+    DocumentChangedError,
+    DocumentNotFoundError,
+    GroundwireError,
+)
+from groundwire.kernel.filter_parsing import resolve_filter
+from groundwire.kernel.filters import FieldKind, Filter, leaves
 from groundwire.kernel.vector_store import Scrubbable, VectorStore
 
 _POINTS_PER_LOOK = 1000
@@ -30,10 +41,9 @@ class DeletionCompleter:
     seconds, or when the first of them is `within_s` seconds old.
     """
 
-    tasks: EngineTasks
-    deletions: Deletions
+    catalog: Catalog
+    engine: EngineUpkeep
     vectors: VectorStore
-    clock: Clock
     quiet_s: float
     within_s: float
 
@@ -43,10 +53,10 @@ class DeletionCompleter:
         A failure is not the call's: what was deleted is invisible, and housekeeping completes the receipt.
         """
         tenant, deletion = deleted.traces.tenant, deleted.deletion
-        if not self.tasks.finish(deleted.tasks, budget):
+        if not self.engine.finish(deleted.tasks, budget):
             return deletion
         try:
-            engine_name = self.deletions.engine_of(tenant, deletion.deletion_id)
+            engine_name = self.catalog.deletions.engine_of(tenant, deletion.deletion_id)
             if engine_name is None:
                 return deletion
             searched = self._complete(engine_name, [deleted], budget, at_any_size=False)
@@ -63,16 +73,16 @@ class DeletionCompleter:
         quiet_ms, within_ms = self.quiet_s * 1000, self.within_s * 1000
         return [
             Subject(each.engine_name, each.tenant, each.collection)
-            for each in self.deletions.ready()
+            for each in self.catalog.deletions.ready()
             if each.last_age_ms >= quiet_ms or each.first_age_ms >= within_ms
         ]
 
     def _complete_waiting(self, subject: Subject, budget: Budget) -> int:
-        waiting = self.deletions.ready_of_engine(subject.key)
+        waiting = self.catalog.deletions.ready_of_engine(subject.key)
         searched = self._complete(subject.key, waiting, budget, at_any_size=True)
         for each in searched:
             if each.complete_time is None and not each.permanent:
-                self.deletions.forget(subject.tenant, each.deletion_id)  # the document was restored
+                self.catalog.deletions.forget(subject.tenant, each.deletion_id)  # the document was restored
         left = sum(each.complete_time is None and each.permanent for each in searched)
         if left:  # as a failure of the job, so that it is tried again and operators hear of it
             raise DataLossError(f"{left} deletions have left something behind", subject=subject.collection)
@@ -83,20 +93,21 @@ class DeletionCompleter:
     ) -> list[Deletion]:
         """Search for what was deleted, scrub the files once, and note what was found; none if something has to wait."""
         found = [
-            self.deletions.left_of(each) | {"vectors": self._points_left(engine_name, each.traces.numbers, budget)}
+            self.catalog.deletions.left_of(each)
+            | {"vectors": self._points_left(engine_name, each.traces.numbers, budget)}
             for each in waiting
         ]
         # What cannot be completed anyway is no reason to write everything anew.
         if any(each.traces.permanent and not any(left.values()) for each, left in zip(waiting, found, strict=True)):
-            if not self.deletions.scrub(budget):
+            if not self.catalog.deletions.scrub(budget):
                 return []  # a reader of an earlier state keeps the deleted text in the log
             store = self.vectors
             if isinstance(store, Scrubbable) and not store.scrub(engine_name, budget, at_any_size=at_any_size):
                 return []
-        now = self.clock.now()
+        now = self.catalog.database.clock.now()
         searched = [each.deletion.searched(left, now) for each, left in zip(waiting, found, strict=True)]
         if waiting:
-            self.deletions.note(waiting[0].traces.tenant, searched)
+            self.catalog.deletions.note(waiting[0].traces.tenant, searched)
         return searched
 
     def _points_left(self, engine_name: str, numbers: Sequence[int], budget: Budget) -> int:
@@ -109,3 +120,131 @@ class DeletionCompleter:
                 return 0
             left += len(found.numbers)
         return left
+
+
+SAMPLE = 100
+"""Documents that a count names."""
+_DOCUMENTS_PER_READ = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """What is to be deleted: documents that a filter matches, None for all, and that were there when it was asked for.
+
+    `done` of them are deleted already.
+    """
+
+    tenant: str
+    collection: str
+    where: Filter | None
+    operation_id: str
+    asked: datetime
+    done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """How many documents were deleted, with records that quoted them.
+
+    Where they were only counted, `sample` holds the sources of the first ones that match.
+    """
+
+    documents: int
+    sample: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPurge:
+    """Deletes one document after the other, each in a transaction that also counts it, so that it can stop any time.
+
+    What the engine has of them is removed as after every deletion, by housekeeping.
+    """
+
+    catalog: Catalog
+    after_delete: Callable[[], None]
+
+    def check(self, tenant: str, collection: str, where: Filter | None) -> None:
+        """Return if a purge like this can begin.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            InvalidFilterError: the filter does not fit the fields of the collection.
+        """
+        self.catalog.collections.get(tenant, collection)
+        if where is not None:
+            resolve_filter(where, self.catalog.chunks.fields(tenant, collection))
+
+    def count(self, purge: Purge) -> Purged:
+        """Return how many documents match and the sources of some, deleting nothing.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+        """
+        where = self._resolved(purge)
+        page = self._page(purge, where, None, SAMPLE)
+        count = self.catalog.documents.count(purge.tenant, purge.collection, where, purge.asked)
+        return Purged(count, tuple(document.source_uri for document in page))
+
+    def delete(self, purge: Purge, budget: Budget, report: Report) -> Purged:
+        """Delete what matches and return how much that was, with what an earlier process has done of it.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            CallCancelledError: the rest is left.
+        """
+        where, done = self._resolved(purge), purge.done
+        total = done + self.catalog.documents.count(purge.tenant, purge.collection, where, purge.asked)
+        report(Progress(Stage.DELETING, done, total))
+        found_changed = True
+        while found_changed:
+            found_changed = False
+            for document in self._matching(purge, where):
+                budget.check()
+                try:
+                    deleted = self.catalog.documents.delete(
+                        purge.tenant,
+                        purge.collection,
+                        document.document_id,
+                        etag=document.etag,
+                        where=where,
+                        operation_id=purge.operation_id,
+                    )
+                    self.after_delete()
+                except DocumentNotFoundError:
+                    continue  # somebody else has deleted it
+                except DocumentChangedError:
+                    found_changed = True  # it may match no more: look again
+                    continue
+                done += deleted.deletion.documents
+                report(Progress(Stage.DELETING, done, max(done, total)))
+        return Purged(done)
+
+    def _matching(self, purge: Purge, where: Filter | None) -> Iterator[Document]:
+        after: tuple[str, str] | None = None
+        while page := self._page(purge, where, after, _DOCUMENTS_PER_READ):
+            yield from page
+            after = page[-1].source_uri, page[-1].document_id
+
+    def _page(self, purge: Purge, where: Filter | None, after: tuple[str, str] | None, limit: int) -> list[Document]:
+        return self.catalog.documents.page(
+            purge.tenant,
+            purge.collection,
+            after,
+            limit,
+            where=where,
+            include_hidden=True,
+            ingested_by=purge.asked,
+        )
+
+    def _resolved(self, purge: Purge) -> Filter | None:
+        """Return the filter for the fields of the collection as they are now.
+
+        A metadata key may have gone with the documents that are deleted already; nothing has it then, of whatever kind.
+        """
+        if purge.where is None:
+            return None
+        gone = {
+            leaf.field: FieldKind.TEXT if isinstance(getattr(leaf, "value", None), str) else FieldKind.NUMBER
+            for leaf in leaves(purge.where)
+        }
+        return resolve_filter(purge.where, gone | self.catalog.chunks.fields(purge.tenant, purge.collection))

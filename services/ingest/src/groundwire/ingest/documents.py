@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from groundwire.catalog.chunks import Chunks
-from groundwire.catalog.collections import Collections
-from groundwire.catalog.documents import Documents
+from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.generations import GenerationDraft, refuse_stale_version
-from groundwire.catalog.texts import Sources
 from groundwire.ingest.chunking.ready_chunks import (
     ReadyDocument,
     check_vectors,
@@ -116,10 +113,7 @@ class DocumentIngest:
     failed.
     """
 
-    collections: Collections
-    documents: Documents
-    sources: Sources
-    chunks: Chunks
+    catalog: Catalog
     parser: Parser
     writer: GenerationWriter
     locks: KeyedLocks
@@ -138,7 +132,7 @@ class DocumentIngest:
             InvalidRequestError: the collection does not take this source, or its rules of chunking cannot be changed
                 like this.
         """
-        collection = self.collections.get(request.tenant, request.collection)
+        collection = self.catalog.collections.get(request.tenant, request.collection)
         # The cheap refusals come first: whoever sends a document of many megabytes hears of them at once.
         refuse_other_model(collection, self.identity)
         check_source(request.source_uri, collection.settings)
@@ -283,7 +277,7 @@ class DocumentIngest:
             EmbeddingMismatchError: the collection belongs to another model.
         """
         collection = self.admit(request, None)
-        existing = self.documents.find_by_source(request.tenant, request.collection, request.source_uri)
+        existing = self.catalog.documents.find_by_source(request.tenant, request.collection, request.source_uri)
         if existing is None or existing.source_uri != request.source_uri or existing.source_hash != request.source_hash:
             return None
         if request.source_version not in {None, existing.source_version}:
@@ -315,7 +309,7 @@ class DocumentIngest:
             InvalidRequestError: it has another id than the request gives.
             StaleSourceVersionError: it is of a later version.
         """
-        existing = self.documents.find_by_source(request.tenant, request.collection, request.source_uri)
+        existing = self.catalog.documents.find_by_source(request.tenant, request.collection, request.source_uri)
         if existing is None:
             return None
         if existing.source_uri != request.source_uri:
@@ -333,7 +327,7 @@ class DocumentIngest:
         Raises:
             DuplicateDocumentError: there is one and the policy is REJECT.
         """
-        twin = self.documents.find_by_hash(request.tenant, request.collection, source_hash)
+        twin = self.catalog.documents.find_by_hash(request.tenant, request.collection, source_hash)
         if twin is None or twin.source_uri == request.source_uri or request.duplicate_policy is DuplicatePolicy.ALLOW:
             return None
         if request.duplicate_policy is DuplicatePolicy.REJECT:
@@ -342,7 +336,7 @@ class DocumentIngest:
         return twin if existing is None else None  # a document that became equal to another one stays a document
 
     def _properties(self, request: IngestRequest, existing: Document) -> DocumentFields:
-        return self.sources.properties(request.tenant, existing.document_id, existing.generation)
+        return self.catalog.texts.properties(request.tenant, existing.document_id, existing.generation)
 
     def _examine(
         self, request: IngestRequest, original: Original, collection: Collection, source_hash: str
@@ -406,7 +400,7 @@ class DocumentIngest:
 
     def _without_generation(self, request: IngestRequest, settled: IngestResult) -> IngestResult:
         """Do what is left to do where the content is stored already: note an alias, or a later version."""
-        documents, document = self.documents, settled.document
+        documents, document = self.catalog.documents, settled.document
         if settled.outcome is IngestOutcome.REUSED:
             # The source may be an alias of a document whose bytes it had before.
             holder = documents.find_by_source(request.tenant, request.collection, request.source_uri)
@@ -439,7 +433,9 @@ class DocumentIngest:
         stored: list[Chunk] = []
         after = -1
         while True:
-            page = self.chunks.page(request.tenant, request.collection, document.document_id, after, _CHUNKS_PER_READ)
+            page = self.catalog.chunks.page(
+                request.tenant, request.collection, document.document_id, after, _CHUNKS_PER_READ
+            )
             stored += [each.chunk for each in page]
             if len(page) < _CHUNKS_PER_READ:
                 return stored

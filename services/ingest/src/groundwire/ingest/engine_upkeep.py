@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from groundwire.catalog.collections import Collections
-from groundwire.catalog.duplicate_chunks import DuplicateChunks
-from groundwire.catalog.outbox import Outbox, OutboxItem, OutboxKind
-from groundwire.catalog.vectors import VectorCache
-from groundwire.ingest.housekeeping import Subject
+from groundwire.catalog.catalog import Catalog
+from groundwire.catalog.outbox import OutboxItem, OutboxKind
+from groundwire.ingest.housekeeping import Job, Subject
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.store_check import PointCheck
 from groundwire.kernel.budget import Budget
@@ -28,23 +26,54 @@ from groundwire.kernel.vector_store import Rebuildable, Recoverable, VectorStore
 _POINTS_PER_STEP = 250
 _POINTS_PER_FILL = 1000
 _TASKS_PER_ROUND = 20
+OUTBOX = "outbox"
+REPEATED_CHUNKS = "repeated_chunks"
+_LOOK_EVERY_S = 0.5
+REWRITE_S = 6 * 3600.0
+"""Longer than comparing or writing millions of points or chunks, or building their index, takes."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class EngineTasks:
-    """Does in the vector engine what the outbox lists. Every task may be done twice, so a crash in one costs nothing.
+class EngineUpkeep:
+    """Brings the vector engine up to the catalog. Every step may be repeated, so a crash in one costs nothing.
 
-    `engines` holds one lock for each engine collection: whoever reads points of live chunks from the catalog to write
-    them, or puts points back, holds it, so that nobody overwrites newer filter keys with older ones.
+    * Tasks of the outbox: what a change left to do in the engine.
+    * Repeated chunks: those left out because of another one are indexed once that one is gone (requirement C06).
+    * Stale indexes are rebuilt beside the serving ones (design D9b), for engines that do not keep theirs fresh.
+    * Collections that a crash, a power cut or damaged files left behind are filled again; searches of one fail with
+      StoreUnavailableError until it is whole. Engines that take care of themselves need nothing.
+
+    `locks` holds one lock for each engine collection: whoever reads points of live chunks from the catalog to write
+    them, or puts points back, holds it, so that nobody overwrites newer filter keys with older ones. `written` are the
+    collections that were written to, by engine name.
     """
 
-    collections: Collections
-    outbox: Outbox
-    cache: VectorCache
+    catalog: Catalog
     vectors: VectorStore
-    engines: KeyedLocks
+    points: PointCheck
+    locks: KeyedLocks
+    written: dict[str, Collection] = field(default_factory=dict)
+
+    def jobs(self) -> tuple[list[Job], Job, Job]:
+        """Return the jobs that take moments, the one that rebuilds stale indexes, and the one that fills lost ones."""
+
+        def waiting() -> list[Subject]:
+            return [Subject(each.engine_name, each.tenant, each.collection) for each in self.catalog.outbox.waiting()]
+
+        def repeated() -> list[Subject]:
+            collections = self.catalog.duplicates.collections_with_duplicates()
+            return [Subject(f"{tenant}/{name}", tenant, name) for tenant, name in collections]
+
+        def stale() -> list[Subject]:
+            return [Subject(name, each.tenant, each.name) for name, each in list(self.written.items())]
+
+        return (
+            [Job(OUTBOX, self.do_waiting, waiting), Job(REPEATED_CHUNKS, self.index_orphans, repeated)],
+            Job("rebuild", self.rebuild, stale, timeout_s=REWRITE_S),
+            Job("recovery", self.recover, self._unverified, every_s=_LOOK_EVERY_S, timeout_s=REWRITE_S),
+        )
 
     def finish(self, ids: Sequence[int], budget: Budget) -> bool:
         """Do these tasks for a call that has made its change; tell whether all are done.
@@ -52,7 +81,7 @@ class EngineTasks:
         A failure is not the call's: the change is durable and visible, and housekeeping goes on with the tasks.
         """
         try:
-            for item in self.outbox.of_ids(ids):
+            for item in self.catalog.outbox.of_ids(ids):
                 budget.check()
                 self._do(item, budget)
         except GroundwireError as error:
@@ -60,13 +89,10 @@ class EngineTasks:
             return False
         return True
 
-    def subjects(self) -> list[Subject]:
-        return [Subject(each.engine_name, each.tenant, each.collection) for each in self.outbox.waiting()]
-
     def do_waiting(self, subject: Subject, budget: Budget) -> int:
         """Do the tasks of an engine collection which calls left, in order."""
         done = 0
-        while items := self.outbox.pending(_TASKS_PER_ROUND, subject.key):
+        while items := self.catalog.outbox.pending(_TASKS_PER_ROUND, subject.key):
             for item in items:
                 try:
                     self._do(item, budget)
@@ -89,15 +115,15 @@ class EngineTasks:
                     if item.kind is OutboxKind.DELETE_POINTS:
                         self.vectors.delete(item.engine_name, numbers, budget)
                     else:
-                        with self.engines.hold((item.engine_name,), budget):
+                        with self.locks.hold((item.engine_name,), budget):
                             self._write_anew(item.engine_name, numbers, budget)
         # Last, so that a crash before it repeats the task instead of losing it.
-        self.outbox.done([item.id])
+        self.catalog.outbox.done([item.id])
 
     def _write_anew(self, engine_name: str, numbers: Sequence[int], budget: Budget) -> None:
         """Give points the filter keys that the catalog has now; remove those of chunks that are live no more."""
         try:
-            points = self.cache.points_of(self.collections.of_engine(engine_name), numbers)
+            points = self.catalog.embeddings.points_of(self.catalog.collections.of_engine(engine_name), numbers)
         except DataLossError as error:
             # Searches check what the engine finds with the catalog; `CheckStore` reports and repairs the damage.
             _log.error("points cannot be written anew", engine_collection=engine_name, error=error.message)
@@ -107,54 +133,23 @@ class EngineTasks:
         if gone := sorted(set(numbers) - set(points.numbers)):
             self.vectors.delete(engine_name, gone, budget)
 
-
-@dataclass(frozen=True, slots=True)
-class RepeatedChunks:
-    """Indexes chunks that were left out because of another one, once that one is gone (requirement C06)."""
-
-    collections: Collections
-    duplicates: DuplicateChunks
-    cache: VectorCache
-    vectors: VectorStore
-
-    def subjects(self) -> list[Subject]:
-        """Return the collections with chunks that are not indexed because of another one."""
-        return [
-            Subject(f"{tenant}/{name}", tenant, name) for tenant, name in self.duplicates.collections_with_duplicates()
-        ]
-
     def index_orphans(self, subject: Subject, budget: Budget) -> int:
         """Give the engine their vectors, then make them visible; every step may be repeated."""
         done = 0
         with suppress(CollectionNotFoundError):  # dropped meanwhile
-            collection = self.collections.get(subject.tenant, subject.collection)
-            while numbers := self.duplicates.orphaned(collection, _POINTS_PER_STEP):
+            collection = self.catalog.collections.get(subject.tenant, subject.collection)
+            while numbers := self.catalog.duplicates.orphaned(collection, _POINTS_PER_STEP):
                 budget.check()
-                points = self.cache.points_of(collection, numbers, also_unindexed=True)
+                points = self.catalog.embeddings.points_of(collection, numbers, also_unindexed=True)
                 self.vectors.upsert(collection.engine_name, points, budget)
-                if not self.duplicates.index(collection, points.numbers):
+                if not self.catalog.duplicates.index(collection, points.numbers):
                     return done  # the index moved to another engine collection meanwhile; the next turn tries again
                 done += len(points.numbers)
         return done
 
-
-@dataclass(frozen=True, slots=True)
-class StaleIndexes:
-    """Rebuilds the index of a collection beside the serving one when writes have made it stale (design D9b).
-
-    Does nothing for stores that keep their index fresh.
-    """
-
-    vectors: VectorStore
-    cache: VectorCache
-    written: dict[str, Collection] = field(default_factory=dict)
-
     def wrote(self, collection: Collection) -> None:
         """Take note that a collection was written to; returns at once."""
         self.written[collection.engine_name] = collection
-
-    def subjects(self) -> list[Subject]:
-        return [Subject(name, each.tenant, each.name) for name, each in list(self.written.items())]
 
     def rebuild(self, subject: Subject, budget: Budget) -> int:
         """Rebuild an index that is stale, which takes minutes for a large collection; searches go on."""
@@ -166,37 +161,25 @@ class StaleIndexes:
                 and store.needs_rebuild(collection.engine_name, budget)
             ):
                 _log.info("rebuilding an index", collection=collection.name)
-                store.rebuild(collection.engine_name, lambda: self.cache.points(collection, _POINTS_PER_FILL), budget)
+                store.rebuild(
+                    collection.engine_name, lambda: self.catalog.embeddings.points(collection, _POINTS_PER_FILL), budget
+                )
                 done = 1
         if self.written.get(subject.key) is collection:  # else it was written to again meanwhile
             self.written.pop(subject.key, None)
         return done
 
-
-@dataclass(frozen=True, slots=True)
-class IndexRecovery:
-    """Brings engine collections up to the catalog that a crash, a power cut or damage to their files left behind.
-
-    Searches of a collection that has to be filled fail with StoreUnavailableError until it is whole. Does nothing for
-    engines that take care of themselves.
-    """
-
-    collections: Collections
-    cache: VectorCache
-    points: PointCheck
-    vectors: VectorStore
-
     def find_lost(self, budget: Budget) -> None:
         """Tell the engine what it should have, before anybody searches or writes."""
         store = self.vectors
         if isinstance(store, Recoverable):
-            store.distrust(set(self.collections.engine_names()).difference(store.collections(budget)))
+            store.distrust(set(self.catalog.collections.engine_names()).difference(store.collections(budget)))
 
-    def subjects(self) -> list[Subject]:
+    def _unverified(self) -> list[Subject]:
         subjects = []
         for engine_name in self.vectors.unverified() if isinstance(self.vectors, Recoverable) else ():
             try:
-                collection = self.collections.of_engine(engine_name)
+                collection = self.catalog.collections.of_engine(engine_name)
                 subjects.append(Subject(engine_name, collection.tenant, collection.name))
             except CollectionNotFoundError:
                 subjects.append(Subject(engine_name))
@@ -211,7 +194,7 @@ class IndexRecovery:
         if not isinstance(store, Recoverable):
             return 0
         try:
-            collection = self.collections.of_engine(subject.key)
+            collection = self.catalog.collections.of_engine(subject.key)
             dimensions = collection.identity.dimensions
             try:
                 store.create_collection(subject.key, dimensions, budget)
@@ -223,7 +206,7 @@ class IndexRecovery:
             if store.count(subject.key, budget) == 0:
                 # In large batches: what changes meanwhile, or has lost its vector, is left to the comparison below.
                 with suppress(DataLossError):
-                    for points in self.cache.points(collection, _POINTS_PER_FILL):
+                    for points in self.catalog.embeddings.points(collection, _POINTS_PER_FILL):
                         store.upsert(subject.key, points, budget)
                         filled += len(points.numbers)
             findings: list[StoreFinding] = []

@@ -11,10 +11,8 @@ from typing import Any, TypeVar
 
 import structlog
 
-from groundwire.catalog.collections import Collections
-from groundwire.catalog.index_builds import IndexBuilds, LivePoints
-from groundwire.catalog.lexical_check import LexicalCheck
-from groundwire.catalog.vectors import VectorCache
+from groundwire.catalog.catalog import Catalog
+from groundwire.catalog.index_builds import LivePoints
 from groundwire.ingest.embedding import ChunkEmbedder
 from groundwire.ingest.ingesting import Progress, Report, Stage
 from groundwire.kernel.budget import Budget
@@ -165,10 +163,7 @@ class IndexBuilder:
     because it was cancelled or the process died, leaves nothing but an engine collection, which the sweeper drops.
     """
 
-    collections: Collections
-    builds: IndexBuilds
-    cache: VectorCache
-    full_text: LexicalCheck
+    catalog: Catalog
     vectors: VectorStore
     embedder: ChunkEmbedder
     runs: SharedRuns
@@ -183,7 +178,7 @@ class IndexBuilder:
             DataLossError: a chunk has no vector in the catalog; embed the collection anew.
             CallCancelledError: nothing has changed.
         """
-        collection = self.collections.get(tenant, name)
+        collection = self.catalog.collections.get(tenant, name)
 
         def work(own: Budget, tell: Report) -> IndexBuilt:
             built = self.build(collection, collection.identity, own, tell)
@@ -202,7 +197,7 @@ class IndexBuilder:
             UnavailableError: the model does not answer; what it has made is kept.
             CallCancelledError: the collection is as it was; the vectors made so far are kept.
         """
-        collection, identity = self.collections.get(tenant, name), self.embedder.embedder.identity
+        collection, identity = self.catalog.collections.get(tenant, name), self.embedder.embedder.identity
 
         def work(own: Budget, tell: Report) -> IndexBuilt:
             embedded = self.embedder.embed_missing(
@@ -224,18 +219,20 @@ class IndexBuilder:
             DataLossError: a chunk has no vector.
             StoreUnavailableError: the engine failed; the old index goes on serving.
         """
-        built = self.builds.begin(collection, identity)
+        built = self.catalog.index_builds.begin(collection, identity)
         try:
             self.vectors.create_collection(built.engine_name, identity.dimensions, budget)
             # Nearly everything is written before the first attempt to move, which may make writers wait.
-            held = self._catch_up(built, _NOTHING, self.builds.live_points(collection), budget, report)
+            held = self._catch_up(built, _NOTHING, self.catalog.index_builds.live_points(collection), budget, report)
             store = self.vectors
             if isinstance(store, Rebuildable) and store.needs_rebuild(built.engine_name, budget):
                 # Of a large collection, before anybody searches it.
                 report(Progress(Stage.INDEXING, 0, 1))
-                store.rebuild(built.engine_name, lambda: self.cache.points(built, _POINTS_PER_BATCH), budget)
+                store.rebuild(
+                    built.engine_name, lambda: self.catalog.embeddings.points(built, _POINTS_PER_BATCH), budget
+                )
                 report(Progress(Stage.INDEXING, 1, 1))
-            self.full_text.rebuild(collection.tenant, collection.name, budget)
+            self.catalog.full_text.rebuild(collection.tenant, collection.name, budget)
 
             def catch_up_at_once(missing: Sequence[int], gone: Sequence[int]) -> bool:
                 budget.check()
@@ -245,14 +242,14 @@ class IndexBuilder:
                 return True
 
             attempt = 1
-            while not self.builds.move(
+            while not self.catalog.index_builds.move(
                 collection, built, held, catch_up_at_once, compares_all=attempt > _ATTEMPTS_BESIDE_WRITERS
             ):
-                held = self._catch_up(built, held, self.builds.live_points(collection), budget, report)
+                held = self._catch_up(built, held, self.catalog.index_builds.live_points(collection), budget, report)
                 attempt += 1
         except BaseException:
             try:
-                self.builds.abandon(built)
+                self.catalog.index_builds.abandon(built)
             except GroundwireError as error:
                 # The failure that led here counts; the next start drops what was built.
                 _log.warning("a build stays behind", engine_collection=built.engine_name, error=error.message)
@@ -275,7 +272,7 @@ class IndexBuilder:
         deleted: set[int] = set(missing)
         for start in range(0, len(missing), _POINTS_PER_BATCH):
             budget.check()
-            points = self.cache.points_of(built, missing[start : start + _POINTS_PER_BATCH])
+            points = self.catalog.embeddings.points_of(built, missing[start : start + _POINTS_PER_BATCH])
             self.vectors.upsert(built.engine_name, points, budget)
             deleted.difference_update(points.numbers)
             report(Progress(Stage.WRITING, min(start + _POINTS_PER_BATCH, len(missing)), len(missing)))

@@ -7,22 +7,21 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from groundwire.catalog.chunks import Chunks
-from groundwire.catalog.collections import Collections
+import structlog
+
+from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.deletions import Deleted, Deletion
-from groundwire.catalog.documents import Documents, FieldChange, PublishedRecords
+from groundwire.catalog.documents import FieldChange, PublishedRecords
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration
-from groundwire.catalog.records import RecordAccesses, Records
 from groundwire.catalog.vectors import NewVectors
 from groundwire.ingest.changes import DocumentUpkeep
-from groundwire.ingest.contradicting import ContradictionFinder
 from groundwire.ingest.embedding import refuse_other_model
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.writing import GenerationWriter, Written
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
-from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import Collection
+from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
@@ -33,10 +32,11 @@ from groundwire.kernel.errors import (
     GroundwireError,
     InvalidRequestError,
     RecordNotFoundError,
+    UnsupportedFilterError,
 )
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filter_parsing import custom_fields, resolve_filter
-from groundwire.kernel.filters import Filter
+from groundwire.kernel.filters import And, Comparator, Comparison, Filter
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.records import (
@@ -52,8 +52,13 @@ from groundwire.kernel.records import (
 )
 from groundwire.kernel.spans import Span
 
+_NEIGHBOURS = 20
+_NEIGHBOURS_OF_ALL = 200
+"""Asked for where the engine cannot look among the memories of the scope alone."""
 _ATTEMPTS = 5
 """So often a write begins anew because somebody else changed one of its records meanwhile."""
+
+_log = structlog.get_logger(__name__)
 
 
 class RecordOutcome(StrEnum):
@@ -109,16 +114,10 @@ class RecordUpkeep:
     collection was written to, also when that failed.
     """
 
-    collections: Collections
-    documents: Documents
-    records: Records
-    accesses: RecordAccesses
-    chunks: Chunks
+    catalog: Catalog
     upkeep: DocumentUpkeep
     writer: GenerationWriter
-    contradictions: ContradictionFinder
     conversations: KeyedLocks
-    clock: Clock
     after_write: Callable[[Collection], None]
 
     def upsert(
@@ -145,7 +144,7 @@ class RecordUpkeep:
             DocumentNotFoundError: a document that a record quotes was deleted for good.
             ConflictError: the same request was completed meanwhile.
         """
-        found = self.collections.get(identity.tenant, collection)
+        found = self.catalog.collections.get(identity.tenant, collection)
         refuse_other_model(found, self.writer.embedder.embedder.identity)
         with self._numbering(found, [item for item in items if isinstance(item, NewRecord)], budget):
             for attempt in range(1, _ATTEMPTS + 1):
@@ -173,7 +172,7 @@ class RecordUpkeep:
             GroundwireError: whatever `upsert` or `change` raises.
         """
         for attempt in range(1, _ATTEMPTS + 1):
-            stored = self.records.get(identity.tenant, collection, record_id, scopes=identity.scopes)
+            stored = self.catalog.records.get(identity.tenant, collection, record_id, scopes=identity.scopes)
             changed = change(stored)
             try:
                 # Even without an etag of the caller: what is not changed is to stay as it is, and not as it was read.
@@ -200,8 +199,10 @@ class RecordUpkeep:
             ids = list(selection)
         else:
             where = self.resolved(tenant, collection, selection)
-            ids = self.records.ids_matching(tenant, collection, where, scopes=scopes, include_deleted=include_deleted)
-        found = self.records.find(tenant, collection, ids, scopes=scopes)
+            ids = self.catalog.records.ids_matching(
+                tenant, collection, where, scopes=scopes, include_deleted=include_deleted
+            )
+        found = self.catalog.records.find(tenant, collection, ids, scopes=scopes)
         for record_id in ids if isinstance(selection, Sequence) else ():
             if record_id not in found or not (include_deleted or found[record_id].document.delete_time is None):
                 raise RecordNotFoundError(record_id)
@@ -217,8 +218,8 @@ class RecordUpkeep:
         Raises:
             DataLossError: the catalog has lost it.
         """
-        digest = self.collections.get(tenant, collection).identity.digest
-        known = self.writer.embedder.cache.get(digest, [record.embedding_hash])
+        digest = self.catalog.collections.get(tenant, collection).identity.digest
+        known = self.catalog.embeddings.get(digest, [record.embedding_hash])
         if record.embedding_hash not in known:
             raise DataLossError("a record has no stored vector; embed it again", what="vector")
         return known[record.embedding_hash]
@@ -230,7 +231,7 @@ class RecordUpkeep:
             CollectionNotFoundError: no such collection.
             InvalidFilterError: the filter does not fit them.
         """
-        own = self.chunks.fields(tenant, collection) if custom_fields(where) else {}
+        own = self.catalog.chunks.fields(tenant, collection) if custom_fields(where) else {}
         return resolve_filter(where, own, "filter")
 
     def delete(
@@ -249,14 +250,14 @@ class RecordUpkeep:
             GroundwireError: whatever `selected` raises.
             ConflictError: the same request was completed meanwhile.
         """
-        found = self.collections.get(identity.tenant, collection)
+        found = self.catalog.collections.get(identity.tenant, collection)
         chosen = self.selected(identity, collection, selection, include_deleted=permanent)
         ids = [record.document.document_id for record in chosen]
         of_deleted: Receipt[Deleted] | None = receipt and receipt.made_from(lambda deleted: deleted.deletion)
         deleted = (
-            self.documents.delete_all(found, ids, of_deleted)
+            self.catalog.documents.delete_all(found, ids, of_deleted)
             if permanent
-            else self.upkeep.soft_deletes.hide_all(found, ids, of_deleted)
+            else self.catalog.soft_deletes.hide_all(found, ids, of_deleted)
         )
         self.after_write(found)
         return self.upkeep.completer.complete(deleted, budget)
@@ -311,7 +312,7 @@ class RecordUpkeep:
             if target.metadata["scope"] not in {source.metadata["scope"], GLOBAL_SCOPE}:
                 # Whoever reads the record would learn of a record that it may not see.
                 raise InvalidRequestError.of(f"links[{number}].target_record_id", "is a record of another scope")
-        return self.records.change_links(
+        return self.catalog.records.change_links(
             *(tenant, collection, record_id, links, receipt), scopes=identity.scopes, removes=removes
         )
 
@@ -333,7 +334,7 @@ class RecordUpkeep:
         allow_partial: bool,
     ) -> "_Plan":
         """Work out what becomes of each record, given what is stored now."""
-        now = self.clock.now()
+        now = self.catalog.database.clock.now()
         named: list[NewRecord | GroundwireError] = [
             item
             if isinstance(item, GroundwireError) or item.record_id
@@ -341,10 +342,10 @@ class RecordUpkeep:
             for item in items
         ]
         ids = [item.record_id for item in named if isinstance(item, NewRecord)]
-        plan = _Plan(self.records.find(identity.tenant, collection.name, ids), {}, [])
+        plan = _Plan(self.catalog.records.find(identity.tenant, collection.name, ids), {}, [])
         quoted = sorted({each for item in named if isinstance(item, NewRecord) for each in item.quoted})
-        gone = self.documents.locate(identity.tenant, quoted, None)[1] if quoted else set()
-        turns = _Turns(lambda name: self.records.last_turn(identity.tenant, collection.name, name))
+        gone = self.catalog.documents.locate(identity.tenant, quoted, None)[1] if quoted else set()
+        turns = _Turns(lambda name: self.catalog.records.last_turn(identity.tenant, collection.name, name))
         for number, (given, item) in enumerate(zip(items, named, strict=True)):
             if isinstance(item, GroundwireError) or isinstance(given, GroundwireError):
                 plan.items.append(item)
@@ -383,7 +384,9 @@ class RecordUpkeep:
                 return plan.outcomes(published.documents, new_texts)
 
             of_published: Receipt[PublishedRecords] | None = receipt and receipt.made_from(outcomes)
-            published = self.documents.publish_records(collection, pending, vectors, changes, plan.turns, of_published)
+            published = self.catalog.documents.publish_records(
+                collection, pending, vectors, changes, plan.turns, of_published
+            )
             tasks.extend(published.tasks)
             return outcomes(published)
 
@@ -400,9 +403,50 @@ class RecordUpkeep:
         finally:
             self.after_write(collection)
         if tasks:
-            self.upkeep.tasks.finish(tasks, budget)
-        self.contradictions.suggest(collection, plan.new_memories(), budget)
+            self.upkeep.engine.finish(tasks, budget)
+        self._suggest_contradictions(collection, plan.new_memories(), budget)
         return done
+
+    def _suggest_contradictions(self, collection: Collection, record_ids: Sequence[str], budget: Budget) -> None:
+        """Link each of the live memories to those of its scope that it seems to contradict; links of an old text go.
+
+        The engine finds what is about the same, and rules find what opposes it. A failure is logged and not raised: the
+        memories are written.
+        """
+        if not record_ids:
+            return
+        try:
+            written = self.catalog.records.find(collection.tenant, collection.name, record_ids)
+            vectors = self.catalog.embeddings.get(
+                collection.identity.digest, [each.embedding_hash for each in written.values()]
+            )
+            suggested: dict[str, list[str]] = {}
+            for record_id, record in written.items():
+                vector = vectors.get(record.embedding_hash)
+                if vector is None:
+                    continue
+                scope = record.metadata["scope"]
+                of_scope = And(
+                    (Comparison("record_type", Comparator.EQ, MEMORY), Comparison("scope", Comparator.EQ, scope))
+                )
+                try:
+                    points = self.writer.vectors.search(
+                        collection.engine_name, vector, _NEIGHBOURS, budget, where=of_scope
+                    )
+                except UnsupportedFilterError:
+                    points = self.writer.vectors.search(collection.engine_name, vector, _NEIGHBOURS_OF_ALL, budget)
+                numbers = [point.number for point in points]
+                near = self.catalog.records.at_numbers(collection.tenant, collection.name, numbers)
+                suggested[record_id] = [
+                    other.record_id
+                    for other in near
+                    if other.record_id != record_id
+                    and (other.metadata["type"], other.metadata["scope"]) == (MEMORY, scope)
+                    and contradiction(record.text, other.text) is not None
+                ]
+            self.catalog.records.suggest_contradictions(collection.tenant, collection.name, suggested)
+        except GroundwireError as error:
+            _log.warning("memories are not compared with others", collection=collection.name, error=str(error))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from groundwire.catalog.collections import Collections
-from groundwire.catalog.documents import Documents
-from groundwire.catalog.generations import Recovery
+from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.inspection import (
-    BookkeepingInspection,
     ExpectedPoint,
-    Integrity,
-    PointInspection,
-    TextInspection,
 )
-from groundwire.catalog.lexical_check import LexicalCheck
-from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.embedding import ChunkEmbedder
 from groundwire.ingest.index_builds import IndexBuilder, SharedRuns
 from groundwire.ingest.ingesting import Progress, Stage
@@ -75,8 +67,7 @@ class PointCheck:
     locks of those who write filter keys.
     """
 
-    inspection: PointInspection
-    cache: VectorCache
+    catalog: Catalog
     vectors: VectorStore
     embedder: ChunkEmbedder
     engines: KeyedLocks
@@ -89,7 +80,7 @@ class PointCheck:
             StoreUnavailableError: the engine failed.
         """
         checked = after = 0
-        while points := self.inspection.expected(collection, after, _POINTS_PER_BATCH):
+        while points := self.catalog.inspection.expected(collection, after, _POINTS_PER_BATCH):
             budget.check()
             self._check(collection, points, budget, tell, repair=repair)
             checked, after = checked + len(points), points[-1].number
@@ -97,7 +88,7 @@ class PointCheck:
         held = self.vectors.numbers(collection.engine_name, budget)
         while numbers := list(islice(held, _NUMBERS_PER_BATCH)):
             budget.check()
-            suspects = self.inspection.unexplained(collection, numbers)
+            suspects = self.catalog.inspection.unexplained(collection, numbers)
             # A point whose removal was finished between the two looks is gone by now.
             orphans = self.vectors.fetch(collection.engine_name, suspects, budget).numbers if suspects else ()
             if repair and len(orphans):
@@ -107,7 +98,7 @@ class PointCheck:
                 tell(StoreFinding(FindingKind.VECTOR_ORPHANED, collection.name, str(number), message, repaired=repair))
         # Chunks that have no point: searches from the top down and restorations need their vectors all the same.
         after = 0
-        while lost := self.inspection.lost_vectors(collection, after, _POINTS_PER_BATCH):
+        while lost := self.catalog.inspection.lost_vectors(collection, after, _POINTS_PER_BATCH):
             budget.check()
             can_repair = repair and collection.identity == self.embedder.embedder.identity
             if can_repair:
@@ -128,9 +119,9 @@ class PointCheck:
             return
         # Tasks of the outbox will solve these: they are lag, not damage. What is still wrong of the others, and of
         # chunks that are still live, is damage.
-        waiting = self.inspection.waiting(collection)
+        waiting = self.catalog.inspection.waiting(collection)
         suspects = [number for number in found if number not in waiting]
-        problems = self._problems(collection, self.inspection.expected_of(collection, suspects), budget)
+        problems = self._problems(collection, self.catalog.inspection.expected_of(collection, suspects), budget)
         repaired = self._repair(collection, list(problems), budget) if repair and problems else set()
         for number, (chunk_id, (kind, message)) in problems.items():
             tell(StoreFinding(kind, collection.name, chunk_id, message, repaired=number in repaired))
@@ -158,16 +149,18 @@ class PointCheck:
     def _repair(self, collection: Collection, numbers: Sequence[int], budget: Budget) -> set[int]:
         """Write points anew from the catalog; return the numbers of those that are right now."""
         if collection.identity == self.embedder.embedder.identity:
-            expected = self.inspection.expected_of(collection, numbers)
+            expected = self.catalog.inspection.expected_of(collection, numbers)
             lost = [point.embedding_hash for point in expected if point.vector is None]
             if lost:
                 # What is there of them is garbled: only a vector that is missing is made again.
-                self.inspection.forget_vectors(collection.identity.digest, lost)
+                self.catalog.inspection.forget_vectors(collection.identity.digest, lost)
                 self.embedder.embed_missing(collection, budget)
-        points = [point for point in self.inspection.expected_of(collection, numbers) if point.vector is not None]
+        points = [
+            point for point in self.catalog.inspection.expected_of(collection, numbers) if point.vector is not None
+        ]
         # Read and written under the lock, so that an update of filter keys in between is not undone.
         with self.engines.hold((collection.engine_name,), budget):
-            current = self.cache.points_of(collection, [point.number for point in points])
+            current = self.catalog.embeddings.points_of(collection, [point.number for point in points])
             self.vectors.upsert(collection.engine_name, current, budget)
         left = self._problems(collection, points, budget)
         return {point.number for point in points if point.number not in left}
@@ -182,16 +175,16 @@ class PointCheck:
             StoreUnavailableError: the engine failed.
         """
         for _ in range(_ATTEMPTS):
-            before = self.inspection.changed_position(collection)
+            before = self.catalog.inspection.changed_position(collection)
             found = self._ask(collection, budget)
-            is_quiet = before is not None and before == self.inspection.changed_position(collection)
-            if is_quiet and not self.inspection.waiting(collection):
+            is_quiet = before is not None and before == self.catalog.inspection.changed_position(collection)
+            if is_quiet and not self.catalog.inspection.waiting(collection):
                 return found
         return []
 
     def _ask(self, collection: Collection, budget: Budget) -> list[StoreFinding]:
         numbers = list(self.vectors.numbers(collection.engine_name, budget))
-        samples = self.inspection.expected_of(collection, numbers[:: max(1, len(numbers) // _SAMPLES)])
+        samples = self.catalog.inspection.expected_of(collection, numbers[:: max(1, len(numbers) // _SAMPLES)])
         count = self.vectors.count(collection.engine_name, budget)
         # A document that is being written has points before it counts as a change.
         is_quiet = count == len(numbers) or numbers == list(self.vectors.numbers(collection.engine_name, budget))
@@ -218,7 +211,7 @@ class PointCheck:
         return [StoreFinding(FindingKind.SEARCH_DIFFERS, collection.name, "", message) for message in wrong]
 
     def _agrees(self, collection: Collection, point: ExpectedPoint, budget: Budget) -> bool:
-        expected = self.inspection.of_document(collection, point.document_id, _MOST_POINTS_OF_A_DOCUMENT)
+        expected = self.catalog.inspection.of_document(collection, point.document_id, _MOST_POINTS_OF_A_DOCUMENT)
         if len(expected) == _MOST_POINTS_OF_A_DOCUMENT or point.vector is None:
             return True
         where = Comparison("document_id", Comparator.EQ, point.document_id)
@@ -235,7 +228,7 @@ class PointCheck:
             )
             missing = sorted(set(missing).difference(hit.number for hit in again))
         # Points of a generation that is being written match as well, and only those of live chunks count.
-        return not missing and not self.inspection.expected_of(collection, sorted(found.difference(expected)))
+        return not missing and not self.catalog.inspection.expected_of(collection, sorted(found.difference(expected)))
 
 
 def payload_problem(held: Payload, expected: Payload) -> tuple[FindingKind, str] | None:
@@ -283,37 +276,80 @@ class StoreReport:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogCheck:
-    """Checks the file, its tables, the full-text index, what was left unfinished, and the bookkeeping.
+class StoreCheck:
+    """Works while everything else goes on, in batches: first the catalog in itself, then the engine against it.
 
-    Each check yields what it found; what can be repaired from the catalog itself is, if told to.
+    What can be repaired from the catalog itself is, if told to. `sweep` does the tasks of the outbox.
     """
 
-    integrity: Integrity
-    full_text: LexicalCheck
-    bookkeeping: BookkeepingInspection
-    recovery: Recovery
-    documents: Documents
+    catalog: Catalog
+    points: PointCheck
+    builder: IndexBuilder
+    vectors: VectorStore
+    runs: SharedRuns
     sweep: Callable[[Budget], int]
 
-    def tables(self, tenant: str, names: Sequence[str], budget: Budget, *, repair: bool) -> Iterator[StoreFinding]:
-        """Yield contradictions between tables that concern these collections, and what differs in their indexes."""
-        yield from (finding for finding in self.integrity.tables(budget) if finding.collection in {*names, ""})
+    def check(self, tenant: str, name: str, budget: Budget, report: CheckReport, *, repair: bool) -> StoreReport:
+        """Check one collection, or with an empty name all of the tenant and what they share.
+
+        A check of the same kind that is going on is joined. Repairs only ever make derived data equal to the catalog.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            StoreUnavailableError: the vector store does not answer.
+        """
+        if name:
+            self.catalog.collections.get(tenant, name)
+
+        def work(own: Budget, tell: CheckReport) -> StoreReport:
+            return self._check(tenant, name, own, tell, repair=repair)
+
+        return self.runs(("check", tenant, name, repair), "check", work, budget, report)
+
+    def _check(self, tenant: str, name: str, budget: Budget, report: CheckReport, *, repair: bool) -> StoreReport:
+        findings: list[bool] = []
+
+        def tell(finding: StoreFinding) -> None:
+            findings.append(finding.repaired)
+            report(finding)
+
+        names = [name] if name else []
+        while not name and (page := self.catalog.collections.page(tenant, names[-1] if names else "", _NAMES_PER_PAGE)):
+            names += [collection.name for collection in page]
+        total = sum(self.catalog.collections.counts(tenant, each).chunks for each in names)
+        report(Progress(Stage.CHECKING, 0, total))
+        for finding in self._check_catalog(tenant, names, budget, repair=repair):
+            tell(finding)
+        checked = 0
+        for each in names:
+            done = 0
+            for done in self._check_collection(tenant, each, budget, tell, repair=repair):
+                report(Progress(Stage.CHECKING, checked + done, max(total, checked + done)))
+            checked += done
+        if not name:
+            for finding in self._check_shared(tenant, budget, repair=repair):
+                tell(finding)
+        return StoreReport(checked, len(findings), sum(findings))
+
+    def _check_catalog(
+        self, tenant: str, names: Sequence[str], budget: Budget, *, repair: bool
+    ) -> Iterator[StoreFinding]:
+        """Yield contradictions between tables, differences in full-text indexes, and generations nobody writes."""
+        yield from (
+            finding for finding in self.catalog.inspection.table_problems(budget) if finding.collection in {*names, ""}
+        )
         for name in names:
-            damaged = list(self.full_text.problems(budget, tenant, [name]))
+            damaged = list(self.catalog.full_text.problems(budget, tenant, [name]))
             if damaged and repair:
-                self.full_text.rebuild(tenant, name, budget)
-                is_left = any(self.full_text.problems(budget, tenant, [name]))
+                self.catalog.full_text.rebuild(tenant, name, budget)
+                is_left = any(self.catalog.full_text.problems(budget, tenant, [name]))
                 damaged = [replace(finding, repaired=not is_left) for finding in damaged]
             yield from damaged
-
-    def unfinished(self, tenant: str, names: Sequence[str], *, repair: bool) -> Iterator[StoreFinding]:
-        """Yield generations that nobody is writing any more."""
-        for pending in self.recovery.leftovers(lambda: self.documents.under_way):
+        for pending in self.catalog.documents.leftovers():
             if pending.collection.tenant != tenant or pending.collection.name not in names:
                 continue
             if repair:
-                self.documents.abandon(pending)
+                self.catalog.documents.abandon(pending)
             message = f"generation {pending.generation} was left unfinished"
             yield StoreFinding(
                 FindingKind.GENERATION_UNFINISHED,
@@ -323,41 +359,41 @@ class CatalogCheck:
                 repaired=repair,
             )
 
-    def whole(self, tenant: str, budget: Budget, *, repair: bool) -> Iterator[StoreFinding]:
-        """Yield what concerns no single collection: the file, overdue tasks, requests, sessions, the audit record."""
-        yield from self.integrity.file(budget)
-        overdue = list(self.bookkeeping.overdue(tenant))
+    def _check_shared(self, tenant: str, budget: Budget, *, repair: bool) -> Iterator[StoreFinding]:
+        """Yield what concerns no single collection.
+
+        That is the file, overdue tasks, requests, sessions, the audit record, and the engine collections, of any
+        tenant, that nothing in the catalog knows. Those on a server are never removed: another installation may use
+        them.
+        """
+        yield from self.catalog.inspection.file_problems(budget)
+        overdue = list(self.catalog.inspection.overdue(tenant))
         if repair and overdue:
             with suppress(UnavailableError, DataLossError):  # the tasks stay, and are told as not repaired
                 self.sweep(budget)
-            left = {finding.message for finding in self.bookkeeping.overdue(tenant)}
+            left = {finding.message for finding in self.catalog.inspection.overdue(tenant)}
             overdue = [replace(finding, repaired=finding.message not in left) for finding in overdue]
         yield from overdue
-        yield from self.bookkeeping.repeated_requests(tenant)
-        yield from self.bookkeeping.incomplete_sessions(tenant)
-        yield from self.bookkeeping.broken_audit(tenant, budget)
+        yield from self.catalog.inspection.repeated_requests(tenant)
+        yield from self.catalog.inspection.incomplete_sessions(tenant)
+        yield from self.catalog.inspection.broken_audit(tenant, budget)
+        strays = [name for name in self.vectors.collections(budget) if _OUR_NAME.fullmatch(name)]
+        # The engine first: what is made or moved meanwhile is in the catalog before it is in the engine.
+        known = self.catalog.inspection.engine_collections()
+        is_ours = isinstance(self.vectors, Recoverable)
+        for name in sorted(set(strays).difference(known)):
+            if repair and is_ours:
+                self.vectors.drop_collection(name, budget)
+            message = "the engine has a collection that belongs to nothing in the catalog"
+            yield StoreFinding(FindingKind.VECTOR_ORPHANED, "", name, message, repaired=repair and is_ours)
 
-
-@dataclass(frozen=True, slots=True)
-class EngineCheck:
-    """Checks one collection: its texts, its points in the engine, and what the engine answers.
-
-    Begins anew when another index takes over meanwhile.
-    """
-
-    collections: Collections
-    texts: TextInspection
-    points: PointCheck
-    builder: IndexBuilder
-    vectors: VectorStore
-
-    def check(self, tenant: str, name: str, budget: Budget, tell: Tell, *, repair: bool) -> Iterator[int]:
+    def _check_collection(self, tenant: str, name: str, budget: Budget, tell: Tell, *, repair: bool) -> Iterator[int]:
         """Yield the number of chunks compared so far; ends early when the collection is deleted meanwhile."""
         key = 0
-        while (found := self.texts.next_generation(tenant, name, key)) is not None:
+        while (found := self.catalog.inspection.next_generation(tenant, name, key)) is not None:
             budget.check()
             key = found
-            for finding in self.texts.problems(name, key):
+            for finding in self.catalog.inspection.text_problems(name, key):
                 tell(finding)
         for attempt in range(_ATTEMPTS_BESIDE_BUILDS):
             collection = self._find(tenant, name)
@@ -383,7 +419,7 @@ class EngineCheck:
             tell(replace(lost, repaired=repair))
             if not repair:
                 return
-            collection = self.collections.get(collection.tenant, collection.name)
+            collection = self.catalog.collections.get(collection.tenant, collection.name)
         unrepaired = 0
 
         def tell_and_count(finding: StoreFinding) -> None:
@@ -419,7 +455,7 @@ class EngineCheck:
     def _lost(self, collection: Collection, budget: Budget) -> StoreFinding | None:
         """Return that the engine has no collection for the chunks, or one of another kind; make it when it is empty."""
         name = collection.engine_name
-        chunks = self.collections.counts(collection.tenant, collection.name).chunks
+        chunks = self.catalog.collections.counts(collection.tenant, collection.name).chunks
         is_missing = name not in self.vectors.collections(budget)
         if is_missing and chunks and self._find(collection.tenant, collection.name) == collection:
             message = f"the engine has no collection {name}: the vectors of {chunks} chunks are missing"
@@ -436,81 +472,6 @@ class EngineCheck:
 
     def _find(self, tenant: str, name: str) -> Collection | None:
         try:
-            return self.collections.get(tenant, name)
+            return self.catalog.collections.get(tenant, name)
         except CollectionNotFoundError:
             return None
-
-    def strays(self, budget: Budget, *, repair: bool) -> Iterator[StoreFinding]:
-        """Yield the engine collections that nothing in the catalog knows, of any tenant; remove them if told to.
-
-        Those on a server are never removed: another installation may use them.
-        """
-        strays = [name for name in self.vectors.collections(budget) if _OUR_NAME.fullmatch(name)]
-        # The engine first: what is made or moved meanwhile is in the catalog before it is in the engine.
-        known = self.points.inspection.engine_collections()
-        is_ours = isinstance(self.vectors, Recoverable)
-        for name in sorted(set(strays).difference(known)):
-            if repair and is_ours:
-                self.vectors.drop_collection(name, budget)
-            message = "the engine has a collection that belongs to nothing in the catalog"
-            yield StoreFinding(FindingKind.VECTOR_ORPHANED, "", name, message, repaired=repair and is_ours)
-
-
-@dataclass(frozen=True, slots=True)
-class StoreCheck:
-    """Works while everything else goes on, in batches."""
-
-    collections: Collections
-    catalog: CatalogCheck
-    engine: EngineCheck
-    runs: SharedRuns
-
-    def check(self, tenant: str, name: str, budget: Budget, report: CheckReport, *, repair: bool) -> StoreReport:
-        """Check one collection, or with an empty name all of the tenant and what they share.
-
-        A check of the same kind that is going on is joined. Repairs only ever make derived data equal to the catalog.
-
-        Raises:
-            CollectionNotFoundError: no such collection.
-            StoreUnavailableError: the vector store does not answer.
-        """
-        if name:
-            self.collections.get(tenant, name)
-
-        def work(own: Budget, tell: CheckReport) -> StoreReport:
-            return self._check(tenant, name, own, tell, repair=repair)
-
-        return self.runs(("check", tenant, name, repair), "check", work, budget, report)
-
-    def _check(self, tenant: str, name: str, budget: Budget, report: CheckReport, *, repair: bool) -> StoreReport:
-        findings: list[bool] = []
-
-        def tell(finding: StoreFinding) -> None:
-            findings.append(finding.repaired)
-            report(finding)
-
-        names = [name] if name else self._names(tenant)
-        total = sum(self.collections.counts(tenant, each).chunks for each in names)
-        report(Progress(Stage.CHECKING, 0, total))
-        for finding in self.catalog.tables(tenant, names, budget, repair=repair):
-            tell(finding)
-        for finding in self.catalog.unfinished(tenant, names, repair=repair):
-            tell(finding)
-        checked = 0
-        for each in names:
-            done = 0
-            for done in self.engine.check(tenant, each, budget, tell, repair=repair):
-                report(Progress(Stage.CHECKING, checked + done, max(total, checked + done)))
-            checked += done
-        if not name:
-            for finding in self.catalog.whole(tenant, budget, repair=repair):
-                tell(finding)
-            for finding in self.engine.strays(budget, repair=repair):
-                tell(finding)
-        return StoreReport(checked, len(findings), sum(findings))
-
-    def _names(self, tenant: str) -> list[str]:
-        names: list[str] = []
-        while page := self.collections.page(tenant, names[-1] if names else "", _NAMES_PER_PAGE):
-            names += [collection.name for collection in page]
-        return names

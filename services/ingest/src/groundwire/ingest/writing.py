@@ -6,10 +6,8 @@ from typing import TypeVar
 
 import structlog
 
-from groundwire.catalog.documents import Documents
-from groundwire.catalog.duplicate_chunks import DuplicateChunks
+from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.generations import GenerationDraft, IndexMovedError, PendingGeneration
-from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.ingest.embedding import ChunkEmbedder, EmbeddedChunks
 from groundwire.ingest.ingesting import IngestOutcome, IngestResult, Progress, Remarks, Report, Stage
 from groundwire.ingest.keyed_locks import KeyedLocks
@@ -52,9 +50,7 @@ class GenerationWriter:
     of the counter of tokens. Each of the `slots` stands for a generation with its vectors in memory.
     """
 
-    documents: Documents
-    duplicates: DuplicateChunks
-    builds: IndexBuilds
+    catalog: Catalog
     vectors: VectorStore
     embedder: ChunkEmbedder
     tokenizer: str
@@ -90,7 +86,7 @@ class GenerationWriter:
                     remarks=Remarks(sum(chunk.undersized for chunk in chunks), embedded.beyond_model, warnings),
                 )
 
-            made = self.documents.publish(pending, receipt and receipt.made_from(result_of), embedded.unstored)
+            made = self.catalog.documents.publish(pending, receipt and receipt.made_from(result_of), embedded.unstored)
             return result_of(made)
 
         return self.write_together(collection, [draft], publish, budget, report)
@@ -126,7 +122,7 @@ class GenerationWriter:
             # Counted before its own chunks are in the catalog: they would make every text a known one.
             new_texts = frozenset(self.embedder.new_texts(collection, chunks))
             with Step("ingest.begin"):
-                pending = self.documents.begin_together(collection, drafts)
+                pending = self.catalog.documents.begin_together(collection, drafts)
             try:
                 total = len(chunks)
                 with Step("ingest.embed"):
@@ -145,7 +141,7 @@ class GenerationWriter:
                         moves += 1
                         if moves == MAX_INDEX_MOVES:
                             raise
-                        moved = self.builds.follow(pending[0].collection)
+                        moved = self.catalog.index_builds.follow(pending[0].collection)
                         if moved.identity != collection.identity:  # our vectors would have to be computed anew
                             expected, got = moved.identity.model_name, collection.identity.model_name
                             message = f"collection {moved.name!r} was embedded anew by {expected} meanwhile"
@@ -154,7 +150,7 @@ class GenerationWriter:
             except BaseException:
                 for each in pending:
                     try:
-                        self.documents.abandon(each)
+                        self.catalog.documents.abandon(each)
                     except GroundwireError as error:
                         # The failure that led here counts; the sweeper takes the rows back.
                         _log.warning("a generation stays pending", document_id=each.document_id, error=error.message)
@@ -172,7 +168,9 @@ class GenerationWriter:
             case DuplicateChunkPolicy.SKIP_IN_DOCUMENT:
                 seen = set()
             case DuplicateChunkPolicy.SKIP_IN_COLLECTION:
-                seen = self.duplicates.indexed(collection, document_id, [chunk.content_hash for chunk in chunks])
+                seen = self.catalog.duplicates.indexed(
+                    collection, document_id, [chunk.content_hash for chunk in chunks]
+                )
         marked = []
         for chunk in chunks:
             repeats = not chunk.upper and chunk.content_hash in seen

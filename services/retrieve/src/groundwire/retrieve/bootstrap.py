@@ -90,7 +90,7 @@ def build(
     parse_question = ParseQuestion(Vocabularies(catalog), extractor)
     search = _search(catalog, vectors, embedder, settings, time, parse_question, key)
     collections, logs, pipeline = Collections(catalog), QueryLogs(catalog), Pipeline()
-    accesses = RecordAccesses(catalog, time)
+    accesses = RecordAccesses(catalog)
     recorder = QueryRecorder(logs, timedelta(days=settings.query_log_days), accesses)
     servicer = RetrieveServicer(
         search=search,

@@ -63,8 +63,8 @@ class BatchIngest:
             if item.document_id and (first := ids.setdefault(item.document_id, number)) != number:
                 raise InvalidRequestError.of(f"{place}.document_id", f"is that of requests[{first}] already")
         # Refuses a batch whose request id was used otherwise, also while none of its documents is ingested.
-        tenant, get = request_context.current().tenant, self.documents.collections.get
-        begin, changes = self.parts.once.run, self.parts.pools.changes
+        tenant, get = request_context.current().tenant, self.parts.catalog.collections.get
+        begin, changes = self.parts.run_once, self.parts.pools.changes
         await changes.run(budget, begin, tenant, key, lambda _: get(tenant, collection), lambda _: b"begun")
         outcomes = await self._outcomes(request, key, budget)
         # What can be read elsewhere is left out from where the response would have too many bytes.
@@ -75,7 +75,7 @@ class BatchIngest:
                 outcome.result.document.ClearField("alias_uris")
             total += outcome.ByteSize()
         response = pb.BatchIngestDocumentsResponse(outcomes=outcomes)
-        return await self.parts.pools.reads.run(budget, self.parts.write_tokens.add, response, collection)
+        return await self.parts.pools.reads.run(budget, self.parts.with_token, response, collection)
 
     async def _outcomes(
         self, request: pb.BatchIngestDocumentsRequest, key: RequestKey | None, budget: Budget
@@ -115,7 +115,7 @@ class BatchIngest:
         try:
             current = request_context.current()
             parsed, original = parse_ingest_document(alone, current.tenant)
-            result = self.parts.once.ingest(
+            result = self.parts.ingest_once(
                 current.tenant,
                 key,
                 lambda receipt: self.documents.ingest(parsed, original, current.budget, lambda _: None, receipt),

@@ -11,10 +11,9 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import ingest_result_pb2
-from groundwire.catalog.collections import Collections
+from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
-from groundwire.catalog.deletions import Deletions
-from groundwire.catalog.idempotency import Ledger, document_told_of
+from groundwire.catalog.idempotency import document_told_of
 from groundwire.ingest.ingesting import IngestResult
 from groundwire.ingest.wire.documents import to_deletion_receipt, to_ingest_result
 from groundwire.kernel.errors import CollectionNotFoundError
@@ -67,15 +66,17 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
-class ExactlyOnce:
-    """Runs a call once for each request key and returns the same bytes for every repetition (design D3)."""
+class CallParts:
+    """What calls of every service need to be run; one for all servicers."""
 
-    ledger: Ledger
+    pools: Pools
+    catalog: Catalog
+    tokens: ConsistencyTokens
 
-    def run(
+    def run_once(
         self, tenant: str, key: RequestKey | None, work: Callable[[Receipt[T] | None], T], encode: Callable[[T], bytes]
     ) -> bytes:
-        """Return the encoded result of `work`, or the answer of an earlier call with the same key.
+        """Return the encoded result of `work`, or the bytes of an earlier call with the same request key (design D3).
 
         An answer that `work` did not store with its effect is stored afterwards, which is right only if it changed
         nothing.
@@ -85,6 +86,7 @@ class ExactlyOnce:
         """
         if key is None:
             return encode(work(None))
+        ledger = self.catalog.ledger
 
         def work_and_store() -> bytes:
             stored: list[bytes] = []
@@ -95,11 +97,11 @@ class ExactlyOnce:
 
             result = work(Receipt(key, encode_once))
             # The bytes that were stored, not others: the result may be encoded otherwise by now.
-            return stored[-1] if stored else self.ledger.record(tenant, key, encode(result), document_told_of(result))
+            return stored[-1] if stored else ledger.record(tenant, key, encode(result), document_told_of(result))
 
-        return answered_once(lambda: self.ledger.find(tenant, key), work_and_store)
+        return answered_once(lambda: ledger.find(tenant, key), work_and_store)
 
-    def answer(
+    def answer_once(
         self,
         kind: type[MessageT],
         tenant: str,
@@ -107,48 +109,32 @@ class ExactlyOnce:
         work: Callable[[Receipt[T] | None], T],
         to_message: Callable[[T], MessageT],
     ) -> MessageT:
-        """Return the message of the result of `work`, or of an earlier call with the same key; see `run`."""
-        encoded = self.run(tenant, key, work, lambda result: to_message(result).SerializeToString(deterministic=True))
+        """Return the message of the result of `work`, or of an earlier call with the same key; see `run_once`."""
+        encoded = self.run_once(
+            tenant, key, work, lambda result: to_message(result).SerializeToString(deterministic=True)
+        )
         return kind.FromString(encoded)
 
-    def ingest(
+    def ingest_once(
         self, tenant: str, key: RequestKey | None, work: Callable[[Receipt[IngestResult] | None], IngestResult]
     ) -> ingest_result_pb2.IngestResult:
-        """Return the message of what an ingest did, or the one before it with the same key; see `run`."""
-        return self.answer(ingest_result_pb2.IngestResult, tenant, key, work, to_ingest_result)
+        """Return the message of what an ingest did, or the one before it with the same key; see `run_once`."""
+        return self.answer_once(ingest_result_pb2.IngestResult, tenant, key, work, to_ingest_result)
 
+    def with_token(self, answer: MessageT, collection: str, tenant: str = "") -> MessageT:
+        """Return the answer of a write, or its `result`, with a consistency token: how far the catalog is now.
 
-@dataclass(frozen=True, slots=True)
-class WriteTokens:
-    """Adds a consistency token to the answer of a write: the position of the catalog now, which is not before it."""
-
-    collections: Collections
-    tokens: ConsistencyTokens
-
-    def add(self, answer: MessageT, collection: str, tenant: str = "") -> MessageT:
-        """Return the answer, or its `result`, with its token; without one when the collection is gone by now.
-
-        Work that belongs to no call names its `tenant`.
+        There is none when the collection is gone by now. Work that belongs to no call names its `tenant`.
         """
         tenant = tenant or request_context.current().tenant
         try:
-            now = self.collections.position(tenant, collection)
+            now = self.catalog.collections.position(tenant, collection)
         except CollectionNotFoundError:
             return answer
         token = self.tokens.issue(now.position, tenant=tenant, collection_uid=now.uid)
         holder: Any = answer
         (holder if "consistency_token" in answer.DESCRIPTOR.fields_by_name else holder.result).consistency_token = token
         return answer
-
-
-@dataclass(frozen=True, slots=True)
-class CallParts:
-    """What calls of every service need to be run; one for all servicers."""
-
-    pools: Pools
-    once: ExactlyOnce
-    write_tokens: WriteTokens
-    deletions: Deletions
 
 
 class Servicer(Protocol):
@@ -197,7 +183,7 @@ def exactly_once(
     ) -> Blocking[ServicerT, RequestT, ResponseT]:
         @wraps(work)
         def call(self: ServicerT, request: RequestT) -> ResponseT:
-            return self.parts.once.answer(
+            return self.parts.answer_once(
                 kind,
                 request_context.current().tenant,
                 request_key(method, request),
@@ -216,7 +202,7 @@ def with_write_token(call: Blocking[ServicerT, RequestT, ResponseT]) -> Blocking
     @wraps(call)
     def with_token(self: ServicerT, request: RequestT) -> ResponseT:
         collection: str = getattr(request, "collection")  # noqa: B009 - the type knows no fields
-        return self.parts.write_tokens.add(call(self, request), collection)
+        return self.parts.with_token(call(self, request), collection)
 
     return with_token
 
@@ -227,7 +213,7 @@ def with_current_receipt(call: Blocking[ServicerT, RequestT, ResponseT]) -> Bloc
     @wraps(call)
     def up_to_date(self: ServicerT, request: RequestT) -> ResponseT:
         response: Any = call(self, request)
-        deletion = self.parts.deletions.find(request_context.current().tenant, response.receipt.receipt_id)
+        deletion = self.parts.catalog.deletions.find(request_context.current().tenant, response.receipt.receipt_id)
         if deletion is not None:
             response.receipt.CopyFrom(to_deletion_receipt(deletion))
         answered: ResponseT = response

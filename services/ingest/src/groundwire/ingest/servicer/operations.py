@@ -18,12 +18,12 @@ from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
-from groundwire.catalog.operations import Operation, Operations
+from groundwire.catalog.operations import Operation
+from groundwire.ingest.deletions import DocumentPurge, Purge
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.index_builds import IndexBuilder
 from groundwire.ingest.ingesting import IngestRequest, Progress, Report
-from groundwire.ingest.purging import DocumentPurge, Purge
-from groundwire.ingest.servicer.calls import CallParts, ExactlyOnce
+from groundwire.ingest.servicer.calls import CallParts
 from groundwire.ingest.store_check import CheckEvent, StoreCheck
 from groundwire.ingest.uploads import UploadReceiver
 from groundwire.ingest.wire.documents import parse_ingest_document, parse_purge_filter, parse_staged, to_progress
@@ -52,6 +52,8 @@ from groundwire.rpc.value_messages import to_timestamp
 MAX_FINDINGS = 1000
 """Findings that the report of a check shows; it counts them all."""
 _COLLECTION_OF_OPERATIONS = "operations/"
+_AT_A_TIME = 16
+"""Long work that is done at a time; more waits for its turn."""
 _SMALL_AT_A_TIME = 8
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Before it is tried again: an engine or a model may be starting, and nobody is there to repeat the call."""
@@ -108,18 +110,16 @@ class _Run:
 class OperationRunner:
     """Begins, watches and ends operations; `work` is what each method does.
 
-    Beyond `at_a_time` they wait. A tenant has at most `max_unfinished` that wait or work: each takes memory, and a
-    start of the server goes through all of them.
+    A tenant has at most `max_unfinished` that wait or work: each takes memory, and a start of the server goes through
+    all of them.
     """
 
-    def __init__(
-        self, work: Mapping[str, Work], operations: Operations, once: ExactlyOnce, at_a_time: int, max_unfinished: int
-    ) -> None:
+    def __init__(self, work: Mapping[str, Work], parts: CallParts, max_unfinished: int) -> None:
         self._work = work
-        self._operations = operations
-        self._once = once
+        self._parts = parts
+        self._operations = parts.catalog.operations
         # Threads of a pool have no context of a call, so the work has no deadline but its own.
-        self._pool = ThreadPoolExecutor(at_a_time, "operation")
+        self._pool = ThreadPoolExecutor(_AT_A_TIME, "operation")
         self._small_pool = ThreadPoolExecutor(_SMALL_AT_A_TIME, "small-operation")
         self._runs: dict[str, _Run] = {}
         self._max_unfinished = max_unfinished
@@ -193,7 +193,7 @@ class OperationRunner:
             return begun[-1]
 
         try:
-            name = self._once.run(tenant, key, work, lambda made: operation_name(made).encode()).decode()
+            name = self._parts.run_once(tenant, key, work, lambda made: operation_name(made).encode()).decode()
         except AlreadyExistsError:
             self._work[method].drop(tenant, operation_id)
             raise
@@ -310,31 +310,38 @@ class OperationRunner:
             run.ended.set_result(None)
 
 
-@dataclass(frozen=True, slots=True)
-class LongUseCases:
-    """What operations use."""
+class LongWork:
+    """Checks requests for long work, begins it, and does it.
 
-    builder: IndexBuilder
-    check: StoreCheck
-    purge: DocumentPurge
-    documents: DocumentIngest
-    uploads: UploadReceiver
-    parts: CallParts
+    An operation that ingests has the id of its staged bytes. Of a document that a call brought nothing stays once it is
+    ingested; what is known of an upload does, for a header that is repeated.
+    """
 
-    def by_method(self) -> dict[str, Work]:
-        """Return what operations do, by the name of the call that began them.
-
-        Of a document that a call brought nothing stays once it is ingested; what is known of an upload does, for a
-        header that is repeated.
-        """
-        return {
+    def __init__(
+        self,
+        builder: IndexBuilder,
+        check: StoreCheck,
+        purge: DocumentPurge,
+        documents: DocumentIngest,
+        uploads: UploadReceiver,
+        parts: CallParts,
+        max_unfinished: int,
+    ) -> None:
+        self.builder = builder
+        self.check = check
+        self.purge = purge
+        self.documents = documents
+        self.uploads = uploads
+        self.parts = parts
+        by_method = {
             "Reindex": Work(self._build_index),
             "Reembed": Work(self._build_index),
             "CheckStore": Work(self._check_store),
             "PurgeDocuments": Work(self._purge_documents),
-            "IngestDocument": Work(self._ingest_staged, drop=self.uploads.forget, is_small=True),
-            "UploadDocument": Work(self._ingest_staged, drop=self.uploads.finish, is_small=True),
+            "IngestDocument": Work(self._ingest_staged, drop=uploads.forget, is_small=True),
+            "UploadDocument": Work(self._ingest_staged, drop=uploads.finish, is_small=True),
         }
+        self.operations = OperationRunner(by_method, parts, max_unfinished)
 
     def _build_index(self, operation: Operation, budget: Budget, report: Report) -> pb.IndexBuildResult:
         build = self.builder.reembed if operation.method == "Reembed" else self.builder.reindex
@@ -403,19 +410,11 @@ class LongUseCases:
         """Ingest the document unless that was done before the process died, which must not be done a second time."""
         key = RequestKey(f"operation:{operation.operation_id}", operation.method, "")
         with self.uploads.kept(operation.tenant, operation.operation_id) as original:
-            result = self.parts.once.ingest(
+            result = self.parts.ingest_once(
                 operation.tenant, key, lambda receipt: self.documents.ingest(request, original, budget, report, receipt)
             )
         response = ingest_pb.IngestDocumentResponse(result=result)
-        return self.parts.write_tokens.add(response, operation.collection, operation.tenant)
-
-
-@dataclass(frozen=True, slots=True)
-class LongWork:
-    """Checks requests for long work and begins it; an operation that ingests has the id of its staged bytes."""
-
-    use: LongUseCases
-    operations: OperationRunner
+        return self.parts.with_token(response, operation.collection, operation.tenant)
 
     def begin_on_collection(
         self, request: pb.ReindexRequest | pb.ReembedRequest | pb.CheckStoreRequest
@@ -426,7 +425,7 @@ class LongWork:
 
         def checked(_operation_id: str) -> Message:
             if collection:
-                self.use.check.collections.get(request_context.current().tenant, collection)
+                self.parts.catalog.collections.get(request_context.current().tenant, collection)
             return request
 
         method = request.DESCRIPTOR.name.removesuffix("Request")
@@ -437,7 +436,7 @@ class LongWork:
         collection, where = parse_collection_name(request.collection), parse_purge_filter(request)
 
         def checked(_operation_id: str) -> ingest_pb.PurgeDocumentsRequest:
-            self.use.purge.check(request_context.current().tenant, collection, where)
+            self.purge.check(request_context.current().tenant, collection, where)
             return request
 
         return self.operations.begin("PurgeDocuments", request_key("PurgeDocuments", request), collection, checked)
@@ -448,8 +447,8 @@ class LongWork:
 
         def staged(operation_id: str) -> ingest_pb.IngestDocumentRequest:
             parsed, original = parse_ingest_document(request, tenant)
-            self.use.documents.admit_bytes(parsed, original)
-            self.use.uploads.keep(tenant, operation_id, original.read())
+            self.documents.admit_bytes(parsed, original)
+            self.uploads.keep(tenant, operation_id, original.read())
             described = ingest_pb.IngestDocumentRequest()
             described.CopyFrom(request)
             # The bytes are staged; which field they came in stays, for errors that name it.

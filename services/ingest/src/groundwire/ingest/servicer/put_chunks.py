@@ -285,11 +285,11 @@ class ChunkStream:
     def _store(self, header: pb.PutChunksHeader, parts: SpooledParts, budget: Budget) -> pb.PutChunksResponse:
         tenant = request_context.current().tenant
         described, ready = parse_put_chunks(header, parts.read(budget), tenant)
-        response = self.parts.once.answer(
+        response = self.parts.answer_once(
             pb.PutChunksResponse,
             tenant,
             request_key("PutChunks", header, parts.digest),
             lambda receipt: self.documents.put_chunks(described, ready, budget, receipt),
             lambda result: pb.PutChunksResponse(result=to_ingest_result(result)),
         )
-        return self.parts.write_tokens.add(response, described.collection)
+        return self.parts.with_token(response, described.collection)

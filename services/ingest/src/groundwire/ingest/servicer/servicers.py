@@ -23,7 +23,6 @@ from groundwire.api.ingest.v1 import maintenance_service_pb2_grpc as maintenance
 from groundwire.api.ingest.v1 import record_service_pb2 as record_pb
 from groundwire.api.ingest.v1 import record_service_pb2_grpc as record_grpc
 from groundwire.catalog.deletions import Deletion
-from groundwire.catalog.records import Records
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.ingest.collections import CollectionFigures, CollectionUpkeep
 from groundwire.ingest.documents import DocumentIngest
@@ -106,7 +105,6 @@ class IngestServicer(ingest_grpc.IngestServiceServicer):
     batches: BatchIngest
     uploads: UploadStream
     chunks: ChunkStream
-    records: Records
     long_work: LongWork
 
     @document
@@ -115,12 +113,12 @@ class IngestServicer(ingest_grpc.IngestServiceServicer):
             return ingest_pb.IngestDocumentResponse(operation=self.long_work.begin_ingest(request))
         current = request_context.current()
         parsed, original = parse_ingest_document(request, current.tenant)
-        result = self.parts.once.ingest(
+        result = self.parts.ingest_once(
             current.tenant,
             request_key("IngestDocument", request),
             lambda receipt: self.documents.ingest(parsed, original, current.budget, lambda _: None, receipt),
         )
-        return self.parts.write_tokens.add(ingest_pb.IngestDocumentResponse(result=result), request.collection)
+        return self.parts.with_token(ingest_pb.IngestDocumentResponse(result=result), request.collection)
 
     async def BatchIngestDocuments(
         self, request: ingest_pb.BatchIngestDocumentsRequest, context: Any
@@ -195,7 +193,7 @@ class IngestServicer(ingest_grpc.IngestServiceServicer):
     def UpdateChunk(self, request: ingest_pb.UpdateChunkRequest, receipt: Receipt[StoredChunk] | None) -> StoredChunk:
         current, collection, chunk = request_context.current(), parse_collection_name(request.collection), request.chunk
         scope = (
-            self.records.scope_of(current.tenant, chunk_id=chunk.chunk_id)
+            self.parts.catalog.records.scope_of(current.tenant, chunk_id=chunk.chunk_id)
             if current.identity.scopes is not None
             else None
         )
@@ -215,8 +213,8 @@ class IngestServicer(ingest_grpc.IngestServiceServicer):
         identity, reference = request_context.current().identity, parse_reference(message)
         if identity.scopes is None:
             return reference
-        document_id = self.upkeep.documents.id_with_deleted(identity.tenant, collection, reference)
-        scope = self.records.scope_of(identity.tenant, document_id=document_id)
+        document_id = self.parts.catalog.documents.id_with_deleted(identity.tenant, collection, reference)
+        scope = self.parts.catalog.records.scope_of(identity.tenant, document_id=document_id)
         if scope is not None and not identity.allows_scope(scope):
             raise DocumentNotFoundError(str(reference))
         return reference
@@ -373,7 +371,7 @@ class RecordServicer(record_grpc.RecordServiceServicer):
     @read
     def GetRecord(self, request: record_pb.GetRecordRequest) -> record_pb.GetRecordResponse:
         identity, collection = request_context.current().identity, parse_collection_name(request.collection)
-        record = self.records.records.get(
+        record = self.parts.catalog.records.get(
             identity.tenant,
             collection,
             parse_record_id(request.record_id),
@@ -381,7 +379,7 @@ class RecordServicer(record_grpc.RecordServiceServicer):
             include_deleted=request.include_deleted,
         )
         if request.count_access:
-            self.records.accesses.note(identity.tenant, [record.document.document_id])
+            self.parts.catalog.accesses.note(identity.tenant, [record.document.document_id])
         response = record_pb.GetRecordResponse(record=to_record_message(self._with_accesses(record)))
         if request.with_embedding:
             response.embedding.extend(self.records.vector(identity.tenant, collection, record).tolist())
@@ -397,7 +395,7 @@ class RecordServicer(record_grpc.RecordServiceServicer):
             where = self.records.resolved(tenant, collection, parse_filter_message(request.filter))
         after = self.tokens.read(request.page_token, tenant=tenant, request=request)
         position = (int(after[0]), int(after[1])) if after else None
-        found = self.records.records.page(
+        found = self.parts.catalog.records.page(
             *(tenant, collection, where, order, position, size + 1),
             scopes=identity.scopes,
             include_deleted=request.include_deleted,
@@ -408,7 +406,7 @@ class RecordServicer(record_grpc.RecordServiceServicer):
         return record_pb.ListRecordsResponse(records=listed, next_page_token=token)
 
     def _with_accesses(self, record: StoredRecord) -> StoredRecord:
-        count, last = self.records.accesses.waiting(request_context.current().tenant, record.document.document_id)
+        count, last = self.parts.catalog.accesses.waiting(request_context.current().tenant, record.document.document_id)
         return replace(record, access_count=record.access_count + count, last_accessed=last or record.last_accessed)
 
 
@@ -435,7 +433,7 @@ class MaintenanceServicer(maintenance_grpc.MaintenanceServiceServicer):
     @read
     def GetHousekeeping(self, request: maintenance_pb.GetHousekeepingRequest) -> maintenance_pb.GetHousekeepingResponse:
         tenant = request_context.current().tenant
-        incomplete = self.parts.deletions.incomplete(tenant, _SHOWN)
+        incomplete = self.parts.catalog.deletions.incomplete(tenant, _SHOWN)
         response = maintenance_pb.GetHousekeepingResponse(
             incomplete_deletions=[to_deletion_receipt(each) for each in incomplete]
         )

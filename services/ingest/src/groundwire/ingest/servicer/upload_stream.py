@@ -184,7 +184,7 @@ class UploadStream:
         key = upload_key(header, upload_id, source_hash)
         if not source_hash:
             return None
-        earlier = self.parts.once.ledger.find(request.tenant, key)
+        earlier = self.parts.catalog.ledger.find(request.tenant, key)
         if earlier is not None and header.run_async:
             return pb.UploadDocumentResponse(operation=self.operations.get(earlier.decode()))
         if earlier is not None:
@@ -193,7 +193,7 @@ class UploadStream:
         unchanged = None if header.upload_id or header.run_async else self.documents.unchanged(request)
         if unchanged is None:
             return None
-        result = self.parts.once.ingest(request.tenant, key if header.request_id else None, lambda _: unchanged)
+        result = self.parts.ingest_once(request.tenant, key if header.request_id else None, lambda _: unchanged)
         return self._answer(result, request.collection)
 
     def _open(self, header: pb.UploadHeader, request: IngestRequest, upload_id: str) -> IncomingUpload:
@@ -236,7 +236,7 @@ class UploadStream:
         def run(report: Report) -> pb.UploadDocumentResponse:
             with arrival.incoming.complete() as original:
                 try:
-                    result = self.parts.once.ingest(
+                    result = self.parts.ingest_once(
                         request.tenant,
                         arrival.key(original.sha256()),
                         lambda receipt: self.documents.ingest(request, original, arrival.budget, report, receipt),
@@ -269,7 +269,7 @@ class UploadStream:
         yield await self.parts.pools.reads.run(arrival.budget, begin)
 
     def _answer(self, result: ingest_result_pb2.IngestResult, collection: str) -> pb.UploadDocumentResponse:
-        return pb.UploadDocumentResponse(result=self.parts.write_tokens.add(result, collection))
+        return pb.UploadDocumentResponse(result=self.parts.with_token(result, collection))
 
 
 def _accepted(upload_id: str, durable_bytes: int) -> pb.UploadDocumentResponse:
