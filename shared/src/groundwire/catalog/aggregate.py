@@ -8,9 +8,14 @@ from groundwire.kernel.clock import epoch_ms
 class Aggregate:
     """A part of the catalog, with the rows of all tenants; a call sees those of one, unless it says otherwise.
 
-    With a `Receipt`, a method that writes stores its result under the request id in the same transaction. It raises
-    ConflictError when the same request was completed meanwhile (its answer is in the ledger then) and
-    RequestIdReusedError when the id was used with another body; nothing is written in either case.
+    What all methods may raise is said only here:
+
+    * CollectionNotFoundError where the tenant has no collection of the given name.
+    * With an `etag` that is not empty, DocumentChangedError, or ConflictError of a collection, when what is stored has
+      another one.
+    * With a `Receipt`, whose answer is stored in the transaction of the change: ConflictError when the same request was
+      completed meanwhile, so that its answer is in the ledger, and RequestIdReusedError when the request id was used
+      with another body. Nothing is written then.
     """
 
     def __init__(self, database: Database) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.database import advance_position
-from groundwire.catalog.deletions import Deleted, delete_collection, insert_deletion
+from groundwire.catalog.deletions import Deleted, Deletion, delete_collection, insert_deletion
 from groundwire.catalog.idempotency import settle
 from groundwire.catalog.rows import (
     IS_VISIBLE,
@@ -73,20 +73,12 @@ class Collections(Aggregate):
         return self._database.write(work)
 
     def get(self, tenant: str, name: str) -> Collection:
-        """Return a collection.
-
-        Raises:
-            CollectionNotFoundError: the tenant has none of this name.
-        """
+        """Return a collection."""
         with self._database.read() as connection:
             return require_collection(connection, tenant, name)
 
     def position(self, tenant: str, name: str) -> CollectionPosition:
-        """Return the current position; a write that was acknowledged is at or before each that is read afterwards.
-
-        Raises:
-            CollectionNotFoundError: the tenant has none of this name.
-        """
+        """Return the current position; a write that was acknowledged is at or before each that is read afterwards."""
         statement = select(collections.c.uid).where(collections.c.tenant == tenant, collections.c.name == name)
         with self._database.read() as connection:
             uid = connection.execute(statement).scalar()
@@ -133,11 +125,7 @@ class Collections(Aggregate):
         *,
         etag: str = "",
     ) -> Collection:
-        """Give a collection the settings that `change` makes of it, in one transaction; errors of `change` pass.
-
-        Raises:
-            CollectionNotFoundError: the tenant has none of this name.
-        """
+        """Give a collection the settings that `change` makes of it, in one transaction; errors of `change` pass."""
 
         def work(connection: Connection) -> Collection:
             found = require_collection(connection, tenant, name)
@@ -159,7 +147,7 @@ class Collections(Aggregate):
         self,
         tenant: str,
         name: str,
-        receipt: Receipt[Deleted] | None = None,
+        receipt: Receipt[Deletion] | None = None,
         *,
         only_empty: bool = False,
         etag: str = "",
@@ -167,9 +155,7 @@ class Collections(Aggregate):
         """Remove a collection; its engine collection is queued to be dropped.
 
         Raises:
-            CollectionNotFoundError: the tenant has none of this name.
             PreconditionError: with `only_empty`, when it has documents, perhaps ones that were deleted softly.
-            ConflictError: its etag is not the given one, if one is given.
         """
 
         def work(connection: Connection) -> Deleted:
@@ -185,17 +171,13 @@ class Collections(Aggregate):
                     raise PreconditionError(f"collection {name!r} has documents, {also}", resource=name)
             deleted = delete_collection(connection, found, now)
             insert_deletion(connection, deleted, self._database.steady.now_ms())
-            self._audit.record(connection, tenant, "delete_collection", name, receipt, deleted)
+            self._audit.record(connection, tenant, "delete_collection", name, receipt, deleted.deletion)
             return deleted
 
         return self._database.write(work)
 
     def counts(self, tenant: str, name: str) -> CollectionCounts:
-        """Return the figures of a collection.
-
-        Raises:
-            CollectionNotFoundError: the tenant has none of this name.
-        """
+        """Return the figures of a collection."""
         sums = (func.sum(documents.c.chunk_count), func.sum(documents.c.total_chars))
         with self._database.read() as connection:
             key = collection_key(connection, tenant, name)
@@ -239,11 +221,7 @@ class Statistics(Aggregate):
     """Figures of all tenants; each call sees those of one. Reads every chunk of a collection."""
 
     def of(self, tenant: str, name: str) -> CollectionStatistics:
-        """Return the figures of one collection.
-
-        Raises:
-            CollectionNotFoundError: the tenant has none of this name.
-        """
+        """Return the figures of one collection."""
         with self._database.read() as connection:
             collection = require_collection(connection, tenant, name)
             key = key_of(collection)

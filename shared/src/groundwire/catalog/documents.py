@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, delete, exists, func
 from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.changes import Changed, change_fields, rewrite_payloads
 from groundwire.catalog.database import Database, advance_position
-from groundwire.catalog.deletions import Deleted, delete_documents, insert_deletion
+from groundwire.catalog.deletions import Deleted, Deletion, delete_documents, insert_deletion
 from groundwire.catalog.dialects import among, upsert
 from groundwire.catalog.filters import chunks_matching, has_chunk_matching
 from groundwire.catalog.generations import (
@@ -238,9 +238,6 @@ class Documents(Aggregate):
             where: keeps documents with a chunk whose payload matches.
             include_hidden: adds those that were deleted softly.
             ingested_by: leaves out those that were first ingested later.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
         """
         order = (documents.c.source_path, documents.c.document_id)
         base = SELECT_DOCUMENTS_AND_HIDDEN if include_hidden else SELECT_DOCUMENTS_OF_COLLECTION
@@ -257,11 +254,7 @@ class Documents(Aggregate):
         return [to_document(row) for row in rows]
 
     def count(self, tenant: str, collection: str, where: Filter | None, ingested_by: datetime) -> int:
-        """Return how many documents `page` lists with the same arguments, those that were deleted softly too.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
-        """
+        """Return how many documents `page` lists with the same arguments, those that were deleted softly too."""
         with self._database.read() as connection:
             key = collection_key(connection, tenant, collection)
             statement = select(func.count()).where(
@@ -528,7 +521,6 @@ class Documents(Aggregate):
 
         Raises:
             DocumentNotFoundError: the collection has none of this id.
-            DocumentChangedError: its etag is not the given one, if one is given.
         """
 
         def work(connection: Connection) -> Changed[Document]:
@@ -557,7 +549,6 @@ class Documents(Aggregate):
 
         Raises:
             ChunkNotFoundError: the collection has no such live chunk.
-            DocumentChangedError: its etag is not the given one, if one is given.
         """
         statement = SELECT_LIVE_CHUNKS.where(chunks.c.tenant == tenant, chunks.c.chunk_id == chunk_id)
 
@@ -593,7 +584,7 @@ class Documents(Aggregate):
         tenant: str,
         collection: str,
         document_id: str,
-        receipt: Receipt[Deleted] | None = None,
+        receipt: Receipt[Deletion] | None = None,
         *,
         etag: str = "",
         where: Filter | None = None,
@@ -629,7 +620,7 @@ class Documents(Aggregate):
             serving = require_collection(connection, tenant, collection)
             deleted = delete_documents(connection, serving, rows, self._now())
             insert_deletion(connection, deleted, self._database.steady.now_ms())
-            self._audit.record(connection, tenant, "delete_document", document_id, receipt, deleted)
+            self._audit.record(connection, tenant, "delete_document", document_id, receipt, deleted.deletion)
             quoting = [each for each in deleted.traces.document_ids if each != document_id]
             self._audit.record_all(connection, tenant, "delete_document", quoting)
             if operation_id:
@@ -639,7 +630,7 @@ class Documents(Aggregate):
         return self._database.write(work)
 
     def delete_all(
-        self, collection: Collection, document_ids: Sequence[str], receipt: Receipt[Deleted] | None = None
+        self, collection: Collection, document_ids: Sequence[str], receipt: Receipt[Deletion] | None = None
     ) -> Deleted:
         """Do the same with several documents in one transaction; those that are gone already are left out.
 
@@ -653,7 +644,7 @@ class Documents(Aggregate):
             deleted = delete_documents(connection, require_collection(connection, tenant, name), rows, self._now())
             insert_deletion(connection, deleted, self._database.steady.now_ms())
             self._audit.record_all(connection, tenant, "delete_document", deleted.traces.document_ids)
-            self._audit.settle(connection, tenant, receipt, deleted)
+            self._audit.settle(connection, tenant, receipt, deleted.deletion)
             return deleted
 
         return self._database.write(work)

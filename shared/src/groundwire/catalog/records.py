@@ -154,11 +154,7 @@ class Records(Aggregate):
     def find(
         self, tenant: str, collection: str, record_ids: Sequence[str], *, scopes: Sequence[str] | None = None
     ) -> dict[str, StoredRecord]:
-        """Return those of the records that there are, deleted softly or not, by id and without links.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
-        """
+        """Return those of the records that there are, deleted softly or not, by id and without links."""
         statement = _STORED if scopes is None else _STORED.where(_allowed(scopes))
         given = {"tenant": tenant, "collection": collection, "ids": encode_json(list(record_ids))}
         with self._database.read() as connection:
@@ -167,11 +163,7 @@ class Records(Aggregate):
             return {record.record_id: record for record in (_to_record(row) for row in rows)}
 
     def at_numbers(self, tenant: str, collection: str, numbers: Sequence[int]) -> list[StoredRecord]:
-        """Return the live records whose chunks have these numbers, in no order and without links.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
-        """
+        """Return the live records whose chunks have these numbers, in no order and without links."""
         statement = _SELECT.where(among(chunks.c.chunk_number, numbers), IS_VISIBLE)
         with self._database.read() as connection:
             collection_key(connection, tenant, collection)
@@ -182,9 +174,6 @@ class Records(Aggregate):
         """Say of records which others they seem to contradict, instead of what was suggested of them before.
 
         Records that are gone meanwhile are left out.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
         """
         kind, link = LinkKind.SUGGESTED_CONTRADICTS.value, record_links.c
         ids = {*opposed, *(other for others in opposed.values() for other in others)}
@@ -227,7 +216,6 @@ class Records(Aggregate):
         """Return a record with its links.
 
         Raises:
-            CollectionNotFoundError: the tenant has no such collection.
             RecordNotFoundError: the collection has no such record.
         """
         where = Comparison("record_id", Comparator.EQ, record_id)
@@ -255,9 +243,6 @@ class Records(Aggregate):
         """Return up to `limit` records in order, with their links, and the position of each; those behind `after`.
 
         With `include_deleted` links that were added name deleted records, too: these have them again when restored.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
         """
         value, is_falling = _VALUES[order], order in _FALLING
         shown = or_(IS_VISIBLE, IS_HIDDEN) if include_deleted else IS_VISIBLE
@@ -280,11 +265,7 @@ class Records(Aggregate):
     def ids_matching(
         self, tenant: str, collection: str, where: Filter, *, scopes: Sequence[str] | None, include_deleted: bool
     ) -> list[str]:
-        """Return the ids of all records that match, in no order.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
-        """
+        """Return the ids of all records that match, in no order."""
         shown = or_(IS_VISIBLE, IS_HIDDEN) if include_deleted else IS_VISIBLE
         statement = _SELECT.with_only_columns(_r.record_id).where(shown, _allowed(scopes), _matching(where))
         with self._database.read() as connection:
@@ -320,7 +301,6 @@ class Records(Aggregate):
         """Add links of a record to others, or remove them; return all that it has then.
 
         Raises:
-            CollectionNotFoundError: the tenant has no such collection.
             RecordNotFoundError: the collection has no such live record, or none of the targets.
         """
 

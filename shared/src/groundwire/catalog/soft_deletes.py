@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, fals
 from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.changes import rename_chapter, rewrite_payloads
 from groundwire.catalog.database import advance_position
-from groundwire.catalog.deletions import Deleted, insert_deletion, trace_documents
+from groundwire.catalog.deletions import Deleted, Deletion, insert_deletion, trace_documents
 from groundwire.catalog.dialects import among
 from groundwire.catalog.generations import IndexMovedError
 from groundwire.catalog.lexical_index import add_chunks, remove_chunks
@@ -55,7 +55,13 @@ class SoftDeletes(Aggregate):
     """Soft deletions and restorations of all tenants; each call sees those of one."""
 
     def hide(
-        self, tenant: str, collection: str, document_id: str, receipt: Receipt[Deleted] | None = None, *, etag: str = ""
+        self,
+        tenant: str,
+        collection: str,
+        document_id: str,
+        receipt: Receipt[Deletion] | None = None,
+        *,
+        etag: str = "",
     ) -> Deleted:
         """Take a document from readers, the full-text index and, through the outbox, the engine; keep its rows.
 
@@ -63,7 +69,6 @@ class SoftDeletes(Aggregate):
 
         Raises:
             DocumentNotFoundError: the collection has none of this id, or it is hidden already.
-            DocumentChangedError: its etag is not the given one, if one is given.
         """
 
         def work(connection: Connection) -> Deleted:
@@ -72,13 +77,13 @@ class SoftDeletes(Aggregate):
             now, of_document = self._now(), require_collection(connection, tenant, collection)
             deleted = _hide(connection, of_document, [row], now)
             insert_deletion(connection, deleted, self._database.steady.now_ms())
-            self._audit.record(connection, tenant, "hide_document", document_id, receipt, deleted)
+            self._audit.record(connection, tenant, "hide_document", document_id, receipt, deleted.deletion)
             return deleted
 
         return self._database.write(work)
 
     def hide_all(
-        self, collection: Collection, document_ids: Sequence[str], receipt: Receipt[Deleted] | None = None
+        self, collection: Collection, document_ids: Sequence[str], receipt: Receipt[Deletion] | None = None
     ) -> Deleted:
         """Do the same with several documents in one transaction; those that are not visible any more are left out.
 
@@ -93,7 +98,7 @@ class SoftDeletes(Aggregate):
             deleted = _hide(connection, serving, rows, self._now())
             insert_deletion(connection, deleted, self._database.steady.now_ms())
             self._audit.record_all(connection, tenant, "hide_document", deleted.traces.document_ids)
-            self._audit.settle(connection, tenant, receipt, deleted)
+            self._audit.settle(connection, tenant, receipt, deleted.deletion)
             return deleted
 
         return self._database.write(work)
@@ -103,7 +108,7 @@ class SoftDeletes(Aggregate):
         tenant: str,
         collection: str,
         source_uri: str,
-        receipt: Receipt[Deleted] | None = None,
+        receipt: Receipt[Deletion] | None = None,
         *,
         permanent: bool,
         etag: str = "",
@@ -111,9 +116,6 @@ class SoftDeletes(Aggregate):
         """Take one of several sources from a live document, which stays; None when it has no other, or is not there.
 
         When it is the first one, the next in order takes its place.
-
-        Raises:
-            DocumentChangedError: its etag is not the given one, if one is given.
         """
 
         def work(connection: Connection) -> Deleted | None:
@@ -153,7 +155,7 @@ class SoftDeletes(Aggregate):
             traces = trace_documents(connection, of_source, [], nothing, permanent=permanent)
             deleted = Deleted.now(traces, tasks, now)
             insert_deletion(connection, deleted, self._database.steady.now_ms())
-            self._audit.record(connection, tenant, "drop_source", row["document_id"], receipt, deleted)
+            self._audit.record(connection, tenant, "drop_source", row["document_id"], receipt, deleted.deletion)
             return deleted
 
         return self._database.write(work)

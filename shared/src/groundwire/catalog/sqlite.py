@@ -1,7 +1,5 @@
 """All that is peculiar to SQLite: connections, its file, its JSON functions, its errors."""
 
-import errno
-import fcntl
 import json
 import os
 import re
@@ -51,9 +49,9 @@ from groundwire.kernel.errors import (
     DataLossError,
     ExhaustedError,
     StoreMismatchError,
-    StoreOwnedError,
     StoreUnavailableError,
 )
+from groundwire.kernel.owner_lock import OwnerLock
 
 upsert = sqlite.insert
 EACH = "json_each"
@@ -435,35 +433,6 @@ def read_vectors(connection: Connection, identity_digest: str, numbers: Sequence
     return json.loads(found), vectors or b""
 
 
-class OwnerLock:
-    """An advisory lock on `<file>.lock`, held until `release()` or the end of the process.
-
-    The lock file stays behind: removing it would let two processes lock two different files. It holds
-    the id of the owner for the message of whoever comes second.
-    """
-
-    def __init__(self, path: Path) -> None:
-        lock_path = path.with_name(path.name + ".lock")
-        self._descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            owner = os.read(self._descriptor, 32).decode("ascii", "replace").strip() or "unknown"
-            os.close(self._descriptor)
-            if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
-                raise
-            message = f"{path} is in use by process {owner}; one process owns a catalog file"
-            raise StoreOwnedError(message, path=str(path), owner=owner) from None
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
-
-    def release(self) -> None:
-        """Let another process own the file; idempotent."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-
 class CatalogFile:
     """The file of a catalog, which this process owns: nobody else reads or writes it."""
 
@@ -474,7 +443,7 @@ class CatalogFile:
         check_sqlite_version()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path = path
-        self._lock = OwnerLock(path)
+        self._lock = OwnerLock(path, path.with_name(f"{path.name}.lock"), "a catalog file")
         try:
             # Made here, for the owner alone, because SQLite would make it for everybody whom the umask lets in.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))

@@ -1,8 +1,5 @@
 """What the stores have in common whose engine runs in a process of its own and keeps its files in a folder."""
 
-import errno
-import fcntl
-import os
 import re
 import threading
 import time
@@ -14,13 +11,15 @@ import structlog
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.durable_files import replace_file
-from groundwire.kernel.errors import GroundwireError, StoreMismatchError, StoreOwnedError, StoreUnavailableError
+from groundwire.kernel.errors import GroundwireError, StoreMismatchError, StoreUnavailableError
+from groundwire.kernel.owner_lock import OwnerLock
 from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.points import EngineAdapter
 from groundwire.vectorstores.stored_fields import LAYOUT
 
 _LOCK_FILE = "LOCK"
-_RETRY_S = 0.02
+_OWNER_WAIT_S = 10.0
+"""What an engine of a dead owner may take to end."""
 _FORMAT_FILE = "FORMAT"
 _FORMAT = re.compile(r"[a-z-]+ [0-9]+")
 
@@ -146,60 +145,6 @@ class OwnedEngine:
             return self._changed.wait_for(lambda: self._is_closed, seconds)
 
 
-class OwnerLock:
-    """An advisory lock on `<folder>/LOCK`, held until `release()` or the end of the owner and its helpers.
-
-    The file holds the process id of the owner. Processes that were handed `descriptor` keep the
-    folder locked after the owner has died, until they have noticed and ended; an opener waits for
-    that as long as the process named in the file is gone.
-    """
-
-    def __init__(self, folder: Path, wait_s: float = 10.0) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            self._lock(folder, time.monotonic() + wait_s)
-        except BaseException:
-            os.close(self.descriptor)
-            raise
-        # For the message of whoever comes second.
-        os.ftruncate(self.descriptor, 0)
-        os.pwrite(self.descriptor, f"{os.getpid()}\n".encode(), 0)
-
-    def release(self) -> None:
-        """Let another process own the folder; idempotent."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
-
-    def _lock(self, folder: Path, ends_at: float) -> None:
-        while True:
-            try:
-                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
-                    raise
-            else:
-                return
-            owner = os.pread(self.descriptor, 32, 0).decode("ascii", "replace").strip()
-            # A dead owner's engine ends by itself within a moment: for that the opener waits.
-            if _is_alive(owner) or time.monotonic() > ends_at:
-                message = f"{folder} is in use by process {owner or 'unknown'}; one process owns a folder of vectors"
-                raise StoreOwnedError(message, path=str(folder), owner=owner or "unknown")
-            time.sleep(_RETRY_S)
-
-
-def _is_alive(owner: str) -> bool:
-    """Tell whether a process id is that of a running process; text that is no id is not."""
-    try:
-        os.kill(int(owner), 0)
-    except PermissionError:
-        return True  # it runs, as another user
-    except (ValueError, OverflowError, ProcessLookupError):
-        return False
-    return True
-
-
 def claim_folder(folder: Path, engine: str) -> None:
     """Mark a folder as the engine's, or return if it already is; call with the owner lock held.
 
@@ -239,7 +184,8 @@ class EngineStore(EngineAdapter):
         """Guards what the store knows of its collections."""
         self._unverified: set[str] = set()
         self._examined: set[str] = set()
-        self._owner = OwnerLock(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._owner = OwnerLock(folder, folder / _LOCK_FILE, "a folder of vectors", wait_s=_OWNER_WAIT_S)
         try:
             claim_folder(folder, engine_name)
         except BaseException:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from groundwire.catalog.catalog import Catalog
-from groundwire.catalog.deletions import Deleted, Deletion
+from groundwire.catalog.deletions import Deletion
 from groundwire.catalog.generations import IndexMovedError
 from groundwire.catalog.soft_deletes import Return
 from groundwire.ingest.deletions import DeletionCompleter
@@ -122,9 +122,7 @@ class DocumentUpkeep:
         The engine gets the new filter keys before this returns, if it can; until then searches ask the catalog.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document.
-            DocumentChangedError: its etag is not the given one, if one is given.
             InvalidRequestError: the document would have too many metadata keys.
         """
         uid = self.catalog.collections.get(tenant, collection).uid
@@ -150,9 +148,7 @@ class DocumentUpkeep:
         """Change tags and metadata of a chunk, which last as long as the generation of the chunk.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             ChunkNotFoundError: the collection has no such live chunk.
-            DocumentChangedError: its etag is not the given one, if one is given.
             InvalidRequestError: the chunk would have too many metadata keys.
         """
         self.catalog.collections.get(tenant, collection)
@@ -177,25 +173,22 @@ class DocumentUpkeep:
         goes, and the document stays with the others.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document.
-            DocumentChangedError: its etag is not the given one, if one is given.
             InvalidRequestError: several deleted documents have the source, and none is live.
         """
         self.catalog.collections.get(tenant, collection)
-        of_deleted: Receipt[Deleted] | None = receipt and receipt.made_from(lambda deleted: deleted.deletion)
         deleted = None
         # The source first: a document that has others stays with them, and only this one goes.
         if reference.source_uri:
             deleted = self.catalog.soft_deletes.drop_source(
-                tenant, collection, reference.source_uri, of_deleted, permanent=purge, etag=etag
+                tenant, collection, reference.source_uri, receipt, permanent=purge, etag=etag
             )
         if deleted is None and purge:
             document_id = self.catalog.documents.id_with_deleted(tenant, collection, reference)
-            deleted = self.catalog.documents.delete(tenant, collection, document_id, of_deleted, etag=etag)
+            deleted = self.catalog.documents.delete(tenant, collection, document_id, receipt, etag=etag)
         elif deleted is None:
             document_id = self.catalog.documents.find(tenant, collection, reference).document_id
-            deleted = self.catalog.soft_deletes.hide(tenant, collection, document_id, of_deleted, etag=etag)
+            deleted = self.catalog.soft_deletes.hide(tenant, collection, document_id, receipt, etag=etag)
         self.after_write()
         return self.completer.complete(deleted, budget)
 
@@ -236,9 +229,7 @@ class DocumentUpkeep:
         `etag` are those of a call that restores one document.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document, or it was deleted for good.
-            DocumentChangedError: its etag is not the given one, if one is given.
             AlreadyExistsError: another document has the source of one now.
             EmbeddingMismatchError: the collection belongs to another model than the server's.
             ConflictError: the index of the collection was rebuilt again and again meanwhile.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.collections import CollectionCounts
-from groundwire.catalog.deletions import Deleted, Deletion
+from groundwire.catalog.deletions import Deletion
 from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection, CollectionSettings, ProfileName
@@ -92,11 +92,7 @@ class CollectionUpkeep:
         return figures_of(stored)
 
     def get(self, tenant: str, name: str) -> CollectionFigures:
-        """Return a collection.
-
-        Raises:
-            CollectionNotFoundError: no such collection.
-        """
+        """Return a collection."""
         return self._figures(self.catalog.collections.get(tenant, name))
 
     def find(self, tenant: str, name: str) -> Collection | None:
@@ -128,8 +124,6 @@ class CollectionUpkeep:
         """Change settings by `change`, which gets the collection as it is and runs alone; what is stored stays.
 
         Raises:
-            CollectionNotFoundError: no such collection.
-            ConflictError: its etag is not the given one, if one is given.
             InvalidRequestError: `change` refuses.
         """
         before = self.get(tenant, name)
@@ -153,12 +147,9 @@ class CollectionUpkeep:
         """Delete a collection for good, documents that were deleted softly included.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             PreconditionError: it has documents, perhaps ones that were deleted softly, and `force` is not set.
-            ConflictError: its etag is not the given one, if one is given.
         """
-        of_deleted: Receipt[Deleted] | None = receipt and receipt.made_from(lambda deleted: deleted.deletion)
-        deleted = self.catalog.collections.delete(tenant, name, of_deleted, only_empty=not force, etag=etag)
+        deleted = self.catalog.collections.delete(tenant, name, receipt, only_empty=not force, etag=etag)
         self.after_delete()
         return self.completer.complete(deleted, budget)
 

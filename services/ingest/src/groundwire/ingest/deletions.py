@@ -167,7 +167,6 @@ class DocumentPurge:
         """Return if a purge like this can begin.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             InvalidFilterError: the filter does not fit the fields of the collection.
         """
         self.catalog.collections.get(tenant, collection)
@@ -175,11 +174,7 @@ class DocumentPurge:
             resolve_filter(where, self.catalog.chunks.fields(tenant, collection))
 
     def count(self, purge: Purge) -> Purged:
-        """Return how many documents match and the sources of some, deleting nothing.
-
-        Raises:
-            CollectionNotFoundError: no such collection.
-        """
+        """Return how many documents match and the sources of some, deleting nothing."""
         where = self._resolved(purge)
         page = self._page(purge, where, None, SAMPLE)
         count = self.catalog.documents.count(purge.tenant, purge.collection, where, purge.asked)
@@ -189,7 +184,6 @@ class DocumentPurge:
         """Delete what matches and return how much that was, with what an earlier process has done of it.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             CallCancelledError: the rest is left.
         """
         where, done = self._resolved(purge), purge.done

@@ -32,7 +32,7 @@ from groundwire.ingest.ingesting import (
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.parsing.parsed_document import Original, Parser, ParseRules
 from groundwire.ingest.parsing.source_text import SourceWarning, check_size, filled_from_source, following_source
-from groundwire.ingest.writing import GenerationWriter
+from groundwire.ingest.writing import GenerationWriter, Written
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import ChunkingPolicy, Collection, CollectionSettings
@@ -126,7 +126,6 @@ class DocumentIngest:
         """Return the collection that takes the document; the size is None while it is not known.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             EmbeddingMismatchError: its vectors are another model's.
             DocumentTooLargeError: the document is larger than collection or server allow.
             InvalidRequestError: the collection does not take this source, or its rules of chunking cannot be changed
@@ -165,7 +164,6 @@ class DocumentIngest:
         """Ingest a document: nothing if it is unchanged, else a new generation of which only new texts are embedded.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             EmbeddingMismatchError: the collection belongs to another model.
             InvalidRequestError: the document is refused; see its subclasses.
             DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
@@ -193,7 +191,6 @@ class DocumentIngest:
         """Store a document whose chunks, and perhaps vectors, the caller has made; all of it or nothing.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             EmbeddingMismatchError: the collection, or the vectors, belong to another model.
             DimensionMismatchError: a vector has another length than the collection.
             InvalidRequestError: a chunk breaks a rule of the collection, or does not fit the text.
@@ -209,7 +206,7 @@ class DocumentIngest:
         self.admit(request, len(encoded))
         source_hash = request.source_hash or hashlib.sha256(encoded).hexdigest()
         with self._locked(collection, request.source_uri, source_hash, budget):
-            existing = self._existing(request, source_hash)
+            existing, reused = self._stored_for(request, source_hash)
             stored = existing.fields if existing else DocumentFields()
             fields = stored if request.fields is None else request.fields
             fallback = fields.title or file_name(request.source_uri)
@@ -228,15 +225,12 @@ class DocumentIngest:
                 chunk_ids=ids,
                 source_version=request.source_version,
             )
-            if existing is None or existing.source_hash != source_hash:
-                reused = self._twin(request, existing, source_hash)
-            else:
-                reused = existing if existing.source_uri != request.source_uri else None
-                before = (existing.rules_digest, existing.fields, existing.format)
-                if reused is None and before == (draft.rules_digest, draft.fields, draft.format):
-                    return self._without_generation(request, IngestResult(existing, IngestOutcome.UNCHANGED))
             if reused is not None:
                 return self._without_generation(request, IngestResult(reused, IngestOutcome.REUSED))
+            if existing is not None and existing.source_hash == source_hash:
+                before = (existing.rules_digest, existing.fields, existing.format)
+                if before == (draft.rules_digest, draft.fields, draft.format):
+                    return self._without_generation(request, IngestResult(existing, IngestOutcome.UNCHANGED))
             if ready.chunks[0].vector is not None:
                 # They wait there for their chunks: vectors that no chunk has are kept for an hour.
                 hashes = [chunk.embedding_hash for chunk in draft.chunks]
@@ -247,7 +241,6 @@ class DocumentIngest:
         """Go the same way as an ingest up to where that begins to write; embed nothing.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             EmbeddingMismatchError: the collection belongs to another model.
             InvalidRequestError: the document would be refused; see its subclasses.
             DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
@@ -273,7 +266,6 @@ class DocumentIngest:
         """Return the result if the hash that the caller gives shows that there is nothing to do, without the bytes.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             EmbeddingMismatchError: the collection belongs to another model.
         """
         collection = self.admit(request, None)
@@ -302,38 +294,35 @@ class DocumentIngest:
         """Return the most bytes that a document of the collection may have."""
         return min(self.max_bytes, collection.settings.limits.max_document_bytes or self.max_bytes)
 
-    def _existing(self, request: IngestRequest, source_hash: str) -> Document | None:
-        """Return the document that the request would replace or leave as it is.
+    def _stored_for(self, request: IngestRequest, source_hash: str) -> tuple[Document | None, Document | None]:
+        """Return the document that the request would replace, and the one that holds its bytes and gets its source.
 
         Raises:
-            InvalidRequestError: it has another id than the request gives.
+            InvalidRequestError: the first has another id than the request gives.
             StaleSourceVersionError: it is of a later version.
+            DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
         """
-        existing = self.catalog.documents.find_by_source(request.tenant, request.collection, request.source_uri)
-        if existing is None:
-            return None
-        if existing.source_uri != request.source_uri:
-            # An alias that has bytes of its own, or is to be one no more, becomes a document of its own.
-            stays = request.duplicate_policy is DuplicatePolicy.REUSE and existing.source_hash == source_hash
-            return existing if stays else None
-        if request.document_id not in {None, existing.document_id}:
-            raise InvalidRequestError.of("document_id", f"the source has the id {existing.document_id!r}")
-        refuse_stale_version(existing.document_id, request.source_version, existing.source_version)
-        return existing
-
-    def _twin(self, request: IngestRequest, existing: Document | None, source_hash: str) -> Document | None:
-        """Return another document with the same bytes that stands for this one.
-
-        Raises:
-            DuplicateDocumentError: there is one and the policy is REJECT.
-        """
-        twin = self.catalog.documents.find_by_hash(request.tenant, request.collection, source_hash)
-        if twin is None or twin.source_uri == request.source_uri or request.duplicate_policy is DuplicatePolicy.ALLOW:
-            return None
-        if request.duplicate_policy is DuplicatePolicy.REJECT:
+        documents, policy = self.catalog.documents, request.duplicate_policy
+        existing = documents.find_by_source(request.tenant, request.collection, request.source_uri)
+        if existing is not None and existing.source_uri != request.source_uri:
+            if policy is DuplicatePolicy.REUSE and existing.source_hash == source_hash:
+                return existing, existing
+            existing = (
+                None  # an alias that has bytes of its own, or is to be one no more, becomes a document of its own
+            )
+        if existing is not None:
+            if request.document_id not in {None, existing.document_id}:
+                raise InvalidRequestError.of("document_id", f"the source has the id {existing.document_id!r}")
+            refuse_stale_version(existing.document_id, request.source_version, existing.source_version)
+            if existing.source_hash == source_hash:
+                return existing, None
+        twin = documents.find_by_hash(request.tenant, request.collection, source_hash)
+        if twin is None or twin.source_uri == request.source_uri or policy is DuplicatePolicy.ALLOW:
+            return existing, None
+        if policy is DuplicatePolicy.REJECT:
             message = f"the same bytes are stored as {twin.source_uri!r}"
             raise DuplicateDocumentError(message, document_id=twin.document_id, source_uri=twin.source_uri)
-        return twin if existing is None else None  # a document that became equal to another one stays a document
+        return existing, twin if existing is None else None  # a document that became equal to another one stays one
 
     def _properties(self, request: IngestRequest, existing: Document) -> DocumentFields:
         return self.catalog.texts.properties(request.tenant, existing.document_id, existing.generation)
@@ -350,21 +339,17 @@ class DocumentIngest:
             StaleSourceVersionError: it is of a later version.
             DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
         """
-        existing = self._existing(request, source_hash)
+        existing, reused = self._stored_for(request, source_hash)
         # What the source said last time: a field that still says so follows the source, another one the caller set.
         properties = DocumentFields() if existing is None else self._properties(request, existing)
         policy = request.chunking.over(collection.settings.chunking, "chunking")
         under_way = _Preparation(request, original, collection, policy, source_hash, existing, properties)
+        if reused is not None:
+            return under_way, IngestResult(reused, IngestOutcome.REUSED, remarks=request.without_effect(reused))
         if existing is None or existing.source_hash != source_hash:
-            reused = self._twin(request, existing, source_hash)
-        elif existing.source_uri != request.source_uri:
-            reused = existing
-        else:
-            is_same = existing.fields == under_way.fields(properties) and _same_rules(request, policy, existing)
-            return under_way, IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
-        if reused is None:
             return under_way, None
-        return under_way, IngestResult(reused, IngestOutcome.REUSED, remarks=request.without_effect(reused))
+        is_same = existing.fields == under_way.fields(properties) and _same_rules(request, policy, existing)
+        return under_way, IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
 
     def _parse(self, under_way: _Preparation, budget: Budget) -> tuple[GenerationDraft, Mapping[SourceWarning, int]]:
         """Take the document apart; return what is to be written, and the warnings of the source.
@@ -423,9 +408,25 @@ class DocumentIngest:
         receipt: Receipt[IngestResult] | None,
         warnings: Mapping[SourceWarning, int],
     ) -> IngestResult:
+        def publish(written: Written) -> IngestResult:
+            (pending,), chunks = written.pending, written.chunks
+
+            def result_of(document: Document) -> IngestResult:
+                return IngestResult(
+                    document=document,
+                    outcome=IngestOutcome.REPLACED if pending.expected_generation else IngestOutcome.CREATED,
+                    embedded=len(written.new_texts),
+                    reused=len(chunks) - len(written.new_texts),
+                    skipped=sum(not (chunk.indexed or chunk.upper) for chunk in chunks),
+                    remarks=Remarks(sum(chunk.undersized for chunk in chunks), written.beyond_model, warnings),
+                )
+
+            of_document: Receipt[Document] | None = receipt and receipt.made_from(result_of)
+            return result_of(self.catalog.documents.publish(pending, of_document, written.vectors))
+
         # Also after a failure, which has left points for housekeeping to remove.
         try:
-            return self.writer.write(collection, draft, budget, report, receipt, warnings)
+            return self.writer.write(collection, [draft], publish, budget, report)
         finally:
             self.after_write(collection)
 

@@ -173,7 +173,6 @@ class IndexBuilder:
         """Build the indexes of a collection anew, embedding nothing; a run that is going on is joined.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             ConflictError: the collection is being embedded anew.
             DataLossError: a chunk has no vector in the catalog; embed the collection anew.
             CallCancelledError: nothing has changed.
@@ -192,7 +191,6 @@ class IndexBuilder:
         A run that was interrupted goes on with the vectors it had made.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             ConflictError: the collection is being reindexed.
             UnavailableError: the model does not answer; what it has made is kept.
             CallCancelledError: the collection is as it was; the vectors made so far are kept.

@@ -3,17 +3,16 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import structlog
 
 from groundwire.catalog.catalog import Catalog
-from groundwire.catalog.deletions import Deleted, Deletion
+from groundwire.catalog.deletions import Deletion
 from groundwire.catalog.documents import FieldChange, PublishedRecords
-from groundwire.catalog.generations import GenerationDraft, PendingGeneration
-from groundwire.catalog.vectors import NewVectors
+from groundwire.catalog.generations import GenerationDraft
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.ingest.embedding import refuse_other_model
 from groundwire.ingest.keyed_locks import KeyedLocks
@@ -135,7 +134,6 @@ class RecordUpkeep:
         Items that are errors already stay what they are.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             EmbeddingMismatchError: the collection belongs to another model.
             PermissionDeniedError: the scope of a record is none of the caller's.
             InvalidRequestError: a record is to become one of another type.
@@ -146,7 +144,11 @@ class RecordUpkeep:
         """
         found = self.catalog.collections.get(identity.tenant, collection)
         refuse_other_model(found, self.writer.embedder.embedder.identity)
-        with self._numbering(found, [item for item in items if isinstance(item, NewRecord)], budget):
+        turns = (item for item in items if isinstance(item, NewRecord) and _wants_number(item))
+        with ExitStack() as stack:
+            # In one order, so that two batches cannot wait for one another.
+            for name in sorted({str(turn.metadata["conversation_id"]) for turn in turns}):
+                stack.enter_context(self.conversations.hold((found.uid, name), budget))
             for attempt in range(1, _ATTEMPTS + 1):
                 plan = self._plan(identity, found, items, allow_partial=allow_partial)
                 try:
@@ -190,7 +192,6 @@ class RecordUpkeep:
         """Return the records of these ids, or those that match a filter.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             RecordNotFoundError: an id is that of no record that the caller may see.
             InvalidFilterError: the filter does not fit the fields of the collection.
         """
@@ -228,7 +229,6 @@ class RecordUpkeep:
         """Return a filter for the fields of the collection as they are now.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             InvalidFilterError: the filter does not fit them.
         """
         own = self.catalog.chunks.fields(tenant, collection) if custom_fields(where) else {}
@@ -253,11 +253,10 @@ class RecordUpkeep:
         found = self.catalog.collections.get(identity.tenant, collection)
         chosen = self.selected(identity, collection, selection, include_deleted=permanent)
         ids = [record.document.document_id for record in chosen]
-        of_deleted: Receipt[Deleted] | None = receipt and receipt.made_from(lambda deleted: deleted.deletion)
         deleted = (
-            self.catalog.documents.delete_all(found, ids, of_deleted)
+            self.catalog.documents.delete_all(found, ids, receipt)
             if permanent
-            else self.catalog.soft_deletes.hide_all(found, ids, of_deleted)
+            else self.catalog.soft_deletes.hide_all(found, ids, receipt)
         )
         self.after_write(found)
         return self.upkeep.completer.complete(deleted, budget)
@@ -316,15 +315,6 @@ class RecordUpkeep:
             *(tenant, collection, record_id, links, receipt), scopes=identity.scopes, removes=removes
         )
 
-    @contextmanager
-    def _numbering(self, collection: Collection, items: Sequence[NewRecord], budget: Budget) -> Iterator[None]:
-        """Hold the locks of the conversations whose turns are to be numbered, always in the same order."""
-        names = {str(item.metadata["conversation_id"]) for item in items if _wants_number(item)}
-        with ExitStack() as stack:
-            for name in sorted(names):
-                stack.enter_context(self.conversations.hold((collection.uid, name), budget))
-            yield
-
     def _plan(
         self,
         identity: Identity,
@@ -377,29 +367,21 @@ class RecordUpkeep:
         if not drafts and not changes:
             return plan.outcomes({}, frozenset())
 
-        def publish(
-            pending: Sequence[PendingGeneration], vectors: NewVectors | None, new_texts: frozenset[str]
-        ) -> list[WrittenRecord | GroundwireError]:
+        def publish(written: Written) -> list[WrittenRecord | GroundwireError]:
             def outcomes(published: PublishedRecords) -> list[WrittenRecord | GroundwireError]:
-                return plan.outcomes(published.documents, new_texts)
+                return plan.outcomes(published.documents, written.new_texts)
 
             of_published: Receipt[PublishedRecords] | None = receipt and receipt.made_from(outcomes)
             published = self.catalog.documents.publish_records(
-                collection, pending, vectors, changes, plan.turns, of_published
+                collection, written.pending, written.vectors, changes, plan.turns, of_published
             )
             tasks.extend(published.tasks)
             return outcomes(published)
 
-        def publish_written(written: Written) -> list[WrittenRecord | GroundwireError]:
-            return publish(written.pending, written.embedded.unstored, written.new_texts)
-
         tasks: list[int] = []
         # Also after a failure, which has left points for housekeeping to remove.
         try:
-            if drafts:
-                done = self.writer.write_together(collection, drafts, publish_written, budget)
-            else:
-                done = publish((), None, frozenset())
+            done = self.writer.write(collection, drafts, publish, budget) if drafts else publish(Written())
         finally:
             self.after_write(collection)
         if tasks:

@@ -295,7 +295,6 @@ class StoreCheck:
         A check of the same kind that is going on is joined. Repairs only ever make derived data equal to the catalog.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             StoreUnavailableError: the vector store does not answer.
         """
         if name:

@@ -1,6 +1,6 @@
 """Write a generation of a document so that readers see all of it or nothing (design D2)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -8,16 +8,14 @@ import structlog
 
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.generations import GenerationDraft, IndexMovedError, PendingGeneration
+from groundwire.catalog.vectors import NewVectors
 from groundwire.ingest.embedding import ChunkEmbedder, EmbeddedChunks
-from groundwire.ingest.ingesting import IngestOutcome, IngestResult, Progress, Remarks, Report, Stage
+from groundwire.ingest.ingesting import Progress, Report, Stage
 from groundwire.ingest.keyed_locks import KeyedLocks
-from groundwire.ingest.parsing.source_text import SourceWarning
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import Collection, DuplicateChunkPolicy
-from groundwire.kernel.document import Document
 from groundwire.kernel.errors import CollectionNotFoundError, EmbeddingMismatchError, GroundwireError
-from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.latencies import Step
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 
@@ -34,12 +32,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Generations that can be published: their chunks and vectors in order, and the texts that were new, by hash."""
+    """Generations that can be published, with their chunks in order.
 
-    pending: Sequence[PendingGeneration]
-    chunks: Sequence[Chunk]
-    embedded: EmbeddedChunks
-    new_texts: frozenset[str]
+    `vectors` are those that the catalog does not have yet, `new_texts` the hashes of texts that were new. Of
+    `beyond_model` chunks the model does not read the end.
+    """
+
+    pending: Sequence[PendingGeneration] = ()
+    chunks: Sequence[Chunk] = ()
+    vectors: NewVectors | None = None
+    new_texts: frozenset[str] = frozenset()
+    beyond_model: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,41 +60,6 @@ class GenerationWriter:
     slots: KeyedLocks
 
     def write(
-        self,
-        collection: Collection,
-        draft: GenerationDraft,
-        budget: Budget,
-        report: Report,
-        receipt: Receipt[IngestResult] | None,
-        warnings: Mapping[SourceWarning, int],
-    ) -> IngestResult:
-        """Return the document as published; `warnings` are of its source.
-
-        Raises:
-            DocumentChangedError: someone else changed the document meanwhile.
-            ConflictError: the index of the collection was rebuilt again and again meanwhile.
-            UnavailableError: the model or the vector store does not answer.
-        """
-
-        def publish(written: Written) -> IngestResult:
-            (pending,), chunks, embedded = written.pending, written.chunks, written.embedded
-
-            def result_of(document: Document) -> IngestResult:
-                return IngestResult(
-                    document=document,
-                    outcome=IngestOutcome.REPLACED if pending.expected_generation else IngestOutcome.CREATED,
-                    embedded=len(written.new_texts),
-                    reused=len(chunks) - len(written.new_texts),
-                    skipped=sum(not (chunk.indexed or chunk.upper) for chunk in chunks),
-                    remarks=Remarks(sum(chunk.undersized for chunk in chunks), embedded.beyond_model, warnings),
-                )
-
-            made = self.catalog.documents.publish(pending, receipt and receipt.made_from(result_of), embedded.unstored)
-            return result_of(made)
-
-        return self.write_together(collection, [draft], publish, budget, report)
-
-    def write_together(
         self,
         collection: Collection,
         drafts: Sequence[GenerationDraft],
@@ -136,7 +104,9 @@ class GenerationWriter:
                             self._upsert(pending, chunks, embedded, budget, report)
                         budget.check()  # the last moment: what is published stays, whether anybody hears of it or not
                         with Step("ingest.publish"):
-                            return publish(Written(pending, chunks, embedded, new_texts))
+                            return publish(
+                                Written(pending, chunks, embedded.unstored, new_texts, embedded.beyond_model)
+                            )
                     except (IndexMovedError, CollectionNotFoundError):
                         moves += 1
                         if moves == MAX_INDEX_MOVES:

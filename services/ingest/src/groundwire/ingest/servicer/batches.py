@@ -40,7 +40,6 @@ class BatchIngest:
 
         Raises:
             InvalidRequestError: the batch as a whole breaks a rule.
-            CollectionNotFoundError: no such collection.
             RequestIdReusedError: the request id was used with another body.
             DeadlineError: the time is used up; what is ingested stays, and the same request ingests the rest.
         """

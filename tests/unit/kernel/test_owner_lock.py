@@ -1,4 +1,4 @@
-"""One process owns a folder of vectors."""
+"""One process owns a folder or a file."""
 
 import os
 import subprocess
@@ -9,16 +9,22 @@ from pathlib import Path
 import pytest
 
 from groundwire.kernel.errors import StoreOwnedError
-from groundwire.vectorstores.engine_store import OwnerLock
+from groundwire.kernel.owner_lock import OwnerLock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from groundwire.vectorstores.engine_store import OwnerLock
-lock = OwnerLock(Path(sys.argv[1]))
+from groundwire.kernel.owner_lock import OwnerLock
+folder = Path(sys.argv[1])
+lock = OwnerLock(folder, folder / "LOCK", "a folder of vectors")
 print("held", flush=True)
 time.sleep(60)
 """
+
+
+def lock_of(folder: Path, wait_s: float = 10.0) -> OwnerLock:
+    folder.mkdir(parents=True, exist_ok=True)
+    return OwnerLock(folder, folder / "LOCK", "a folder of vectors", wait_s=wait_s)
 
 
 def test_the_second_opener_learns_who_the_owner_is(tmp_path: Path) -> None:
@@ -31,33 +37,33 @@ def test_the_second_opener_learns_who_the_owner_is(tmp_path: Path) -> None:
     assert holder.stdout.readline() == b"held\n"
     started = time.monotonic()
     with pytest.raises(StoreOwnedError) as refused:
-        OwnerLock(tmp_path)
+        lock_of(tmp_path)
     assert time.monotonic() - started < 20, "it does not wait for the owner, who holds it for a minute"
     assert refused.value.metadata == {"path": str(tmp_path), "owner": str(holder.pid)}
     holder.kill()
     holder.wait()
     holder.stdout.close()
-    OwnerLock(tmp_path).release()
+    lock_of(tmp_path).release()
 
 
 def test_a_released_folder_can_be_owned_again_and_names_the_new_owner(tmp_path: Path) -> None:
-    lock = OwnerLock(tmp_path / "new" / "folder")
+    lock = lock_of(tmp_path / "new" / "folder")
     lock.release()
     lock.release()
     (tmp_path / "new" / "folder" / "LOCK").write_text("123456789012345")
-    again = OwnerLock(tmp_path / "new" / "folder")
+    again = lock_of(tmp_path / "new" / "folder")
     assert (tmp_path / "new" / "folder" / "LOCK").read_text() == f"{os.getpid()}\n"
     again.release()
 
 
 def test_helpers_of_a_dead_owner_are_waited_for(tmp_path: Path) -> None:
-    lock = OwnerLock(tmp_path)
+    lock = lock_of(tmp_path)
     helper = subprocess.Popen(["sleep", "0.4"], pass_fds=(lock.descriptor,))
     lock.release()
     ended = subprocess.Popen(["true"])
     ended.wait()
     (tmp_path / "LOCK").write_text(f"{ended.pid}\n")
     with pytest.raises(StoreOwnedError):
-        OwnerLock(tmp_path, wait_s=0.05)
-    OwnerLock(tmp_path, wait_s=20).release()
+        lock_of(tmp_path, wait_s=0.05)
+    lock_of(tmp_path, wait_s=20).release()
     assert helper.wait() == 0

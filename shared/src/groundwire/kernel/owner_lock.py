@@ -1,0 +1,75 @@
+"""Which process owns a file or a folder that several must not use at the same time."""
+
+import errno
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from groundwire.kernel.errors import StoreOwnedError
+
+_RETRY_S = 0.02
+
+
+class OwnerLock:
+    """An advisory lock on a file, held until `release()` or the end of the owner and its helpers.
+
+    The file holds the process id of the owner. It stays behind: removing it would let two processes lock two different
+    files. Processes that were handed `descriptor` hold the lock after the owner has died, until they have noticed and
+    ended; who comes next waits up to `wait_s` seconds for that, as long as the process named in the file is gone.
+
+    Args:
+        owned: the file or folder that one process owns.
+        lock_file: beside or in it, in a folder that exists.
+        what: what `owned` is, for the message of whoever comes second.
+        wait_s: for the helpers of a dead owner.
+
+    Raises:
+        StoreOwnedError: another process holds it.
+    """
+
+    def __init__(self, owned: Path, lock_file: Path, what: str, *, wait_s: float = 0.0) -> None:
+        self.descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            other = self._take(time.monotonic() + wait_s)
+        except BaseException:
+            os.close(self.descriptor)
+            raise
+        if other is not None:
+            os.close(self.descriptor)
+            message = f"{owned} is in use by process {other}; one process owns {what}"
+            raise StoreOwnedError(message, path=str(owned), owner=other)
+        os.ftruncate(self.descriptor, 0)
+        os.pwrite(self.descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Let another process own it; idempotent."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def _take(self, ends_at: float) -> str | None:
+        """Take the lock; return who holds it instead, None if we do."""
+        while True:
+            try:
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+                    raise
+            else:
+                return None
+            owner = os.pread(self.descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            if _is_alive(owner) or time.monotonic() >= ends_at:
+                return owner
+            time.sleep(_RETRY_S)
+
+
+def _is_alive(owner: str) -> bool:
+    """Tell whether a process id is that of a running process; text that is no id is not."""
+    try:
+        os.kill(int(owner), 0)
+    except PermissionError:
+        return True  # it runs, as another user
+    except (ValueError, OverflowError, ProcessLookupError):
+        return False
+    return True
