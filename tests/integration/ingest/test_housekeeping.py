@@ -18,7 +18,7 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.catalog.outbox import queue_deleted_points
+from groundwire.catalog.outbox import OutboxKind, queue_points
 from groundwire.ingest.engine_upkeep import OUTBOX
 from groundwire.ingest.housekeeping import Housekeeping, Job, Subject
 from groundwire.kernel.budget import Budget
@@ -245,7 +245,7 @@ def test_one_turn_does_all_tasks_of_all_engine_collections(tmp_path: Path) -> No
     def queue(connection: Connection) -> None:
         for number in range(45):
             engine_name = collections[number % 2].engine_name
-            queue_deleted_points(connection, DEFAULT_TENANT, engine_name, [10_000 + number])
+            queue_points(connection, OutboxKind.DELETE_POINTS, DEFAULT_TENANT, engine_name, [10_000 + number])
 
     harness.catalog.write(queue)
     assert harness.service.housekeeping.run_now((OUTBOX,), Budget(60)) == 45

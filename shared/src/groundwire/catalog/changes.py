@@ -1,15 +1,13 @@
 """Documents and chunks: changing what callers said about them, without embedding anything again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, exists, select, update
 
 from groundwire.catalog.database import advance_position
 from groundwire.catalog.dialects import update_json
 from groundwire.catalog.lexical_index import add_chunks, numbered, remove_chunks
-from groundwire.catalog.outbox import queue_matched_points
+from groundwire.catalog.outbox import OutboxKind, queue_points
 from groundwire.catalog.records import set_records
 from groundwire.catalog.rows import (
     IS_LIVE,
@@ -21,16 +19,6 @@ from groundwire.catalog.rows import (
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
 from groundwire.kernel.document import DocumentFields, file_name
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Changed(Generic[T]):
-    """What a change left, and the tasks in the outbox that bring the engine up to it; none when nothing changed."""
-
-    result: T
-    tasks: tuple[int, ...] = ()
 
 
 def change_fields(
@@ -99,4 +87,4 @@ def rewrite_payloads(connection: Connection, document: RowMapping, which: Column
         .values(rewritten_position=position)
     )
     numbers = sorted(stored.chunk_number for stored in found)
-    return queue_matched_points(connection, document["tenant"], document["engine_name"], numbers)
+    return queue_points(connection, OutboxKind.MATCH_POINTS, document["tenant"], document["engine_name"], numbers)

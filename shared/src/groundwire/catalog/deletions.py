@@ -34,18 +34,19 @@ from groundwire.catalog.generations import drop_empty_documents
 from groundwire.catalog.idempotency import oldest_kept, redact_answers
 from groundwire.catalog.lexical_index import remove_chunks
 from groundwire.catalog.lexical_search import count_among
-from groundwire.catalog.outbox import OutboxKind, queue_deleted_points, queue_dropped_collection
+from groundwire.catalog.outbox import OutboxKind, queue_drop, queue_points
 from groundwire.catalog.records import count_quoting, quoting_records, set_records
 from groundwire.catalog.rows import (
     IS_HIDDEN,
+    IS_STORED,
     GenerationState,
     collection_key,
     count_indexed,
+    document_rows,
     field_values,
     key_of,
     numbers_of,
     set_tags,
-    stored_rows,
 )
 from groundwire.catalog.schema import (
     chunks,
@@ -108,7 +109,7 @@ def trace_documents(
     Args:
         connection: of the transaction that deletes.
         collection: as it is now.
-        rows: what `visible_rows` or `hidden_rows` returned.
+        rows: what `document_rows` returned.
         leaving: the statement for the keys of the generations.
         permanent: whether they go for good.
     """
@@ -224,21 +225,6 @@ class Deleted:
         return cls(deletion, traces, tuple(tasks))
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingDeletions:
-    """Deletions that wait until the files of an engine collection hold nothing of them.
-
-    `collection` is the name that they were made under. The ages are those of the first and of the last one, in
-    milliseconds of service.
-    """
-
-    engine_name: str
-    tenant: str
-    collection: str
-    first_age_ms: int
-    last_age_ms: int
-
-
 class Deletions(Aggregate):
     """Deletions of all tenants: those that are not complete, and for a day the others.
 
@@ -259,21 +245,31 @@ class Deletions(Aggregate):
         with self._database.read() as connection:
             return [_to_deletion(row) for row in connection.execute(statement.limit(limit))]
 
-    def ready(self) -> list[WaitingDeletions]:
-        """Return what is ready to be completed, by engine collection, those that wait longest first."""
+    def ready(self) -> Sequence[Row[Any]]:
+        """Return what is ready to be completed, by engine collection, those that wait longest first.
+
+        Of each `engine_name`, `tenant`, the name of the `collection` that deletions were made under, and the ages of
+        the first and the last of them: `first_age_ms` and `last_age_ms`, of service.
+        """
         now = self._database.steady.now_ms()
         first, last = func.min(deletions.c.hidden_steady), func.max(deletions.c.hidden_steady)
         engine, ready = _engine_and_readiness()
         # Any of the names that it had: all deletions of an engine collection are completed together.
         name = func.max(deletions.c.collection)
         statement = (
-            select(engine, deletions.c.tenant, name, now - first, now - last)
+            select(
+                engine.label("engine_name"),
+                deletions.c.tenant,
+                name.label("collection"),
+                (now - first).label("first_age_ms"),
+                (now - last).label("last_age_ms"),
+            )
             .where(ready)
             .group_by(engine, deletions.c.tenant)
             .order_by(first)
         )
         with self._database.read() as connection:
-            return [WaitingDeletions(*row) for row in connection.execute(statement)]
+            return connection.execute(statement).all()
 
     def ready_of_engine(self, engine_name: str) -> list[Deleted]:
         """Return the deletions that are ready and wait for an engine collection, oldest first."""
@@ -420,7 +416,7 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
     Args:
         connection: of the transaction.
         collection: as it is now.
-        rows: of the documents, what `visible_rows` or `hidden_rows` returned; may be empty.
+        rows: of the documents, what `document_rows` returned; may be empty.
         now: in milliseconds.
 
     Raises:
@@ -428,7 +424,7 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
     """
     tenant, ids = collection.tenant, [row["document_id"] for row in rows]
     quoting = quoting_records(connection, collection_key(connection, tenant, collection.name), ids)
-    with_them = stored_rows(connection, tenant, collection.name, sorted(quoting)) if quoting else ()
+    with_them = document_rows(connection, tenant, collection.name, sorted(quoting), IS_STORED) if quoting else ()
     if not all(current_identity().allows_scope((row["record"] or {}).get("scope", "")) for row in with_them):
         # The receipt would count them, too.
         message = "records of scopes that the credential does not allow quote it, and would be deleted with it"
@@ -444,7 +440,7 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
     if not rows:
         return Deleted.now(traces, [], now)
     # The engine is told through the outbox: it may be away, and a deletion does not wait for it to be acknowledged.
-    tasks = queue_deleted_points(connection, tenant, collection.engine_name, traces.numbers)
+    tasks = queue_points(connection, OutboxKind.DELETE_POINTS, tenant, collection.engine_name, traces.numbers)
     last = select(generations.c.document_key, func.max(generations.c.generation)).where(of_documents)
     last_of = dict(connection.execute(last.group_by(generations.c.document_key)).all())
     position = advance_position(connection, traces.collection_key)
@@ -502,7 +498,7 @@ def delete_collection(connection: Connection, collection: Collection, now: int) 
         document_ids=[row.document_id for row in found],
         document_keys=[row.document_key for row in found],
     )
-    task = queue_dropped_collection(connection, collection)
+    task = queue_drop(connection, collection.tenant, collection.engine_name)
     connection.execute(delete(collections).where(collections.c.collection_key == key))
     connection.execute(delete(query_logs).where(query_logs.c.collection_uid == collection.uid))
     # No row is left to note the change; the count goes on all the same, for all that remember something by it.

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, bindparam, delete, exists, func, or_, select, tuple_, update
 
 from groundwire.catalog.aggregate import Aggregate
-from groundwire.catalog.changes import Changed, change_fields, rewrite_payloads
+from groundwire.catalog.changes import change_fields, rewrite_payloads
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.deletions import Deleted, Deletion, delete_documents, insert_deletion
 from groundwire.catalog.dialects import among, upsert
@@ -36,6 +36,7 @@ from groundwire.catalog.operations import count_done
 from groundwire.catalog.records import last_turn
 from groundwire.catalog.rows import (
     IS_HIDDEN,
+    IS_STORED,
     IS_VISIBLE,
     SELECT_DOCUMENTS_AND_HIDDEN,
     SELECT_DOCUMENTS_OF_COLLECTION,
@@ -44,10 +45,10 @@ from groundwire.catalog.rows import (
     GenerationState,
     collection_key,
     count_aliases,
+    document_rows,
     key_of,
     refuse_other_etag,
     require_collection,
-    stored_rows,
     to_collection,
     to_document,
     to_stored_chunks,
@@ -260,7 +261,7 @@ class Documents(Aggregate):
             statement = select(func.count()).where(
                 documents.c.collection_key == key,
                 documents.c.ingestion_date <= epoch_ms(ingested_by),
-                or_(IS_VISIBLE, IS_HIDDEN),
+                IS_STORED,
             )
             if where is not None:
                 statement = statement.where(has_chunk_matching(key, where, include_hidden=True))
@@ -514,22 +515,23 @@ class Documents(Aggregate):
         receipt: Receipt[Document] | None = None,
         *,
         etag: str = "",
-    ) -> Changed[Document]:
+    ) -> tuple[Document, Sequence[int]]:
         """Give a document the fields that `change` makes of its own, and its chunks the filter keys that follow.
 
-        An error of `change` leaves everything as it was.
+        Return it with the tasks of the outbox that bring the engine up to it, none when nothing changed. An error of
+        `change` leaves everything as it was.
 
         Raises:
             DocumentNotFoundError: the collection has none of this id.
         """
 
-        def work(connection: Connection) -> Changed[Document]:
+        def work(connection: Connection) -> tuple[Document, Sequence[int]]:
             row = visible_row(connection, tenant, collection, document_id)
             refuse_other_etag(connection, row, etag)
             tasks = change_fields(connection, row, change, self._now())
             document = visible_document(connection, tenant, collection, document_id)
             self._audit.record(connection, tenant, "update_document", document_id, receipt, document)
-            return Changed(document, tuple(tasks))
+            return document, tasks
 
         return self._database.write(work)
 
@@ -542,17 +544,15 @@ class Documents(Aggregate):
         receipt: Receipt[StoredChunk] | None = None,
         *,
         etag: str = "",
-    ) -> Changed[StoredChunk]:
-        """Give a live chunk the tags and metadata of what `change` makes of it, and the filter keys that follow.
-
-        Nothing else of the chunk can change.
+    ) -> tuple[StoredChunk, Sequence[int]]:
+        """Do the same with the tags and metadata of a live chunk; nothing else of it can change.
 
         Raises:
             ChunkNotFoundError: the collection has no such live chunk.
         """
         statement = SELECT_LIVE_CHUNKS.where(chunks.c.tenant == tenant, chunks.c.chunk_id == chunk_id)
 
-        def work(connection: Connection) -> Changed[StoredChunk]:
+        def work(connection: Connection) -> tuple[StoredChunk, Sequence[int]]:
             stored = next(to_stored_chunks(connection.execute(statement)), None)
             if stored is None or stored.document.collection != collection:
                 raise ChunkNotFoundError(chunk_id)
@@ -575,7 +575,7 @@ class Documents(Aggregate):
                 tasks = rewrite_payloads(connection, row, this)
                 stored = next(to_stored_chunks(connection.execute(statement)))
             self._audit.record(connection, tenant, "update_chunk", chunk_id, receipt, stored)
-            return Changed(stored, tuple(tasks))
+            return stored, tasks
 
         return self._database.write(work)
 
@@ -613,7 +613,7 @@ class Documents(Aggregate):
                 )
                 if not connection.execute(select(exists().where(chunks_matching(keys, where)))).scalar_one():
                     raise changed(document_id)
-            rows = stored_rows(connection, tenant, collection, [document_id])
+            rows = document_rows(connection, tenant, collection, [document_id], IS_STORED)
             if not rows:
                 raise DocumentNotFoundError(document_id)
             refuse_other_etag(connection, rows[0], etag)
@@ -640,7 +640,7 @@ class Documents(Aggregate):
         tenant, name = collection.tenant, collection.name
 
         def work(connection: Connection) -> Deleted:
-            rows = stored_rows(connection, tenant, name, document_ids)
+            rows = document_rows(connection, tenant, name, document_ids, IS_STORED)
             deleted = delete_documents(connection, require_collection(connection, tenant, name), rows, self._now())
             insert_deletion(connection, deleted, self._database.steady.now_ms())
             self._audit.record_all(connection, tenant, "delete_document", deleted.traces.document_ids)

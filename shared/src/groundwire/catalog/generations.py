@@ -32,7 +32,7 @@ from groundwire.catalog.lexical_index import (
     remove_chunks,
     supersede_chunks,
 )
-from groundwire.catalog.outbox import queue_deleted_points, queue_dropped_engine
+from groundwire.catalog.outbox import OutboxKind, queue_drop, queue_points
 from groundwire.catalog.records import set_records
 from groundwire.catalog.rows import (
     IS_PENDING,
@@ -551,9 +551,9 @@ def take_back_generation(connection: Connection, pending: PendingGeneration) -> 
     engine_name = pending.collection.engine_name
     if connection.execute(select(1).where(collections.c.engine_name == engine_name)).first() is None:
         # Deleted or moved while the points were written, which may have made the engine collection anew.
-        queue_dropped_engine(connection, pending.collection.tenant, engine_name)
+        queue_drop(connection, pending.collection.tenant, engine_name)
     else:
-        queue_deleted_points(connection, pending.collection.tenant, engine_name, pending.numbers)
+        queue_points(connection, OutboxKind.DELETE_POINTS, pending.collection.tenant, engine_name, pending.numbers)
     if found is not None:
         connection.execute(delete(generations).where(of_this))
         drop_empty_documents(connection, [found.document_key])
@@ -583,7 +583,9 @@ def _supersede(
     kept = [key for key, state in state_of.items() if kept_since is not None and state == GenerationState.LIVE.value]
     gone = [key for key in state_of if key not in {*kept}]
     retired = select(generations.c.generation_key).where(among(generations.c.generation_key, state_of))
-    queue_deleted_points(connection, collection.tenant, collection.engine_name, numbers_of(connection, retired))
+    queue_points(
+        connection, OutboxKind.DELETE_POINTS, collection.tenant, collection.engine_name, numbers_of(connection, retired)
+    )
     taken_out: list[int] = []
     if gone:
         of_gone = among(chunks.c.generation_key, gone)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.database import advance_position, owner_of
 from groundwire.catalog.dialects import stored_bytes
-from groundwire.catalog.outbox import queue_dropped_collection, queue_dropped_engine
+from groundwire.catalog.outbox import queue_drop
 from groundwire.catalog.rows import (
     IS_INDEXED,
     IS_LIVE,
@@ -143,7 +143,7 @@ class IndexBuilds(Aggregate):
             values = {name: collection_values(built)[name] for name in ("engine_name", "identity", "identity_digest")}
             connection.execute(update(collections).where(of_collection).values(values))
             connection.execute(delete(index_builds).where(index_builds.c.engine_name == built.engine_name))
-            queue_dropped_collection(connection, serving)
+            queue_drop(connection, serving.tenant, serving.engine_name)
             if not is_same_model:
                 model = {"embedding_model": built.identity.model_name}
                 keys = select(generations.c.generation_key).where(generations.c.collection_key == key)
@@ -170,7 +170,7 @@ class IndexBuilds(Aggregate):
         def work(connection: Connection) -> Collection | None:
             found = find_collection(connection, left.tenant, left.name)
             if found is None or found.uid != left.uid or found.engine_name != left.engine_name:
-                queue_dropped_collection(connection, left)
+                queue_drop(connection, left.tenant, left.engine_name)
             return found
 
         found = self._database.write(work)
@@ -234,4 +234,4 @@ def _published_since(
 def _abandon(connection: Connection, tenant: str, engine_name: str) -> None:
     statement = delete(index_builds).where(index_builds.c.engine_name == engine_name)
     if connection.execute(statement).rowcount:
-        queue_dropped_engine(connection, tenant, engine_name)
+        queue_drop(connection, tenant, engine_name)

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
 
 from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.database import owner_of
 from groundwire.catalog.idempotency import settle
-from groundwire.catalog.rows import IS_HIDDEN, IS_VISIBLE
+from groundwire.catalog.rows import IS_STORED
 from groundwire.catalog.schema import documents, operations
 from groundwire.kernel.clock import from_epoch_ms
 from groundwire.kernel.errors import OperationNotFoundError, PreconditionError
@@ -130,7 +130,7 @@ class Operations(Aggregate):
             OperationNotFoundError: the tenant has none of this id.
         """
         ended = {"end_time": self._now(), "end_steady": self._database.steady.now_ms()}
-        of_resource = (documents.c.tenant == tenant, documents.c.document_id == resource_id, or_(IS_VISIBLE, IS_HIDDEN))
+        of_resource = (documents.c.tenant == tenant, documents.c.document_id == resource_id, IS_STORED)
 
         def work(connection: Connection) -> None:
             is_gone = bool(resource_id) and connection.execute(select(1).where(*of_resource)).first() is None

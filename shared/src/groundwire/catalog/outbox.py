@@ -10,7 +10,6 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, true
 from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.database import NOW_MS
 from groundwire.catalog.schema import collections, outbox
-from groundwire.kernel.collection import Collection
 
 _NUMBERS_PER_ITEM = 5000
 
@@ -37,20 +36,14 @@ class OutboxItem:
     numbers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingEngine:
-    """An engine collection that tasks wait for; `collection` is empty when it serves none (any more)."""
-
-    engine_name: str
-    tenant: str
-    collection: str
-
-
 class Outbox(Aggregate):
     """Tasks of all tenants, for the sweeper."""
 
-    def waiting(self) -> list[WaitingEngine]:
-        """Return the engine collections that tasks wait for, those that wait longest first."""
+    def waiting(self) -> list[tuple[str, str, str]]:
+        """Return the engine collections that tasks wait for, those that wait longest first.
+
+        They come as their names, tenants and the names of the collections that they serve, empty for none (any more).
+        """
         oldest = func.min(outbox.c.id)
         statement = (
             select(outbox.c.engine_name, outbox.c.tenant, func.coalesce(collections.c.name, "").label("collection"))
@@ -59,7 +52,7 @@ class Outbox(Aggregate):
             .order_by(oldest)
         )
         with self._database.read() as connection:
-            return [WaitingEngine(*row) for row in connection.execute(statement)]
+            return [(row[0], row[1], row[2]) for row in connection.execute(statement)]
 
     def pending(self, limit: int, engine_name: str | None = None) -> list[OutboxItem]:
         """Return up to `limit` tasks, for one engine collection or all, oldest first."""
@@ -79,32 +72,18 @@ class Outbox(Aggregate):
         self._database.write(lambda connection: connection.execute(delete(outbox).where(outbox.c.id.in_(ids))))
 
 
-def queue_deleted_points(connection: Connection, tenant: str, engine_name: str, numbers: Sequence[int]) -> list[int]:
-    """Queue points to be deleted for good, a few thousand in each task; return the ids of the tasks."""
-    return _queue(connection, tenant, OutboxKind.DELETE_POINTS, engine_name, numbers)
-
-
-def queue_matched_points(connection: Connection, tenant: str, engine_name: str, numbers: Sequence[int]) -> list[int]:
-    """Queue points to be made equal to the catalog, a few thousand in each task; return the ids of the tasks."""
-    return _queue(connection, tenant, OutboxKind.MATCH_POINTS, engine_name, numbers)
-
-
-def queue_dropped_collection(connection: Connection, collection: Collection) -> int:
-    """Queue the engine collection of a collection to be dropped; return the id of the task."""
-    return queue_dropped_engine(connection, collection.tenant, collection.engine_name)
-
-
-def queue_dropped_engine(connection: Connection, tenant: str, engine_name: str) -> int:
-    """Queue an engine collection to be dropped; return the id of the task."""
-    return _insert(connection, tenant, OutboxKind.DROP_COLLECTION, engine_name, [])
-
-
-def _queue(
-    connection: Connection, tenant: str, kind: OutboxKind, engine_name: str, numbers: Sequence[int]
+def queue_points(
+    connection: Connection, kind: OutboxKind, tenant: str, engine_name: str, numbers: Sequence[int]
 ) -> list[int]:
+    """Queue what is to be done to points; return the ids of the tasks."""
     # One call of the engine does a task: a few thousand numbers are done well within its time limit.
     parts = [numbers[start : start + _NUMBERS_PER_ITEM] for start in range(0, len(numbers), _NUMBERS_PER_ITEM)]
     return [_insert(connection, tenant, kind, engine_name, part) for part in parts]
+
+
+def queue_drop(connection: Connection, tenant: str, engine_name: str) -> int:
+    """Queue an engine collection to be dropped; return the id of the task."""
+    return _insert(connection, tenant, OutboxKind.DROP_COLLECTION, engine_name, [])
 
 
 def _insert(connection: Connection, tenant: str, kind: OutboxKind, engine_name: str, numbers: Sequence[int]) -> int:

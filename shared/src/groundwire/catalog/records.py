@@ -26,7 +26,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among, replacing, upsert
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import to_sql
-from groundwire.catalog.rows import DOCUMENT_COLUMNS, IS_HIDDEN, IS_VISIBLE, collection_key, to_document
+from groundwire.catalog.rows import DOCUMENT_COLUMNS, IS_STORED, IS_VISIBLE, collection_key, to_document
 from groundwire.catalog.schema import (
     chunks,
     collections,
@@ -144,7 +144,7 @@ _SELECT: Select[Any] = (
     )
 )
 """The records of a collection, deleted ones too, in rows as `_to_record` reads them; each has one chunk."""
-_STORED = _SELECT.where(among(_r.record_id, bindparam("ids")), or_(IS_VISIBLE, IS_HIDDEN))
+_STORED = _SELECT.where(among(_r.record_id, bindparam("ids")), IS_STORED)
 _FIGURES_AT = len(DOCUMENT_COLUMNS)
 
 
@@ -245,7 +245,7 @@ class Records(Aggregate):
         With `include_deleted` links that were added name deleted records, too: these have them again when restored.
         """
         value, is_falling = _VALUES[order], order in _FALLING
-        shown = or_(IS_VISIBLE, IS_HIDDEN) if include_deleted else IS_VISIBLE
+        shown = IS_STORED if include_deleted else IS_VISIBLE
         statement = (
             _SELECT.add_columns(value.label("value"))
             .where(shown, _allowed(scopes), _matching(where))
@@ -266,7 +266,7 @@ class Records(Aggregate):
         self, tenant: str, collection: str, where: Filter, *, scopes: Sequence[str] | None, include_deleted: bool
     ) -> list[str]:
         """Return the ids of all records that match, in no order."""
-        shown = or_(IS_VISIBLE, IS_HIDDEN) if include_deleted else IS_VISIBLE
+        shown = IS_STORED if include_deleted else IS_VISIBLE
         statement = _SELECT.with_only_columns(_r.record_id).where(shown, _allowed(scopes), _matching(where))
         with self._database.read() as connection:
             collection_key(connection, tenant, collection)

@@ -493,6 +493,7 @@ def then(column: ColumnElement[Any]) -> ColumnElement[Any]:
 IS_VISIBLE: ColumnElement[bool] = documents.c.live_generation > 0
 IS_HIDDEN: ColumnElement[bool] = documents.c.deleted_generation > 0
 """Deleted softly."""
+IS_STORED: ColumnElement[bool] = or_(IS_VISIBLE, IS_HIDDEN)
 
 
 _ROWS = (
@@ -509,37 +510,27 @@ _ROWS = (
 )
 
 
+def document_rows(
+    connection: Connection, tenant: str, collection: str, document_ids: Sequence[str], which: ColumnElement[bool]
+) -> Sequence[RowMapping]:
+    """Return the columns of documents and the name, uid, engine and model of their collection, oldest first.
+
+    `which` is `IS_VISIBLE`, `IS_HIDDEN` or `IS_STORED`; documents that are otherwise are left out.
+    """
+    given = {"tenant": tenant, "collection": collection, "ids": encode_json(list(document_ids))}
+    return connection.execute(_ROWS.where(which), given).mappings().all()
+
+
 def visible_row(connection: Connection, tenant: str, collection: str, document_id: str) -> RowMapping:
-    """Return the columns of a visible document, and of its collection name, uid, engine and model.
+    """Return the one of `document_rows` that is of a visible document.
 
     Raises:
         DocumentNotFoundError: the collection has no such document, or it was deleted.
     """
-    rows = visible_rows(connection, tenant, collection, [document_id])
+    rows = document_rows(connection, tenant, collection, [document_id], IS_VISIBLE)
     if not rows:
         raise DocumentNotFoundError(document_id)
     return rows[0]
-
-
-def visible_rows(
-    connection: Connection, tenant: str, collection: str, document_ids: Sequence[str]
-) -> Sequence[RowMapping]:
-    """Return the same of those of the documents that are visible, oldest first."""
-    return _rows(connection, _ROWS.where(IS_VISIBLE), tenant, collection, document_ids)
-
-
-def hidden_rows(
-    connection: Connection, tenant: str, collection: str, document_ids: Sequence[str]
-) -> Sequence[RowMapping]:
-    """Return the same of those of the documents that were deleted softly, oldest first."""
-    return _rows(connection, _ROWS.where(IS_HIDDEN), tenant, collection, document_ids)
-
-
-def stored_rows(
-    connection: Connection, tenant: str, collection: str, document_ids: Sequence[str]
-) -> Sequence[RowMapping]:
-    """Return the same of those of the documents that are visible or were deleted softly, oldest first."""
-    return _rows(connection, _ROWS.where(or_(IS_VISIBLE, IS_HIDDEN)), tenant, collection, document_ids)
 
 
 def visible_document(connection: Connection, tenant: str, collection: str, document_id: str) -> Document:
@@ -554,10 +545,3 @@ def refuse_other_etag(connection: Connection, row: RowMapping, etag: str) -> Non
     if etag and to_document(connection.execute(SELECT_ANY_DOCUMENT.where(of_row)).one()).etag != etag:
         message = "the document has another etag by now: read it again"
         raise DocumentChangedError(message, document_id=row["document_id"])
-
-
-def _rows(
-    connection: Connection, statement: Select[Any], tenant: str, collection: str, document_ids: Sequence[str]
-) -> Sequence[RowMapping]:
-    given = {"tenant": tenant, "collection": collection, "ids": encode_json(list(document_ids))}
-    return connection.execute(statement, given).mappings().all()

@@ -12,8 +12,9 @@ from groundwire.catalog.deletions import Deleted, Deletion, insert_deletion, tra
 from groundwire.catalog.dialects import among
 from groundwire.catalog.generations import IndexMovedError
 from groundwire.catalog.lexical_index import add_chunks, remove_chunks
-from groundwire.catalog.outbox import queue_matched_points
+from groundwire.catalog.outbox import OutboxKind, queue_points
 from groundwire.catalog.rows import (
+    IS_HIDDEN,
     IS_INDEXED,
     IS_LIVE,
     IS_VISIBLE,
@@ -22,7 +23,7 @@ from groundwire.catalog.rows import (
     GenerationState,
     collection_key,
     count_aliases,
-    hidden_rows,
+    document_rows,
     numbers_of,
     refuse_other_etag,
     require_collection,
@@ -30,7 +31,6 @@ from groundwire.catalog.rows import (
     to_fields,
     to_stored_chunks,
     visible_row,
-    visible_rows,
 )
 from groundwire.catalog.schema import chunks, document_aliases, documents, generations, outbox
 from groundwire.kernel.collection import Collection
@@ -93,7 +93,7 @@ class SoftDeletes(Aggregate):
         tenant, name = collection.tenant, collection.name
 
         def work(connection: Connection) -> Deleted:
-            rows = visible_rows(connection, tenant, name, document_ids)
+            rows = document_rows(connection, tenant, name, document_ids, IS_VISIBLE)
             serving = require_collection(connection, tenant, name)
             deleted = _hide(connection, serving, rows, self._now())
             insert_deletion(connection, deleted, self._database.steady.now_ms())
@@ -171,8 +171,11 @@ class SoftDeletes(Aggregate):
         """
 
         def work(connection: Connection) -> Return | None:
-            hidden = hidden_rows(connection, tenant, collection, document_ids)
-            stored = {row["document_id"]: row for row in visible_rows(connection, tenant, collection, document_ids)}
+            hidden = document_rows(connection, tenant, collection, document_ids, IS_HIDDEN)
+            stored = {
+                row["document_id"]: row
+                for row in document_rows(connection, tenant, collection, document_ids, IS_VISIBLE)
+            }
             stored |= {row["document_id"]: row for row in hidden}
             for document_id in document_ids:
                 if document_id not in stored:
@@ -182,7 +185,7 @@ class SoftDeletes(Aggregate):
                 return None
             numbers = numbers_of(connection, select(generations.c.generation_key).where(_of_hidden(hidden)))
             # If the restoration comes to nothing these make the engine equal to the catalog again: without points.
-            tasks = queue_matched_points(connection, tenant, hidden[0]["engine_name"], numbers)
+            tasks = queue_points(connection, OutboxKind.MATCH_POINTS, tenant, hidden[0]["engine_name"], numbers)
             ids = tuple(row["document_id"] for row in hidden)
             return Return(require_collection(connection, tenant, collection), ids, tuple(tasks))
 
@@ -192,7 +195,7 @@ class SoftDeletes(Aggregate):
         """Return up to `limit` of the chunks whose points are to be written, by number, those behind `after`."""
         tenant, name = returning.collection.tenant, returning.collection.name
         with self._database.read() as connection:
-            rows = hidden_rows(connection, tenant, name, returning.document_ids)
+            rows = document_rows(connection, tenant, name, returning.document_ids, IS_HIDDEN)
             statement = SELECT_CHUNKS.where(_of_hidden(rows), IS_INDEXED, chunks.c.chunk_number > after)
             return list(to_stored_chunks(connection.execute(statement.order_by(chunks.c.chunk_number).limit(limit))))
 
@@ -209,7 +212,7 @@ class SoftDeletes(Aggregate):
         tenant, name = returning.collection.tenant, returning.collection.name
 
         def work(connection: Connection) -> list[Document]:
-            rows = hidden_rows(connection, tenant, name, returning.document_ids)
+            rows = document_rows(connection, tenant, name, returning.document_ids, IS_HIDDEN)
             for document_id in set(returning.document_ids).difference(row["document_id"] for row in rows):
                 raise DocumentNotFoundError(document_id)
             if rows[0]["engine_name"] != returning.collection.engine_name:
@@ -259,7 +262,7 @@ def _hide(connection: Connection, collection: Collection, rows: Sequence[RowMapp
     connection.execute(update(generations).where(of_documents, IS_LIVE).values(hidden))
     values = {"live_generation": 0, "deleted_generation": documents.c.live_generation, "delete_time": now}
     connection.execute(update(documents).where(among(documents.c.document_key, keys)).values(values))
-    tasks = queue_matched_points(connection, collection.tenant, collection.engine_name, traces.numbers)
+    tasks = queue_points(connection, OutboxKind.MATCH_POINTS, collection.tenant, collection.engine_name, traces.numbers)
     return Deleted.now(traces, tasks, now)
 
 

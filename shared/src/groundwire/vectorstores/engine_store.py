@@ -145,28 +145,6 @@ class OwnedEngine:
             return self._changed.wait_for(lambda: self._is_closed, seconds)
 
 
-def claim_folder(folder: Path, engine: str) -> None:
-    """Mark a folder as the engine's, or return if it already is; call with the owner lock held.
-
-    A file that a power cut or anything else left empty or garbled is written anew: the engine finds out which
-    collections it can open, and the others are made again from the catalog.
-
-    Raises:
-        StoreMismatchError: another engine or another layout wrote it; metadata: setting, expected, got.
-    """
-    marker = folder / _FORMAT_FILE
-    expected = f"{engine} {LAYOUT}"
-    got = marker.read_text(encoding="ascii", errors="replace").strip() if marker.exists() else ""
-    if got == expected:
-        return
-    if _FORMAT.fullmatch(got):
-        message = (
-            f"{folder} was written as {got!r}, not {expected!r}; use another folder and rebuild it from the catalog"
-        )
-        raise StoreMismatchError(message, setting="format", expected=expected, got=got)
-    replace_file(marker, f"{expected}\n")
-
-
 class EngineStore(EngineAdapter):
     """Owns the folder, and knows which collections may not be as they were acknowledged.
 
@@ -187,10 +165,25 @@ class EngineStore(EngineAdapter):
         folder.mkdir(parents=True, exist_ok=True)
         self._owner = OwnerLock(folder, folder / _LOCK_FILE, "a folder of vectors", wait_s=_OWNER_WAIT_S)
         try:
-            claim_folder(folder, engine_name)
+            self._claim(folder / _FORMAT_FILE)
         except BaseException:
             self._owner.release()
             raise
+
+    def _claim(self, marker: Path) -> None:
+        """Mark the folder as the engine's, unless it is.
+
+        A file that a power cut or anything else left empty or garbled is written anew: the engine finds out which
+        collections it can open, and the others are made again from the catalog.
+        """
+        expected = f"{self._engine_name} {LAYOUT}"
+        got = marker.read_text(encoding="ascii", errors="replace").strip() if marker.exists() else ""
+        if got != expected and _FORMAT.fullmatch(got):
+            message = f"{self._folder} was written as {got!r}, not {expected!r}"
+            advice = "use another folder and rebuild it from the catalog"
+            raise StoreMismatchError(f"{message}; {advice}", setting="format", expected=expected, got=got)
+        if got != expected:
+            replace_file(marker, f"{expected}\n")
 
     def check_responding(self) -> None:
         self._engine.check_responding()

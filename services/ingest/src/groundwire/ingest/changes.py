@@ -129,11 +129,11 @@ class DocumentUpkeep:
         found = self.catalog.documents.find(tenant, collection, reference)
         # An ingest of the source under way would write back the fields that it read before.
         with self.sources.hold(("source", uid, found.source_uri), budget):
-            changed = self.catalog.documents.change(
+            changed, tasks = self.catalog.documents.change(
                 tenant, collection, found.document_id, change.apply, receipt, etag=etag
             )
-        self.engine.finish(changed.tasks, budget)
-        return changed.result
+        self.engine.finish(tasks, budget)
+        return changed
 
     def update_chunk(
         self,
@@ -152,9 +152,11 @@ class DocumentUpkeep:
             InvalidRequestError: the chunk would have too many metadata keys.
         """
         self.catalog.collections.get(tenant, collection)
-        changed = self.catalog.documents.change_chunk(tenant, collection, chunk_id, change.apply, receipt, etag=etag)
-        self.engine.finish(changed.tasks, budget)
-        return changed.result
+        changed, tasks = self.catalog.documents.change_chunk(
+            tenant, collection, chunk_id, change.apply, receipt, etag=etag
+        )
+        self.engine.finish(tasks, budget)
+        return changed
 
     def delete(
         self,

@@ -60,7 +60,7 @@ class EngineUpkeep:
         """Return the jobs that take moments, the one that rebuilds stale indexes, and the one that fills lost ones."""
 
         def waiting() -> list[Subject]:
-            return [Subject(each.engine_name, each.tenant, each.collection) for each in self.catalog.outbox.waiting()]
+            return [Subject(*each) for each in self.catalog.outbox.waiting()]
 
         def repeated() -> list[Subject]:
             collections = self.catalog.duplicates.collections_with_duplicates()
