@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from groundwire.catalog.collections import CollectionCounts, Statistics
+from groundwire.catalog.collections import CollectionCounts
 from groundwire.catalog.outbox import OutboxKind
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import DocumentFields
@@ -60,7 +60,7 @@ def test_counts_add_up_by_format_project_and_model(catalog: Catalog, docs: Colle
     catalog.put(docs, make_draft("three", source="b"))
     catalog.documents.begin(docs, make_draft("pending", source="c"))
     assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(documents=2, chunks=3, total_chars=12)
-    figures = Statistics(catalog.database).of(TENANT, "docs")
+    figures = catalog.collections.statistics(TENANT, "docs")
     assert (figures.documents, figures.chunks, figures.total_chars) == (2, 3, 12)
     assert figures.by_format == {"markdown": 2}
     assert figures.by_project == {"p": 1, "": 1}

@@ -534,10 +534,10 @@ async def test_a_tenant_cannot_fill_the_disk_with_unfinished_uploads(tmp_path: P
 
 async def test_another_tenant_interrupts_no_upload_whose_id_it_has() -> None:
     claims = UploadClaims()
-    async with claims.hold("id", "ann", Budget()) as claim, asyncio.timeout(5):
+    async with claims.hold("id", "ann", Budget()) as lost, asyncio.timeout(5):
         async with claims.hold("id", "bob", Budget()):
             pass
-        assert not claim.lost.is_set()
+        assert not lost.is_set()
 
 
 def test_what_streams_announce_counts_for_their_tenant_alone_and_for_documents_that_come_whole(tmp_path: Path) -> None:

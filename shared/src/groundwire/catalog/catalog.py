@@ -1,7 +1,7 @@
 """The catalog as use cases see it: one attribute for each aggregate."""
 
 from groundwire.catalog.chunks import Chunks
-from groundwire.catalog.collections import Collections, Statistics
+from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.deletions import Deletions
 from groundwire.catalog.documents import Documents
@@ -29,7 +29,6 @@ class Catalog:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.collections = Collections(database)
-        self.statistics = Statistics(database)
         self.documents = Documents(database)
         self.chunks = Chunks(database)
         self.duplicates = DuplicateChunks(database)

@@ -45,6 +45,24 @@ class CollectionPosition:
     position: int
 
 
+@dataclass(frozen=True, slots=True)
+class CollectionStatistics:
+    """Figures of what is live; the mappings count documents by value, `by_model` chunks.
+
+    `by_project` has those without a project under the empty key. `overlap_share` is the share of the chunks' code
+    points that are in the chunk before as well, in [0, 1].
+    """
+
+    collection: Collection
+    documents: int
+    chunks: int
+    total_chars: int
+    by_format: Mapping[str, int]
+    by_project: Mapping[str, int]
+    by_model: Mapping[str, int]
+    overlap_share: float
+
+
 class Collections(Aggregate):
     """Collections of all tenants; each call sees those of one."""
 
@@ -185,43 +203,8 @@ class Collections(Aggregate):
             row = connection.execute(statement.where(documents.c.collection_key == key, IS_VISIBLE)).one()
         return CollectionCounts(*map(int, row))
 
-
-def _refuse_other_etag(found: Collection, etag: str) -> None:
-    if etag and found.etag != etag:
-        raise ConflictError("the collection has another etag by now: read it again", resource=found.name)
-
-
-def _sum_by(rows: Sequence[Sequence[Any]], group: int, count: int) -> dict[Any, int]:
-    """Add up a column of counts by the values of another."""
-    totals: Counter[Any] = Counter()
-    for row in rows:
-        totals[row[group]] += row[count]
-    return dict(totals)
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionStatistics:
-    """Figures of what is live; the mappings count documents by value, `by_model` chunks.
-
-    `by_project` has those without a project under the empty key. `overlap_share` is the share of the chunks' code
-    points that are in the chunk before as well, in [0, 1].
-    """
-
-    collection: Collection
-    documents: int
-    chunks: int
-    total_chars: int
-    by_format: Mapping[str, int]
-    by_project: Mapping[str, int]
-    by_model: Mapping[str, int]
-    overlap_share: float
-
-
-class Statistics(Aggregate):
-    """Figures of all tenants; each call sees those of one. Reads every chunk of a collection."""
-
-    def of(self, tenant: str, name: str) -> CollectionStatistics:
-        """Return the figures of one collection."""
+    def statistics(self, tenant: str, name: str) -> CollectionStatistics:
+        """Return figures of what is live in a collection; reads every chunk of it."""
         with self._database.read() as connection:
             collection = require_collection(connection, tenant, name)
             key = key_of(collection)
@@ -240,8 +223,21 @@ class Statistics(Aggregate):
             documents=sum(row[2] for row in rows),
             chunks=sum(row[1] for row in models),
             total_chars=sum(row[3] for row in rows),
-            by_format=_sum_by(rows, 0, 2),
-            by_project=_sum_by(rows, 1, 2),
+            by_format=_documents_by(rows, 0),
+            by_project=_documents_by(rows, 1),
             by_model={row[0]: row[1] for row in models},
             overlap_share=sum(row[2] for row in models) / length if length else 0.0,
         )
+
+
+def _refuse_other_etag(found: Collection, etag: str) -> None:
+    if etag and found.etag != etag:
+        raise ConflictError("the collection has another etag by now: read it again", resource=found.name)
+
+
+def _documents_by(rows: Sequence[Sequence[Any]], group: int) -> dict[Any, int]:
+    """Add the counts of documents up by the values of a column."""
+    totals: Counter[Any] = Counter()
+    for row in rows:
+        totals[row[group]] += row[2]
+    return dict(totals)

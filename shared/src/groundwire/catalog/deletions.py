@@ -100,7 +100,7 @@ def trace_documents(
     connection: Connection,
     collection: Collection,
     rows: Sequence[RowMapping],
-    leaving: Select[tuple[int]],
+    leaving: Select[Any],
     *,
     permanent: bool,
 ) -> DeletionTraces:
@@ -109,31 +109,25 @@ def trace_documents(
     Args:
         connection: of the transaction that deletes.
         collection: as it is now.
-        rows: what `document_rows` returned.
+        rows: with the id and the key of each document.
         leaving: the statement for the keys of the generations.
         permanent: whether they go for good.
     """
-    named = {name: [row[name[:-1]] for row in rows] for name in ("document_ids", "document_keys")}
-    key = collection_key(connection, collection.tenant, collection.name)
-    return _trace(connection, collection, leaving, permanent=permanent, collection_key=key, **named)
-
-
-def _trace(
-    connection: Connection, collection: Collection, leaving: Select[Any], *, permanent: bool, **named: Any
-) -> DeletionTraces:
     digest = collection.identity.digest
     return DeletionTraces(
         tenant=collection.tenant,
         collection=collection.name,
         collection_uid=collection.uid,
         engine_name=collection.engine_name,
+        document_ids=[row["document_id"] for row in rows],
+        collection_key=collection_key(connection, collection.tenant, collection.name),
+        document_keys=[row["document_key"] for row in rows],
         generation_keys=[row[0] for row in connection.execute(leaving)],
         numbers=numbers_of(connection, leaving),
         indexed=count_indexed(connection, leaving),
         identity_digest=digest,
         embedding_hashes=unneeded_embeddings(connection, digest, leaving) if permanent else (),
         permanent=permanent,
-        **named,
     )
 
 
@@ -488,16 +482,9 @@ def delete_collection(connection: Connection, collection: Collection, now: int) 
     """Remove rows, texts, unused vectors and logged queries; queue the engine collection to be dropped."""
     key = connection.execute(select(key_of(collection))).scalar_one()
     rows = select(documents.c.document_key, documents.c.document_id).where(documents.c.collection_key == key)
-    found = connection.execute(rows).all()
-    traces = _trace(
-        connection,
-        collection,
-        select(generations.c.generation_key).where(generations.c.collection_key == key),
-        permanent=True,
-        collection_key=key,
-        document_ids=[row.document_id for row in found],
-        document_keys=[row.document_key for row in found],
-    )
+    leaving = select(generations.c.generation_key).where(generations.c.collection_key == key)
+    found = connection.execute(rows).mappings().all()
+    traces = trace_documents(connection, collection, found, leaving, permanent=True)
     task = queue_drop(connection, collection.tenant, collection.engine_name)
     connection.execute(delete(collections).where(collections.c.collection_key == key))
     connection.execute(delete(query_logs).where(query_logs.c.collection_uid == collection.uid))

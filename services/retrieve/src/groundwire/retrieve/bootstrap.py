@@ -4,16 +4,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc, retrieve_service_pb2_grpc
-from groundwire.catalog.chunks import Chunks, Passages
-from groundwire.catalog.collections import Collections, Statistics
+from groundwire.catalog.catalog import Catalog
+from groundwire.catalog.chunks import Passages
+from groundwire.catalog.collections import Collections
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
-from groundwire.catalog.documents import Documents
 from groundwire.catalog.outlines import Outlines
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.catalog.records import RecordAccesses
 from groundwire.catalog.search_view import SearchViews
-from groundwire.catalog.texts import Texts
 from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
@@ -121,9 +120,7 @@ def build(
 
 
 def library(catalog: Database, vectors: VectorStore) -> Library:
-    return Library(
-        Collections(catalog), Documents(catalog), Chunks(catalog), Texts(catalog), Statistics(catalog), vectors
-    )
+    return Library(Catalog(catalog), vectors)
 
 
 def _extractor(settings: RetrieveSettings) -> RuleExtractor | EndpointExtractor:

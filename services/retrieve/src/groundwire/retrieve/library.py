@@ -4,11 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from groundwire.catalog.chunks import Chunks
-from groundwire.catalog.collections import Collections, CollectionStatistics, Statistics
-from groundwire.catalog.documents import Documents
+from groundwire.catalog.catalog import Catalog
+from groundwire.catalog.collections import CollectionStatistics
 from groundwire.catalog.scopes import is_in_scopes
-from groundwire.catalog.texts import Texts
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document, DocumentReference
 from groundwire.kernel.embedder import Vectors
@@ -139,11 +137,7 @@ class Library:
     A record of a scope that the caller may not see is as good as missing.
     """
 
-    collections: Collections
-    documents: Documents
-    chunks: Chunks
-    texts: Texts
-    statistics: Statistics
+    catalog: Catalog
     vectors: VectorStore
 
     def document(self, caller: Identity, collection: str, reference: DocumentReference) -> Document:
@@ -153,11 +147,11 @@ class Library:
             CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document.
         """
-        self.collections.get(caller.tenant, collection)
+        self.catalog.collections.get(caller.tenant, collection)
         return self._seen(caller, collection, reference)
 
     def _seen(self, caller: Identity, collection: str, reference: DocumentReference) -> Document:
-        document = self.documents.find(caller.tenant, collection, reference)
+        document = self.catalog.documents.find(caller.tenant, collection, reference)
         if not is_in_scopes(document, caller.scopes):
             raise DocumentNotFoundError(reference.document_id or reference.source_uri)
         return document
@@ -168,7 +162,9 @@ class Library:
         Raises:
             PreconditionError: there are more than 1,000.
         """
-        found = self.chunks.page(tenant, document.collection, document.document_id, -1, MAX_INLINE_CHUNK_IDS + 1)
+        found = self.catalog.chunks.page(
+            tenant, document.collection, document.document_id, -1, MAX_INLINE_CHUNK_IDS + 1
+        )
         if len(found) > MAX_INLINE_CHUNK_IDS:
             raise PreconditionError(f"the document has more than {MAX_INLINE_CHUNK_IDS} chunks: use ListChunks")
         return [stored.chunk_id for stored in found]
@@ -183,7 +179,9 @@ class Library:
             raise PreconditionError(
                 f"the text has {document.total_bytes} bytes, above {MAX_INLINE_TEXT_BYTES}: use GetDocumentText"
             )
-        parts = self.texts.parts(tenant, document.collection, document.document_id, document.generation, PART_CHARS)
+        parts = self.catalog.texts.parts(
+            tenant, document.collection, document.document_id, document.generation, PART_CHARS
+        )
         return "".join(part.text for part in parts)
 
     def text(
@@ -208,14 +206,14 @@ class Library:
         if number == document.generation:
             total = document.total_chars
         else:
-            parts = self.texts.parts(tenant, collection, document_id, number, PART_CHARS)
+            parts = self.catalog.texts.parts(tenant, collection, document_id, number, PART_CHARS)
             total = sum(len(part.text) for part in parts)
         stop = total if end is None else end
         if stop > total:
             raise InvalidRequestError.of("end", f"the text has {total} characters")
         if start > stop:
             raise InvalidRequestError.of("start", f"must not be above {stop}")
-        for part in self.texts.parts(tenant, collection, document_id, number, PART_CHARS):
+        for part in self.catalog.texts.parts(tenant, collection, document_id, number, PART_CHARS):
             first, last = max(start, part.start), min(stop, part.start + len(part.text))
             if first < last:
                 text = part.text[first - part.start : last - part.start]
@@ -233,9 +231,9 @@ class Library:
         Raises:
             CollectionNotFoundError: no such collection.
         """
-        self.collections.get(caller.tenant, collection)
+        self.catalog.collections.get(caller.tenant, collection)
         known: dict[DocumentReference, Document] = {}
-        texts = self.texts.spans(caller.tenant, collection)
+        texts = self.catalog.texts.spans(caller.tenant, collection)
         for query in queries:
             try:
                 if query.reference not in known:
@@ -255,7 +253,7 @@ class Library:
 
     def locate_documents(self, caller: Identity, document_ids: Sequence[str]) -> list[DocumentLocation]:
         """Return where each of the documents stands, in the order given."""
-        live, purged = self.documents.locate(caller.tenant, document_ids, caller.scopes)
+        live, purged = self.catalog.documents.locate(caller.tenant, document_ids, caller.scopes)
         nowhere = "", 0
         return [DocumentLocation(each, *live.get(each, nowhere), each in purged) for each in document_ids]
 
@@ -263,7 +261,7 @@ class Library:
         """Iterate over the live chunks with these ids or numbers, in the order given, None where there is none."""
         for at in range(0, len(references), _CHUNKS_PER_SLICE):
             part = references[at : at + _CHUNKS_PER_SLICE]
-            chunks = self.chunks.find(caller.tenant, part)
+            chunks = self.catalog.chunks.find(caller.tenant, part)
             found = _by_reference(each for each in chunks if is_in_scopes(each.document, caller.scopes))
             yield from (found.get(reference) for reference in part)
 
@@ -277,12 +275,12 @@ class Library:
         where = query.where
         if where is not None:
             where = resolve_filter(
-                where, self.chunks.fields(query.caller.tenant, query.collection, query.caller.scopes), "filter"
+                where, self.catalog.chunks.fields(query.caller.tenant, query.collection, query.caller.scopes), "filter"
             )
         prefix = query.source_prefix
         # Sources with one prefix stand together in the order, and none of them comes before the prefix itself.
         begin = max(after, (prefix, "")) if after is not None else (prefix, "")
-        rows = self.documents.page(
+        rows = self.catalog.documents.page(
             query.caller.tenant,
             query.collection,
             begin,
@@ -304,14 +302,16 @@ class Library:
             CollectionNotFoundError: no such collection.
         """
         tenant = caller.tenant
-        self.collections.get(tenant, collection)
+        self.catalog.collections.get(tenant, collection)
         for at in range(0, len(references), _CHUNKS_PER_SLICE):
             part = references[at : at + _CHUNKS_PER_SLICE]
             vectors: Mapping[str, Vectors] = {}
             if include_embedding:
-                chunks, vectors = self.chunks.find_with_vectors(tenant, collection, part)
+                chunks, vectors = self.catalog.chunks.find_with_vectors(tenant, collection, part)
             else:
-                chunks = [each for each in self.chunks.find(tenant, part) if each.document.collection == collection]
+                chunks = [
+                    each for each in self.catalog.chunks.find(tenant, part) if each.document.collection == collection
+                ]
             chunks = [each for each in chunks if is_in_scopes(each.document, caller.scopes)]
             found = _by_reference(chunks)
             for reference in part:
@@ -336,7 +336,7 @@ class Library:
             # One that is missing is an error of the listing of its chunks, not of a filter.
             document_id = self.document(query.caller, query.collection, query.reference).document_id
         in_document = bool(document_id) and not query.chunk_id_prefix and query.where is None
-        listed = self.chunks.listed(
+        listed = self.catalog.chunks.listed(
             query.caller.tenant,
             query.collection,
             scopes=query.caller.scopes,
@@ -365,7 +365,7 @@ class Library:
         for name in names:
             budget.check()
             try:
-                counted = self.statistics.of(tenant, name)
+                counted = self.catalog.collections.statistics(tenant, name)
             except CollectionNotFoundError:
                 continue
             yield Stats(counted, self._count(counted.collection.engine_name, budget))
@@ -379,7 +379,9 @@ class Library:
     def _clauses(self, query: ChunkQuery, document_id: str) -> Iterator[Filter]:
         if query.where is not None:
             yield resolve_filter(
-                query.where, self.chunks.fields(query.caller.tenant, query.collection, query.caller.scopes), "filter"
+                query.where,
+                self.catalog.chunks.fields(query.caller.tenant, query.collection, query.caller.scopes),
+                "filter",
             )
         if document_id:
             yield Comparison("document_id", Comparator.EQ, document_id)

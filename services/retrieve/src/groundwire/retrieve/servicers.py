@@ -414,7 +414,7 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
     ) -> library_pb.DescribeCollectionResponse:
         """Return what a caller has to know of a collection."""
         name = parse_collection_name(request.collection)
-        return messages.to_description(self.library.collections.get(request_context.current().tenant, name))
+        return messages.to_description(self.library.catalog.collections.get(request_context.current().tenant, name))
 
     @in_worker
     def ListChunks(self, request: library_pb.ListChunksRequest) -> library_pb.ListChunksResponse:
@@ -446,10 +446,12 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
         current, size = request_context.current(), page_size(request.page_size)
         position = self.tokens.read(request.page_token, tenant=current.tenant, request=request)
         if request.collection:
-            names = [self.library.collections.get(current.tenant, parse_collection_name(request.collection)).name]
+            names = [
+                self.library.catalog.collections.get(current.tenant, parse_collection_name(request.collection)).name
+            ]
         else:
             after = str(position[0]) if position else ""
-            names = [found.name for found in self.library.collections.page(current.tenant, after, size + 1)]
+            names = [found.name for found in self.library.catalog.collections.page(current.tenant, after, size + 1)]
         figures = self.library.stats(current.tenant, names[:size], current.budget)
         entries = ((messages.to_stats_message(each), (each.counted.collection.name,)) for each in figures)
         last = (names[size - 1],) if len(names) > size else None
@@ -476,7 +478,7 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
         tenant = request_context.current().tenant
         collection, window_s = messages.parse_stats_request(request)
         if collection is not None:
-            self.library.collections.get(tenant, collection)
+            self.library.catalog.collections.get(tenant, collection)
         figures = self.pipeline.read(tenant, collection, window_s)
         since = self.counting_since
         if window_s is not None:

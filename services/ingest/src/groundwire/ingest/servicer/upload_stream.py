@@ -24,29 +24,21 @@ from groundwire.ingest.wire.documents import (
 )
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import AlreadyExistsError, ConflictError, InvalidRequestError, StaleSourceVersionError
-from groundwire.kernel.identifiers import RequestKey
 
 Events = AsyncGenerator[pb.UploadDocumentResponse, None]
 
 _POLL_S = 0.05
 
 
-@dataclass(slots=True)
-class Claim:
-    """The right of one stream to bring an upload; `lost` is set when a newer stream wants it."""
-
-    lost: asyncio.Event = field(default_factory=asyncio.Event)
-
-
 class UploadClaims:
     """The uploads that have a stream; used on the event loop only."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, str], Claim] = {}
+        self._held: dict[tuple[str, str], asyncio.Event] = {}
 
     @asynccontextmanager
-    async def hold(self, upload_id: str, tenant: str, budget: Budget) -> AsyncIterator[Claim]:
-        """Hold the claim to an upload; the stream that had it is told to leave and waited for.
+    async def hold(self, upload_id: str, tenant: str, budget: Budget) -> AsyncIterator[asyncio.Event]:
+        """Hold the claim to an upload, and give what is set when a newer stream wants it; wait for the older to leave.
 
         A client that lost its connection comes back before the server has noticed. Its old stream must not keep it out.
 
@@ -56,12 +48,12 @@ class UploadClaims:
         """
         key = tenant, upload_id  # whoever guesses the id of another tenant's upload must not interrupt it
         while (other := self._held.get(key)) is not None:
-            other.lost.set()
+            other.set()
             await asyncio.sleep(_POLL_S)
             budget.check()
-        claim = self._held[key] = Claim()
+        lost = self._held[key] = asyncio.Event()
         try:
-            yield claim
+            yield lost
         finally:
             del self._held[key]
 
@@ -120,9 +112,6 @@ class _Arrival:
     def upload_id(self) -> str:
         return self.incoming.stored.upload_id
 
-    def key(self, source_hash: str) -> RequestKey:
-        return upload_key(self.header, self.upload_id, source_hash)
-
 
 @dataclass(frozen=True, slots=True)
 class UploadStream:
@@ -153,7 +142,7 @@ class UploadStream:
         header = first.header
         request = parse_upload_header(header, tenant, self.documents.max_bytes)
         upload_id = header.upload_id or str(uuid.uuid4())
-        async with self.claims.hold(upload_id, tenant, budget) as claim:
+        async with self.claims.hold(upload_id, tenant, budget) as lost:
             known = await self.parts.pools.reads.run(budget, self._known, header, request, upload_id)
             if known is not None:
                 yield _accepted(header.upload_id, header.total_bytes)
@@ -164,7 +153,7 @@ class UploadStream:
                 async with opening as incoming:
                     arrival = _Arrival(header, request, incoming, budget)
                     yield _accepted(upload_id, arrival.incoming.durable_bytes)
-                    async for event in self._receive(messages, arrival, claim):
+                    async for event in self._receive(messages, arrival, lost):
                         yield event
                     async for event in self._begin(arrival) if header.run_async else self._ingest(arrival):
                         if event.HasField("progress"):
@@ -211,9 +200,9 @@ class UploadStream:
             raise
 
     async def _receive(
-        self, messages: AsyncIterator[pb.UploadDocumentRequest], arrival: _Arrival, claim: Claim
+        self, messages: AsyncIterator[pb.UploadDocumentRequest], arrival: _Arrival, lost: asyncio.Event
     ) -> Events:
-        incoming, reader = arrival.incoming, PartReader(messages, claim.lost)
+        incoming, reader = arrival.incoming, PartReader(messages, lost)
         try:
             while True:
                 try:
@@ -238,7 +227,7 @@ class UploadStream:
                 try:
                     result = self.parts.ingest_once(
                         request.tenant,
-                        arrival.key(original.sha256()),
+                        upload_key(arrival.header, arrival.upload_id, original.sha256()),
                         lambda receipt: self.documents.ingest(request, original, arrival.budget, report, receipt),
                     )
                 except (InvalidRequestError, AlreadyExistsError, StaleSourceVersionError):
@@ -259,7 +248,7 @@ class UploadStream:
             with arrival.incoming.complete() as original:
                 operation = self.operations.begin(
                     "UploadDocument",
-                    arrival.key(original.sha256()),
+                    upload_key(arrival.header, arrival.upload_id, original.sha256()),
                     arrival.request.collection,
                     lambda _operation_id: arrival.header,
                     arrival.upload_id,
