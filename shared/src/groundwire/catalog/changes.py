@@ -1,7 +1,5 @@
 """Documents and chunks: changing what callers said about them, without embedding anything again."""
 
-from collections.abc import Callable
-
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, exists, select, update
 
 from groundwire.catalog.database import advance_position
@@ -21,15 +19,9 @@ from groundwire.catalog.schema import chunks, collections, documents, generation
 from groundwire.kernel.document import DocumentFields, file_name
 
 
-def change_fields(
-    connection: Connection,
-    row: RowMapping,
-    change: Callable[[DocumentFields], DocumentFields],
-    now: int,
-) -> list[int]:
-    """Give the document of a visible row the fields that `change` makes of its own; return the outbox tasks."""
+def change_fields(connection: Connection, row: RowMapping, after: DocumentFields, now: int) -> list[int]:
+    """Give the document of a visible row other fields; return the outbox tasks, none when they are the same."""
     before = to_fields(dict(row))
-    after = change(before)
     if after == before:
         return []
     key, values = row["document_key"], field_values(after)

@@ -51,6 +51,7 @@ from groundwire.catalog.rows import (
     require_collection,
     to_collection,
     to_document,
+    to_fields,
     to_stored_chunks,
     visible_document,
     visible_row,
@@ -110,10 +111,6 @@ class FieldChange:
     document_id: str
     etag: str
     fields: DocumentFields
-
-    def apply(self, _before: DocumentFields) -> DocumentFields:
-        """Return the new fields, whatever the old ones are."""
-        return self.fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,7 +472,7 @@ class Documents(Aggregate):
             for change in changes:
                 row = visible_row(connection, tenant, name, change.document_id)
                 refuse_other_etag(connection, row, change.etag)
-                tasks += change_fields(connection, row, change.apply, self._now())
+                tasks += change_fields(connection, row, change.fields, self._now())
                 written.append(visible_document(connection, tenant, name, change.document_id))
             quoted = sorted({each for document in written for each in (document.fields.record or {}).get(QUOTED, ())})
             for gone in gone_documents(connection, tenant, quoted) if quoted else ():
@@ -528,7 +525,7 @@ class Documents(Aggregate):
         def work(connection: Connection) -> tuple[Document, Sequence[int]]:
             row = visible_row(connection, tenant, collection, document_id)
             refuse_other_etag(connection, row, etag)
-            tasks = change_fields(connection, row, change, self._now())
+            tasks = change_fields(connection, row, change(to_fields(dict(row))), self._now())
             document = visible_document(connection, tenant, collection, document_id)
             self._audit.record(connection, tenant, "update_document", document_id, receipt, document)
             return document, tasks

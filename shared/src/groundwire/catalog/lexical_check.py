@@ -52,8 +52,19 @@ class LexicalCheck(Aggregate):
                 (key, name) for key, owner, name in rows if tenant in {None, owner} and (names is None or name in names)
             ]
         for key, name in checked:
-            for subject, message in self._differences(key, budget):
+            budget.check()
+            with self._database.read() as connection:
+                segment_keys = _segment_keys(connection, key)
+                wrong = list(_wrong_members(connection, key))
+            for subject, message in wrong:
                 yield StoreFinding(FindingKind.FULL_TEXT_DIFFERS, name, subject, message)
+            for segment_key in segment_keys:
+                budget.check()
+                with self._database.read() as connection:
+                    is_right = _is_right(connection, key, segment_key)
+                if not is_right:
+                    message = "the full-text index differs from the searchable chunks"
+                    yield StoreFinding(FindingKind.FULL_TEXT_DIFFERS, name, "", message)
 
     def written_by_other_rules(self) -> list[tuple[str, str, str]]:
         """Return uid, tenant and name of the collections whose texts an earlier version may have cut otherwise.
@@ -144,19 +155,6 @@ class LexicalCheck(Aggregate):
             insert_segments(connection, key, state, segments if now == entries else make_segments(now))
 
         self._database.write(add)
-
-    def _differences(self, key: int, budget: Budget) -> Iterator[tuple[str, str]]:
-        budget.check()
-        with self._database.read() as connection:
-            segment_keys = _segment_keys(connection, key)
-            members = list(_wrong_members(connection, key))
-        yield from members
-        for segment_key in segment_keys:
-            budget.check()
-            with self._database.read() as connection:
-                is_right = _is_right(connection, key, segment_key)
-            if not is_right:
-                yield "", "the full-text index differs from the searchable chunks"
 
 
 def _segment_keys(connection: Connection, key: int) -> list[int]:

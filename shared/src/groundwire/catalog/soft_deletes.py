@@ -119,9 +119,16 @@ class SoftDeletes(Aggregate):
         """
 
         def work(connection: Connection) -> Deleted | None:
-            row, now = _row_of_source(connection, tenant, collection, source_uri), self._now()
-            if row is None:
+            of_collection = collection_key(connection, tenant, collection)
+            of_alias = select(_a.document_key).where(_a.collection_key == of_collection, _a.source_path == source_uri)
+            has_source = or_(documents.c.source_path == source_uri, documents.c.document_key.in_(of_alias))
+            found = select(documents.c.document_id).where(
+                documents.c.collection_key == of_collection, IS_VISIBLE, has_source
+            )
+            document_id = connection.execute(found.order_by(documents.c.source_path != source_uri).limit(1)).scalar()
+            if document_id is None:
                 return None
+            row, now = visible_row(connection, tenant, collection, document_id), self._now()
             key = row["document_key"]
             aliases = select(_a.source_path).where(_a.document_key == key).order_by(_a.source_path).limit(1)
             next_source = connection.execute(aliases).scalar()
@@ -270,13 +277,3 @@ def _of_hidden(rows: Sequence[RowMapping]) -> ColumnElement[bool]:
     """Return the condition for the generations that come back with documents."""
     of_documents = among(generations.c.document_key, [row["document_key"] for row in rows])
     return and_(of_documents, generations.c.state == GenerationState.DELETED.value)
-
-
-def _row_of_source(connection: Connection, tenant: str, collection: str, source_uri: str) -> RowMapping | None:
-    """Return the columns of the visible document with this source or alias, as `visible_row` does, if there is one."""
-    key = collection_key(connection, tenant, collection)
-    of_alias = select(_a.document_key).where(_a.collection_key == key, _a.source_path == source_uri)
-    of_source = or_(documents.c.source_path == source_uri, documents.c.document_key.in_(of_alias))
-    found = select(documents.c.document_id).where(documents.c.collection_key == key, IS_VISIBLE, of_source)
-    document_id = connection.execute(found.order_by(documents.c.source_path != source_uri).limit(1)).scalar()
-    return None if document_id is None else visible_row(connection, tenant, collection, document_id)

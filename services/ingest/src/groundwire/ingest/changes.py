@@ -1,8 +1,7 @@
 """Change, delete and restore what is stored: documents and single chunks, without embedding anything again."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -59,39 +58,6 @@ class MetadataChange:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentChange:
-    """New values of a document's fields by their names in `DocumentFields`, without its metadata."""
-
-    values: Mapping[str, Any]
-    metadata: MetadataChange
-
-    def apply(self, before: DocumentFields) -> DocumentFields:
-        """Return the fields as they are afterwards.
-
-        Raises:
-            InvalidRequestError: there would be too many metadata keys.
-        """
-        return replace(before, **self.values, metadata=self.metadata.apply(before.metadata))
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkChange:
-    """New tags of a chunk itself, None for the ones it has, and what happens to its own keys."""
-
-    tags: tuple[str, ...] | None
-    metadata: MetadataChange
-
-    def apply(self, before: Chunk) -> Chunk:
-        """Return the chunk as it is afterwards.
-
-        Raises:
-            InvalidRequestError: there would be too many metadata keys.
-        """
-        tags = before.tags if self.tags is None else self.tags
-        return replace(before, tags=tags, metadata=self.metadata.apply(before.metadata))
-
-
-@dataclass(frozen=True, slots=True)
 class DocumentUpkeep:
     """Each change is one transaction in the catalog and tasks for the engine, done at once if it answers.
 
@@ -112,7 +78,7 @@ class DocumentUpkeep:
         tenant: str,
         collection: str,
         reference: DocumentReference,
-        change: DocumentChange,
+        change: Callable[[DocumentFields], DocumentFields],
         etag: str,
         budget: Budget,
         receipt: Receipt[Document] | None = None,
@@ -130,7 +96,7 @@ class DocumentUpkeep:
         # An ingest of the source under way would write back the fields that it read before.
         with self.sources.hold(("source", uid, found.source_uri), budget):
             changed, tasks = self.catalog.documents.change(
-                tenant, collection, found.document_id, change.apply, receipt, etag=etag
+                tenant, collection, found.document_id, change, receipt, etag=etag
             )
         self.engine.finish(tasks, budget)
         return changed
@@ -140,7 +106,7 @@ class DocumentUpkeep:
         tenant: str,
         collection: str,
         chunk_id: str,
-        change: ChunkChange,
+        change: Callable[[Chunk], Chunk],
         etag: str,
         budget: Budget,
         receipt: Receipt[StoredChunk] | None = None,
@@ -152,9 +118,7 @@ class DocumentUpkeep:
             InvalidRequestError: the chunk would have too many metadata keys.
         """
         self.catalog.collections.get(tenant, collection)
-        changed, tasks = self.catalog.documents.change_chunk(
-            tenant, collection, chunk_id, change.apply, receipt, etag=etag
-        )
+        changed, tasks = self.catalog.documents.change_chunk(tenant, collection, chunk_id, change, receipt, etag=etag)
         self.engine.finish(tasks, budget)
         return changed
 

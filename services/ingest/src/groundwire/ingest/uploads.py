@@ -178,18 +178,9 @@ class IncomingUpload:
         self._staged = staged
         self._lock = threading.RLock()
         self._closed = False
-        self._durable_bytes = stored.durable_bytes
+        self.durable_bytes = stored.durable_bytes
+        """On disk and in the books."""
         self._synced_at = time.monotonic()
-
-    @property
-    def durable_bytes(self) -> int:
-        """Return how many bytes are on disk and in the books."""
-        return self._durable_bytes
-
-    @property
-    def has_unsynced(self) -> bool:
-        """Tell whether bytes came in that are not durable yet."""
-        return self._staged.size_bytes > self._durable_bytes
 
     def take(self, offset: int, data: bytes) -> bool:
         """Add a part; bytes that are here already are skipped. Return whether more became durable.
@@ -210,7 +201,7 @@ class IncomingUpload:
             self._staged.append(memoryview(data)[received - offset :])
             # Each flush costs milliseconds, and what is not flushed a client has to send again after a crash.
             is_last = self._staged.size_bytes == total
-            is_much = self._staged.size_bytes - self._durable_bytes >= SYNC_EVERY_BYTES
+            is_much = self._staged.size_bytes - self.durable_bytes >= SYNC_EVERY_BYTES
             is_due = is_last or is_much or time.monotonic() - self._synced_at >= SYNC_EVERY_S
             return is_due and self.sync()
 
@@ -223,12 +214,12 @@ class IncomingUpload:
         with self._lock:
             self._check_open()
             self._synced_at = time.monotonic()
-            if not self.has_unsynced:
+            if self._staged.size_bytes <= self.durable_bytes:
                 return False
             # The bytes before the row that counts them: a row that counts too many would lose the rest of an upload.
             self._staged.sync()
             self._uploads.advance(self._tenant, self.stored.upload_id, self._staged.size_bytes)
-            self._durable_bytes = self._staged.size_bytes
+            self.durable_bytes = self._staged.size_bytes
             return True
 
     @contextmanager
@@ -246,7 +237,7 @@ class IncomingUpload:
                 raise InvalidRequestError.of("header.total_bytes", found)
             self.sync()
             original = self._staged.original()
-            self._uploads.advance(self._tenant, self.stored.upload_id, self._durable_bytes, original.sha256())
+            self._uploads.advance(self._tenant, self.stored.upload_id, self.durable_bytes, original.sha256())
             yield original
 
     def close(self) -> None:
@@ -300,20 +291,6 @@ class UploadReceiver:
             message = f"{staged} bytes of unfinished uploads are staged; finish them or wait until they are forgotten"
             raise ExhaustedError(message, limit_bytes=self.quota_bytes, staged_bytes=staged)
         self.uploads.add(tenant, upload_id, header, total_bytes)
-
-    def find(self, tenant: str, upload_id: str, differences: Callable[[bytes], list[str]]) -> StoredUpload:
-        """Return an upload that is to be taken up again.
-
-        `differences` gets the first header and names the fields in which the one that came now differs.
-
-        Raises:
-            UploadNotFoundError: there is none, or it is older than a day.
-            InvalidRequestError: naming a field of the header that differs.
-        """
-        stored = self.uploads.get(tenant, upload_id)
-        if fields := differences(stored.header):
-            raise InvalidRequestError.of(f"header.{fields[0]}", "must repeat the first header of the upload")
-        return stored
 
     def open(self, tenant: str, upload_id: str) -> IncomingUpload:
         """Return the upload, ready for the part behind its durable bytes.

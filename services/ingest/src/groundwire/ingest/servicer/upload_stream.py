@@ -168,7 +168,9 @@ class UploadStream:
         """Return the result, or with `run_async` the operation, if it can be told without any part."""
         source_hash = request.source_hash or ""
         if header.upload_id:
-            stored = self.uploads.find(request.tenant, upload_id, lambda first: header_differences(header, first))
+            stored = self.uploads.uploads.get(request.tenant, upload_id)
+            if different := header_differences(header, stored.header):
+                raise InvalidRequestError.of(f"header.{different[0]}", "must repeat the first header of the upload")
             source_hash = stored.source_hash or source_hash
         key = upload_key(header, upload_id, source_hash)
         if not source_hash:

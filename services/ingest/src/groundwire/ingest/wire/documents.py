@@ -5,13 +5,14 @@ What breaks a rule raises InvalidRequestError, which names the field.
 
 import hashlib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from groundwire.api.common.v1 import document_format_pb2
 from groundwire.api.ingest.v1 import deletion_pb2, ingest_result_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.deletions import Deletion
-from groundwire.ingest.changes import ChunkChange, DocumentChange, MetadataChange
+from groundwire.ingest.changes import MetadataChange
 from groundwire.ingest.documents import IngestPlan, PlannedChange
 from groundwire.ingest.ingesting import (
     ChunkingOverrides,
@@ -25,7 +26,8 @@ from groundwire.ingest.ingesting import (
 from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.parsing.source_text import SourceWarning, check_size
 from groundwire.ingest.wire.fields import known, numbers_of, parse_chunking, parse_fields, parse_metadata, parse_tags
-from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Filter, leaves
 from groundwire.kernel.identifiers import RequestKey, parse_caller_id, parse_collection_name, parse_source_uri
@@ -142,8 +144,8 @@ def _without_id(header: pb.UploadHeader) -> pb.UploadHeader:
     return body
 
 
-def parse_document_change(request: pb.UpdateDocumentRequest) -> DocumentChange:
-    """Return what changes on the document; without a mask every field that is present."""
+def parse_document_change(request: pb.UpdateDocumentRequest) -> Callable[[DocumentFields], DocumentFields]:
+    """Return what makes the new fields of the document of its old ones; without a mask every present field is new."""
     mask, given = request.update_mask.paths, request.document.fields
     _refuse_unknown(mask, {_ALL, _FIELDS, *(f"{_FIELDS}.{name}" for name in _NAMES)})
     whole = _ALL in mask or _FIELDS in mask
@@ -155,15 +157,19 @@ def parse_document_change(request: pb.UpdateDocumentRequest) -> DocumentChange:
         names = {field.name for field, _ in given.ListFields()}
     fields = parse_fields(given, "document.fields")
     values = {name: getattr(fields, name) for name in _NAMES if name in names}
-    return DocumentChange(values, _metadata_change(request, bool(values)))
+    metadata = _metadata_change(request, bool(values))
+    return lambda before: replace(before, **values, metadata=metadata.apply(before.metadata))
 
 
-def parse_chunk_change(request: pb.UpdateChunkRequest) -> ChunkChange:
-    """Return what changes on the chunk; without a mask its tags, if there are any."""
+def parse_chunk_change(request: pb.UpdateChunkRequest) -> Callable[[Chunk], Chunk]:
+    """Return what makes the new chunk of the old one; without a mask its tags are new, if there are any."""
     mask, given = request.update_mask.paths, request.chunk.tags
     _refuse_unknown(mask, {_ALL, "tags"})
     tags = parse_tags(given, "chunk.tags") if mask or given else None
-    return ChunkChange(tags, _metadata_change(request, tags is not None))
+    metadata = _metadata_change(request, tags is not None)
+    return lambda before: replace(
+        before, tags=before.tags if tags is None else tags, metadata=metadata.apply(before.metadata)
+    )
 
 
 def parse_purge_filter(request: pb.PurgeDocumentsRequest) -> Filter | None:
@@ -211,19 +217,12 @@ def _metadata_change(
 
 def parse_plan_ingest(request: pb.PlanIngestRequest, tenant: str) -> tuple[IngestRequest, Original]:
     # As the ingest that it plans, so that both are refused, and prepared, in the same way.
-    same = pb.IngestDocumentRequest(
-        collection=request.collection,
-        source_uri=request.source_uri,
-        format=request.format,
-        duplicate_policy=request.duplicate_policy,
-    )
-    for name in ("fields", "chunking"):
-        if request.HasField(name):
-            getattr(same, name).CopyFrom(getattr(request, name))
-    if request.HasField("source_version"):
-        same.source_version = request.source_version
-    if (body := request.WhichOneof("body")) is not None:
-        setattr(same, body, getattr(request, body))
+    same = pb.IngestDocumentRequest()
+    for field, value in request.ListFields():
+        if field.message_type is None:
+            setattr(same, field.name, value)
+        else:
+            getattr(same, field.name).CopyFrom(value)
     return parse_ingest_document(same, tenant)
 
 
