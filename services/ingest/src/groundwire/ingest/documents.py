@@ -177,7 +177,7 @@ class DocumentIngest:
             if settled is not None:
                 return self._without_generation(request, settled)
             # Taking a document apart may cost seconds, which a tenant without room need not pay.
-            self.documents.refuse_full_tenant(request.tenant, adds_document=under_way.existing is None)
+            self.catalog.documents.refuse_full_tenant(request.tenant, adds_document=under_way.existing is None)
             report(Progress(Stage.PARSING, 0, 1))
             with Step("ingest.parse"):
                 draft, warnings = self._parse(under_way, budget)
