@@ -21,7 +21,7 @@ _HASHED = ("previous_hash", "tenant", "time", "action", "resource", "outcome", "
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """One change. `time` is in milliseconds since 1970-01-01T00:00Z, `steady_time` as `SteadyTime` tells it.
+    """One change. `time` is in milliseconds since 1970-01-01T00:00Z, `steady_time` that of `SteadyTime`.
 
     `request_id` is empty when none was given, and `subject` when the server itself made the change, or a caller without
     a credential. `hash` is the SHA-256 (hex) over the other fields and `previous_hash`, the hash of the tenant's row
@@ -59,7 +59,7 @@ class Audit:
     ) -> None:
         """Record a change in the transaction that makes it: its result by the request id, and a row of the audit.
 
-        What is remembered of a result that tells of a document goes with the document.
+        A stored result about a document is deleted with the document.
 
         Raises:
             ConflictError, RequestIdReusedError: as `settle` does; the change rolls back.

@@ -153,7 +153,7 @@ class Database:
         path: the file; of a server the folder that was given.
         folder: where this process keeps what belongs to its catalog.
         is_shared: other processes may write the catalog, too.
-        clock: tells the time of day of what is written.
+        clock: gives the time of day of what is written.
     """
 
     def __init__(self, storage: Storage, path: Path, clock: Clock, limits: Limits) -> None:
@@ -185,7 +185,7 @@ class Database:
         Args:
             url: `sqlite:FILE` (made with its folder, readable by the owner only), or
                 `postgresql://USER@HOST:PORT/DATABASE`, whose database exists.
-            clock: tells the time of day of what is written, and measures the ages of rows.
+            clock: gives the time of day of what is written, and measures the ages of rows.
             folder: of the process, with a catalog on a server; the current one by default.
             password: of the user of a server; without one the driver looks in PGPASSWORD and the user's .pgpass.
             limits: of connections and of time.
@@ -260,7 +260,7 @@ class Database:
 
     @contextmanager
     def exclusive(self, name: str, budget: Budget) -> Iterator[None]:
-        """Let only one of the processes be inside at a time; threads of one process are not kept apart.
+        """Let only one of the processes be inside at a time; threads of one process do not exclude one another.
 
         Raises:
             CallCancelledError: `budget` was cancelled while waiting.
@@ -275,7 +275,7 @@ class Database:
             self._storage.end_exclusive(name)
 
     def scrub(self, budget: Budget) -> bool:
-        """Empty the write-ahead log, which holds what was deleted until it is written over; tell whether it is empty.
+        """Empty the write-ahead log, which holds what was deleted until it is written over; return whether it is empty.
 
         Deleted rows are overwritten in the file itself when the log is folded into it. That waits for readers of
         earlier states, for `budget` and no longer than two seconds.
@@ -338,7 +338,7 @@ class Database:
 class _Readers:
     """Hands out connections to read, so many at a time and one to each thread.
 
-    They stay open, and only the database hears of the transactions on them: what SQLAlchemy does around each one, to
+    They stay open, and transactions on them go past SQLAlchemy: what SQLAlchemy does around each one, to
     take it out of the pool, to begin and to put it back, costs several times as much as the statements of a search.
     """
 

@@ -195,7 +195,7 @@ class Deleted:
         messages: int = 0,
         records: int = 0,
     ) -> "Deleted":
-        """Make one of what a transaction removed; the engine has not been told yet.
+        """Make one of what a transaction removed; the engine has yet to do its tasks.
 
         `records` are those of the documents that went because they quote others.
         """
@@ -281,7 +281,7 @@ class Deletions(Aggregate):
             return connection.execute(select(engine).where(*of_id, ready)).scalar()
 
     def scrub(self, budget: Budget) -> bool:
-        """Let the files of the catalog hold nothing of what was deleted; tell whether that is so."""
+        """Let the files of the catalog hold nothing of what was deleted; return whether that is so."""
         return self._database.scrub(budget)
 
     def left_of(self, deleted: Deleted) -> dict[str, int]:
@@ -433,7 +433,7 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
     traces = trace_documents(connection, collection, rows, leaving, permanent=True)
     if not rows:
         return Deleted.now(traces, [], now)
-    # The engine is told through the outbox: it may be away, and a deletion does not wait for it to be acknowledged.
+    # By way of the outbox: the engine may be away, and a deletion does not wait for it.
     tasks = queue_points(connection, OutboxKind.DELETE_POINTS, tenant, collection.engine_name, traces.numbers)
     last = select(generations.c.document_key, func.max(generations.c.generation)).where(of_documents)
     last_of = dict(connection.execute(last.group_by(generations.c.document_key)).all())
@@ -450,7 +450,7 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
     ]
     changed = ("last_generation", "position", "deleted_time")
     connection.execute(replacing(connection, tombstones, ("tenant", "document_id"), changed), buried)
-    # Before the rows go: the index is told by the words of the chunks which rows of its own to rewrite.
+    # Before the rows go: the words of the chunks say which rows of the index have to be rewritten.
     remove_chunks(connection, of_documents)
     connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving)))
     # A row outlives this transaction only while a generation is pending: it keeps nothing of what it said.

@@ -598,7 +598,7 @@ class Documents(Aggregate):
 
         def work(connection: Connection) -> Deleted:
             if where is not None:
-                # The etag of a document does not tell of its chunks.
+                # The etag of a document does not cover its chunks.
                 of_this = (
                     documents.c.collection_key == collection_key(connection, tenant, collection),
                     documents.c.document_id == document_id,

@@ -338,7 +338,7 @@ def refuse_conflicts(
         if row.deleted_generation:
             message = f"document {document_id!r} was deleted and can be restored; its source is another one"
             raise AlreadyExistsError(message, resource=document_id)
-    # Before the lost race: whoever comes late must not be told to look again and repeat.
+    # Before the lost race: a stale version must not be answered with advice to read again and repeat.
     refuse_stale_version(document_id, draft.source_version, None if row is None else row.source_version)
     if draft.expected_generation != (0 if row is None else row.live_generation):
         raise changed(document_id)
@@ -434,7 +434,7 @@ def owners_of_sources(connection: Connection, collection_key: int, sources: Sequ
 
 
 def refuse_taken_source(owners: Mapping[str, str], source_uri: str, document_id: str) -> None:
-    """Raise DocumentChangedError when another visible document has the source, as `owners_of_sources` tells."""
+    """Raise DocumentChangedError when another visible document has the source according to `owners_of_sources`."""
     if owners.get(source_uri, document_id) != document_id:
         raise changed(document_id)
 
@@ -545,7 +545,7 @@ def take_back_generation(connection: Connection, pending: PendingGeneration) -> 
     """Remove a pending generation and queue its points; a published one stays as it is."""
     of_this = generations.c.generation_key == pending.key
     found = connection.execute(select(generations.c.state, generations.c.document_key).where(of_this)).first()
-    # One that was published is not touched, however often a call that did not hear of it tidies up.
+    # One that was published is not touched, however often a call that missed its own success tidies up.
     if found is not None and found.state != GenerationState.PENDING.value:
         return
     engine_name = pending.collection.engine_name
@@ -630,5 +630,5 @@ def oldest_snapshot(
 
 
 def expiry(collection: Collection, steady_ms: int) -> int:
-    """Return the time, as `SteadyTime` tells it, up to which superseded generations have been kept long enough."""
+    """Return the time of `SteadyTime` up to which superseded generations have been kept long enough."""
     return steady_ms - collection.settings.generation_retention // timedelta(milliseconds=1)

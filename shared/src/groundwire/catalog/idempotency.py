@@ -36,7 +36,7 @@ class Ledger:
 
         Raises:
             RequestIdReusedError: the id was used for another method or body.
-            NotFoundError: the answer told of a document or session that was deleted for good since then.
+            NotFoundError: the answer was about a document or session that has been deleted for good.
         """
         with self._database.read() as connection:
             return _find(connection, self._database.steady, tenant, key)
@@ -44,7 +44,7 @@ class Ledger:
     def record(self, tenant: str, key: RequestKey, response: bytes, resource_id: str = "") -> bytes:
         """Remember the answer of a call that wrote nothing else; return the answer that counts, the first one.
 
-        `resource_id` names the document or session that the answer tells of, if any.
+        `resource_id` names the document or session that the answer is about, if any.
 
         Raises:
             RequestIdReusedError: the id was used for another method or body.
@@ -79,7 +79,7 @@ def settle(
 ) -> str:
     """Remember the answer in the transaction of the effect; return the request id, empty without receipt.
 
-    `resource_id` names the document or session that the answer tells of, if any, so that its texts go with it.
+    `resource_id` names the document or session that the answer is about, if any, so that its texts go with it.
 
     Raises:
         ConflictError: the same call finished meanwhile; its answer is in the ledger, this effect rolls back.
@@ -95,13 +95,13 @@ def settle(
 
 
 def document_told_of(result: object) -> str:
-    """Return the id of the document that an answer made of this result tells of, empty when it tells of none."""
+    """Return the id of the document that an answer made of this result is about, empty without one."""
     document = getattr(result, "document", result)
     return document.document_id if isinstance(document, Document) else ""
 
 
 def redact_answers(connection: Connection, tenant: str, ids: Sequence[str]) -> None:
-    """Empty the answers and outcomes that tell of documents or sessions which are being deleted.
+    """Empty the answers and outcomes about documents or sessions that are being deleted.
 
     Their request ids stay used, and the operations ended.
     """
@@ -131,7 +131,7 @@ def _find(connection: Connection, steady: SteadyTime, tenant: str, key: RequestK
     if (row.method, row.body_digest) != (key.method, key.body_digest):
         raise RequestIdReusedError("the request id was used before with another body", request_id=key.request_id)
     if not row.response:
-        # Emptied, because what it tells of was deleted for good.
+        # Emptied, because what it is about was deleted for good.
         raise (SessionNotFoundError if row.method.endswith("Session") else DocumentNotFoundError)(row.resource_id)
     return bytes(row.response)
 

@@ -112,7 +112,7 @@ class IndexBuilds(Aggregate):
             held: what the built index holds.
             catch_up: gets the numbers of the points that the built index lacks at this moment, and of those that it
                 should not have, brings it up to that and returns true; or returns false when that would take long.
-            compares_all: whether to read the whole collection while writers wait, if nothing less tells what changed.
+            compares_all: whether to read the whole collection while writers wait, if nothing less shows what changed.
 
         Returns:
             Whether the move was made; otherwise nothing happened.

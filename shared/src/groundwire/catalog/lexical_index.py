@@ -1,4 +1,4 @@
-"""The full-text index: which chunks contain a word, how often and where; kept by whoever changes chunks.
+"""The full-text index: which chunks contain a word, how often and where; maintained by whoever changes chunks.
 
 The chunks of a collection are in segments, those that readers see now (LIVE) apart from those that are kept for readers
 of the past (SUPERSEDED), so that nothing but a collection's own chunks is behind its scores. A generation is written
@@ -195,7 +195,7 @@ def _take_out(connection: Connection, collection_key: int, state: str, entries: 
             entries_here = [entry for entry in leaving[high] if entry.number & ((1 << SHARED_BITS) - 1) in here]
             lows = _lows(entries_here)
             if has_other_words(connection):
-                # Their texts do not tell which words they have there, and a whole sentence may have been one.
+                # Their texts do not show which words are stored for them, and a whole sentence may have been one.
                 every = connection.execute(select(_p.word, _p.postings).where(_p.segment_key == segment_key))
                 words = [word for word, stored in every if np.isin(np.frombuffer(stored, POSTING)["low"], lows).any()]
             else:
@@ -222,7 +222,7 @@ def drop_segments(connection: Connection, segment_keys: Sequence[int]) -> None:
 
 
 def has_other_words(connection: Connection) -> bool:
-    """Tell whether an earlier version, which cut texts by other rules, may have written a part of some index."""
+    """Return whether an earlier version, which cut texts by other rules, may have written a part of some index."""
     of_rules = select(counters.c.value).where(counters.c.name == RULES_COUNTER)
     return bool(connection.execute(of_rules).scalar() != WORD_RULES)
 

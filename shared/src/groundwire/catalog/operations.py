@@ -29,7 +29,7 @@ _NEWEST_FIRST = (
 class Operation:
     """Long work; `request` and `outcome` are serialised messages, `outcome` is None while it goes on.
 
-    `resource_id` names the document that the outcome tells of, if any; without that document the outcome is empty.
+    `resource_id` names the document that the outcome is about, if any; without that document the outcome is empty.
 
     `place` rises from one operation to the next. `done_count` is how much is done for good, where that is counted.
     """
@@ -124,7 +124,7 @@ class Operations(Aggregate):
     def finish(self, tenant: str, operation_id: str, outcome: bytes, resource_id: str = "") -> None:
         """Store how an operation ended, in the place of what was asked for.
 
-        An outcome that tells of a document which was deleted for good meanwhile is not stored.
+        An outcome about a document that was deleted for good meanwhile is not stored.
 
         Raises:
             OperationNotFoundError: the tenant has none of this id.

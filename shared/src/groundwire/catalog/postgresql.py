@@ -63,7 +63,7 @@ _LONGEST_WORD = 500
 """Letters; an entry of an index has at most 2,704 bytes."""
 _KEPT_OF_WORD = 64
 
-# PostgreSQL calls integers and fractions numbers; a text tells them apart. What is beyond 64 bits counts as a fraction,
+# PostgreSQL calls integers and fractions numbers; a text differs. What is beyond 64 bits counts as a fraction,
 # as it does in SQLite. A CASE, and not an AND, keeps the cast from what is no number.
 _FUNCTIONS = """
 CREATE OR REPLACE FUNCTION groundwire_type(kind text, value text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
@@ -385,7 +385,7 @@ _CONNECT_S = 5
 _LOOK_S = 0.1
 _LOOK_IN_S = 1.0
 _SILENT_S = 5.0
-"""A server that does not answer `SELECT 1` for so long is lost; whoever waits for it then is told."""
+"""A server that does not answer `SELECT 1` for so long is lost; those who wait for it get an error."""
 _WRITER = "writer"
 _STUCK_S = 3.0
 """Somebody may hold the lock of the writer for so long without asking anything of the server."""
@@ -465,7 +465,7 @@ def owner_class(schema: str) -> int:
 
 @cache
 def _limited_connection() -> Any:
-    """Return the class of connections that are closed when `must_end`, told how long a wait has lasted, says so.
+    """Return the class of connections that are closed when `must_end`, given how long a wait has lasted, says so.
 
     It is asked every tenth of a second in which the server says nothing. The limits of the server itself are of no use
     when it is frozen, or when what lies between swallows all it says.
@@ -721,7 +721,7 @@ class CatalogServer:
 
     def end_snapshot(self, connection: Connection) -> None:
         """Let the server tidy up what only this connection may have seen."""
-        # The reason why a connection broke was told already.
+        # The reason why a connection broke was reported already.
         driver: Any = None if connection.invalidated else connection.connection.driver_connection
         if driver is not None and not driver.closed:
             connection.exec_driver_sql("COMMIT")

@@ -367,7 +367,7 @@ requests = Table(
     Index("requests_resource", "tenant", "resource_id"),
     Index("requests_create_time", "create_time"),
 )
-"""Answers of calls; one that tells of a document or session is emptied when that is deleted for good."""
+"""Answers of calls; one about a document or session is emptied when that is deleted for good."""
 
 operations = Table(
     "operations",

@@ -25,7 +25,7 @@ def in_scopes(document_key: ColumnElement[Any], scopes: Scopes | None) -> Column
 
 
 def scope_filter(scopes: Scopes) -> Filter:
-    """Return the same condition for payloads, which tell the scope that a generation was stored with."""
+    """Return the same condition for payloads, which hold the scope that a generation was stored with."""
     return Or((Exists("record_type", present=False), Membership("scope", scopes)))
 
 

@@ -67,8 +67,8 @@ _VECTORS = select(embeddings.c.embedding_hash, embeddings.c.vector).where(*_AMON
 def embedding_times(connection: Connection, collection: Collection, embedding_hashes: Sequence[str]) -> dict[str, int]:
     """Return when those of some vectors that a collection uses were made, in milliseconds since 1970, by hash.
 
-    Vectors are stored once for all collections. What callers are told leaves out those that only others use, be it
-    records of scopes that they may not see, because it would tell what texts these hold.
+    Vectors are stored once for all collections. Responses leave out those that only others use, be it
+    records of scopes that callers may not see, because counting them would reveal which texts these hold.
     """
     given = {
         "tenant": collection.tenant,

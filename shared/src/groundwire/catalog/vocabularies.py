@@ -127,7 +127,7 @@ def _values(connection: Connection, seen: ColumnElement[bool]) -> dict[str, tupl
 
 
 def _read(connection: Connection, statement: Select[Any]) -> tuple[str, ...]:
-    # One more than allowed tells a field with too many values, which has none in the vocabulary, from a full one.
+    # One more than allowed, to distinguish a full field from one with too many values, which has none here.
     return tuple(connection.execute(statement.limit(MAX_VALUES + 1)).scalars())
 
 

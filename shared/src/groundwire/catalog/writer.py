@@ -28,7 +28,7 @@ _TIDYING_S = 1.0
 
 @dataclass(eq=False, slots=True)
 class _Unit:
-    """Work that was handed in; `outcome` is its result or exception, not told before the transaction has ended."""
+    """Work that was handed in; `outcome` is its result or exception, withheld until the transaction has ended."""
 
     work: Callable[[Connection], Any]
     alone: bool
@@ -169,7 +169,7 @@ class Writer:
         finally:
             self._clock = None
             self._inside.active = False
-        # Nobody is told before the transaction is durable.
+        # No caller returns before the transaction is durable.
         for unit in group:
             unit.resolve()
 

@@ -106,7 +106,7 @@ class CollectionUpkeep:
         """Return up to `limit` collections with names above `after_name`, by name, and the last name if more follow."""
         rows = self.catalog.collections.page(
             tenant, after_name, limit + 1
-        )  # one more tells whether another page follows
+        )  # one more shows whether another page follows
         found = []
         for each in rows[:limit]:
             with suppress(CollectionNotFoundError):  # deleted meanwhile

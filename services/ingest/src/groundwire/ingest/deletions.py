@@ -48,7 +48,7 @@ class DeletionCompleter:
     within_s: float
 
     def complete(self, deleted: Deleted, budget: Budget) -> Deletion:
-        """Return the receipt after the engine has been told, everything has been searched and no file holds the texts.
+        """Return the receipt once the engine has done its tasks, everything was searched and no file holds the texts.
 
         A failure is not the call's: what was deleted is invisible, and housekeeping completes the receipt.
         """
@@ -84,7 +84,7 @@ class DeletionCompleter:
             if each.complete_time is None and not each.permanent:
                 self.catalog.deletions.forget(subject.tenant, each.deletion_id)  # the document was restored
         left = sum(each.complete_time is None and each.permanent for each in searched)
-        if left:  # as a failure of the job, so that it is tried again and operators hear of it
+        if left:  # as a failure of the job, so that it is retried and operators notice
             raise DataLossError(f"{left} deletions have left something behind", subject=subject.collection)
         return len(searched)
 

@@ -109,7 +109,7 @@ class DocumentIngest:
     """Takes documents in, one at a time for each source and for each content.
 
     `identity` and `tokenizer` are those of the server's model; a collection of another one is refused. `max_bytes` is
-    the server's bound of the size of a document. `after_write` is told which collection was written to, also when that
+    the server's bound of the size of a document. `after_write` gets the collection that was written to, also when that
     failed.
     """
 
@@ -132,7 +132,7 @@ class DocumentIngest:
                 like this.
         """
         collection = self.catalog.collections.get(request.tenant, request.collection)
-        # The cheap refusals come first: whoever sends a document of many megabytes hears of them at once.
+        # The cheap checks come first, so that a large document is refused at once.
         refuse_other_model(collection, self.identity)
         check_source(request.source_uri, collection.settings)
         request.chunking.over(collection.settings.chunking, "chunking")
@@ -232,7 +232,7 @@ class DocumentIngest:
                 if before == (draft.rules_digest, draft.fields, draft.format):
                     return self._without_generation(request, IngestResult(existing, IngestOutcome.UNCHANGED))
             if ready.chunks[0].vector is not None:
-                # They wait there for their chunks: vectors that no chunk has are kept for an hour.
+                # Before the chunks: the cache keeps vectors without a chunk for an hour.
                 hashes = [chunk.embedding_hash for chunk in draft.chunks]
                 self.writer.embedder.cache.put(collection.identity.digest, hashes, unit_vectors(ready.chunks))
             return self._write(collection, draft, budget, lambda _: None, receipt, {})
@@ -463,7 +463,7 @@ def planned_chunks(old: Sequence[Chunk], new: Sequence[Chunk]) -> list[PlannedCh
 
 
 def _content_of(chunk: Chunk) -> str:
-    """Return what tells contents apart; an upper chunk that holds none is known by what is embedded of it."""
+    """Return the hash that identifies a content; an upper chunk without one has that of its embedded text."""
     return chunk.content_hash if chunk.content else chunk.embedding_hash
 
 
@@ -472,7 +472,7 @@ def _same_rules(request: IngestRequest, policy: ChunkingPolicy, existing: Docume
 
 
 def check_source(source_uri: str, settings: CollectionSettings) -> None:
-    """Return if the source is allowed; it is kept as it was sent (requirement T18).
+    """Return if the source is allowed; it is stored as it was sent (requirement T18).
 
     Raises:
         InvalidRequestError: naming `source_uri`.

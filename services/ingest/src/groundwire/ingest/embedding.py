@@ -96,8 +96,8 @@ class ChunkEmbedder:
     ) -> int:
         """Make the vectors that chunks of a collection lack, or of some documents; return how many texts were embedded.
 
-        Every batch is kept as soon as it is made, so an interrupted run goes on where it was. `report` gets how many
-        chunks have got their vector, and of how many. `collection.identity` is the one of the embedder.
+        Every batch is stored as soon as it is made, so an interrupted run resumes where it stopped. `report` gets how
+        many chunks have got their vector, and of how many. `collection.identity` is the one of the embedder.
 
         Raises:
             UnavailableError: the model does not answer.
@@ -118,7 +118,7 @@ class ChunkEmbedder:
     def new_texts(self, collection: Collection, chunks: Sequence[Chunk]) -> dict[str, int]:
         """Return the texts that the collection does not have: the tokens of each by its embedding hash.
 
-        That is what callers are told of embedding. How many texts the model really reads depends on what other
+        Responses count these texts. How many texts the model really reads depends on what other
         collections hold, which is nobody's business. Texts with a vector of the caller are left out.
         """
         hashes = [chunk.embedding_hash for chunk in chunks]

@@ -76,7 +76,7 @@ class EngineUpkeep:
         )
 
     def finish(self, ids: Sequence[int], budget: Budget) -> bool:
-        """Do these tasks for a call that has made its change; tell whether all are done.
+        """Do these tasks for a call that has made its change; return whether all are done.
 
         A failure is not the call's: the change is durable and visible, and housekeeping goes on with the tasks.
         """
@@ -170,7 +170,7 @@ class EngineUpkeep:
         return done
 
     def find_lost(self, budget: Budget) -> None:
-        """Tell the engine what it should have, before anybody searches or writes."""
+        """Mark the collections that the engine should have and has not, before anybody searches or writes."""
         store = self.vectors
         if isinstance(store, Recoverable):
             store.distrust(set(self.catalog.collections.engine_names()).difference(store.collections(budget)))

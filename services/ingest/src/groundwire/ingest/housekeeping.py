@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a job is done to; `key` tells the subjects of a job apart, `collection` is empty where it concerns none."""
+    """What a job works on; `key` identifies it within the job, `collection` is empty where it concerns none."""
 
     key: str = ""
     tenant: str = ""
@@ -93,8 +93,8 @@ class Housekeeping:
     """Runs jobs after every write and on a timer, in one thread for each lane.
 
     A failure is recorded for that job and subject, and tried again after a pause that doubles up to a minute; the other
-    subjects and jobs go on as if nothing had happened. The log hears of the first failure and of the end, `failures`
-    tells what fails now.
+    subjects and jobs go on as if nothing had happened. The first failure and the recovery are logged, `failures`
+    lists what fails now.
     """
 
     def __init__(self, lanes: Sequence[Sequence[Job]], clock: Clock, every_s: float) -> None:
@@ -168,19 +168,19 @@ class Housekeeping:
     def figures(self, tenant: str | None = None) -> dict[str, JobFigures]:
         """Return what each job has done so far, by name: for all, or for the collections of a tenant and the server.
 
-        A tenant is not told how much is done for the server as a whole, since that is done for others, too.
+        A tenant does not see how much is done for the server as a whole, since that includes the work for others.
         """
-        told: dict[str, JobFigures] = {}
+        totals: dict[str, JobFigures] = {}
         with self._guard:
             for (name, owner), each in self._figures.items():
                 if tenant is not None and owner not in {"", tenant}:
                     continue
-                total = told.setdefault(name, JobFigures())
+                total = totals.setdefault(name, JobFigures())
                 total.runs, total.failures = total.runs + each.runs, total.failures + each.failures
                 total.done += each.done if tenant in {None, owner} else 0
                 successes = [moment for moment in (total.last_success, each.last_success) if moment is not None]
                 total.last_success = max(successes, default=None)
-        return told
+        return totals
 
     def close(self) -> None:
         """Stop; a job under way ends at its next step."""

@@ -37,11 +37,11 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _Run:
-    """One run: what it has told so far, who waits for it, and how it ended."""
+    """One run: its events so far, how many callers wait for it, and how it ended."""
 
     kind: Hashable
     budget: Budget = field(default_factory=Budget)
-    told: list[Any] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
     waiting: int = 0
     is_over: bool = False
     result: Any = None
@@ -67,7 +67,7 @@ class SharedRuns:
     ) -> ResultT:
         """Return what `work(budget, report)` returns, run in a thread of its own.
 
-        `kind` says what is done to `key`: the same kind is joined, and hears everything from the beginning. `work` ends
+        `kind` says what is done to `key`: the same kind is joined, and gets all events from the beginning. `work` ends
         soon after its own budget was cancelled; when `budget` ends, only this caller leaves.
 
         Raises:
@@ -77,17 +77,17 @@ class SharedRuns:
         """
         run = self._join(key, kind, work)
         try:
-            heard = 0
+            reported = 0
             while True:
                 with self._changed:
-                    if not run.is_over and heard == len(run.told):
+                    if not run.is_over and reported == len(run.events):
                         self._changed.wait(_POLL_S)
-                    news, is_over = run.told[heard:], run.is_over
+                    news, is_over = run.events[reported:], run.is_over
                 # Outside the lock: a report may wait for a slow client, which must not hold up the other listeners.
                 for event in news:
                     report(event)
-                heard += len(news)
-                if is_over and heard == len(run.told):
+                reported += len(news)
+                if is_over and reported == len(run.events):
                     break
                 budget.check()
             if run.error is not None:
@@ -129,14 +129,14 @@ class SharedRuns:
             return run
 
     def _do(self, key: Hashable, run: _Run, work: Callable[..., Any]) -> None:
-        def tell(event: Any) -> None:
+        def publish(event: Any) -> None:
             run.budget.check()
             with self._changed:
-                run.told.append(event)
+                run.events.append(event)
                 self._changed.notify_all()
 
         try:
-            run.result = work(run.budget, tell)
+            run.result = work(run.budget, publish)
         except BaseException as error:  # noqa: BLE001 - raised again in the threads that wait for the result
             run.error = error
         with self._changed:
@@ -179,8 +179,8 @@ class IndexBuilder:
         """
         collection = self.catalog.collections.get(tenant, name)
 
-        def work(own: Budget, tell: Report) -> IndexBuilt:
-            built = self.build(collection, collection.identity, own, tell)
+        def work(own: Budget, shared_report: Report) -> IndexBuilt:
+            built = self.build(collection, collection.identity, own, shared_report)
             return IndexBuilt(self.vectors.count(built.engine_name, own), 0, built.identity)
 
         return self.runs(collection.uid, "reindex", work, budget, report)
@@ -192,18 +192,18 @@ class IndexBuilder:
 
         Raises:
             ConflictError: the collection is being reindexed.
-            UnavailableError: the model does not answer; what it has made is kept.
-            CallCancelledError: the collection is as it was; the vectors made so far are kept.
+            UnavailableError: the model does not answer; the vectors made so far are stored.
+            CallCancelledError: the collection is as it was; the vectors made so far are stored.
         """
         collection, identity = self.catalog.collections.get(tenant, name), self.embedder.embedder.identity
 
-        def work(own: Budget, tell: Report) -> IndexBuilt:
+        def work(own: Budget, shared_report: Report) -> IndexBuilt:
             embedded = self.embedder.embed_missing(
                 replace(collection, identity=identity),
                 own,
-                lambda done, total: tell(Progress(Stage.EMBEDDING, done, total)),
+                lambda done, total: shared_report(Progress(Stage.EMBEDDING, done, total)),
             )
-            built = self.build(collection, identity, own, tell)
+            built = self.build(collection, identity, own, shared_report)
             return IndexBuilt(self.vectors.count(built.engine_name, own), embedded, built.identity)
 
         return self.runs(collection.uid, "reembed", work, budget, report)
@@ -236,7 +236,7 @@ class IndexBuilder:
                 budget.check()
                 if len(missing) + len(gone) > _POINTS_WHILE_WRITERS_WAIT:
                     return False
-                self._write(built, missing, gone, budget, lambda _: None)  # takes no time, so nobody is told
+                self._write(built, missing, gone, budget, lambda _: None)  # takes no time, so nothing is reported
                 return True
 
             attempt = 1

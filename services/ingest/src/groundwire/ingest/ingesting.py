@@ -1,4 +1,4 @@
-"""What an ingest is asked for, tells while it goes on, and returns; how a request may change the policy of chunking."""
+"""The request, the progress and the result of an ingest; how a request may override the policy of chunking."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ class ChunkingOverrides:
 
 
 def check_policy(policy: ChunkingPolicy, field: str) -> None:
-    """Return if the policy can be kept.
+    """Return if the policy is valid.
 
     Raises:
         InvalidRequestError: naming every field that breaks a rule.

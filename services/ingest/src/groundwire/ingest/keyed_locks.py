@@ -41,7 +41,7 @@ class KeyedLocks:
             DeadlineError: `budget` was used up while waiting.
             OverloadedError: too many wait for it already.
         """
-        # A queue and not a lock for each key: who waits has to leave when its budget ends, and order is kept.
+        # A queue and not a lock for each key: a waiting call leaves when its budget ends; the order stays.
         ticket = object()
         with self._changed:
             queue = self._queues.setdefault(key, deque())

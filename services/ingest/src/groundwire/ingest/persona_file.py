@@ -1,4 +1,4 @@
-"""A file that says how the assistant is to be, kept as persona records: one for each part below a heading."""
+"""A file that describes the assistant, stored as persona records: one for each part below a heading."""
 
 import re
 from collections import Counter

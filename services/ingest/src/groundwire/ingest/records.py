@@ -109,7 +109,7 @@ class WrittenRecord:
 class RecordUpkeep:
     """Records are documents of one chunk: all of a batch become visible in one transaction, as everything else does.
 
-    `conversations` are the locks of those who number the exchanges of a conversation. `after_write` is told which
+    `conversations` are the locks of those who number the exchanges of a conversation. `after_write` gets which
     collection was written to, also when that failed.
     """
 
@@ -352,8 +352,8 @@ class RecordUpkeep:
                     raise
                 plan.items.append(error)
                 continue
-            kept = item if stored is None else _with_history_of(item, stored)
-            plan.items.append(turns.numbered(kept, stored) if _wants_number(kept) else kept)
+            current = item if stored is None else _with_history_of(item, stored)
+            plan.items.append(turns.numbered(current, stored) if _wants_number(current) else current)
         return replace(plan, turns=turns.before)
 
     def _write(

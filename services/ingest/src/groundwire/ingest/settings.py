@@ -18,7 +18,7 @@ class IngestSettings(BaseSettings):
     two looks at the deadline.
     Files of a vector engine that hold deleted texts are written anew once for all deletions, when there was none for
     `scrub_after_quiet_s` seconds, or the first of them is `scrub_within_s` seconds old.
-    `persona_file` is kept as persona records in `persona_collection`.
+    `persona_file` is stored as persona records in `persona_collection`.
     """
 
     model_config = SettingsConfigDict(env_prefix="GROUNDWIRE_INGEST_", frozen=True, extra="ignore")

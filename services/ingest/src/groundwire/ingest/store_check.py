@@ -1,4 +1,4 @@
-"""Compare the stores with the catalog, both ways, and repair them if told to."""
+"""Compare the stores with the catalog, both ways, and repair them if asked to."""
 
 import re
 import time
@@ -49,14 +49,14 @@ _COSINE_TOLERANCE = 1e-3
 """Engines keep float32, some bring vectors to length 1 again; half precision would still pass."""
 
 Problem: TypeAlias = tuple[FindingKind, str]
-Tell: TypeAlias = Callable[[StoreFinding], None]
+FindingReport: TypeAlias = Callable[[StoreFinding], None]
 _NAMES_PER_PAGE = 500
 _ATTEMPTS_BESIDE_BUILDS = 5
 _LOOK_EVERY_S = 0.1
 _OUR_NAME = re.compile(r"gw-[0-9a-f]{32}")
 CheckEvent: TypeAlias = Progress | StoreFinding
 CheckReport: TypeAlias = Callable[[CheckEvent], None]
-"""Hears how far a check is, and what it finds."""
+"""Gets how far a check is, and what it finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class PointCheck:
     embedder: ChunkEmbedder
     engines: KeyedLocks
 
-    def check(self, collection: Collection, budget: Budget, tell: Tell, *, repair: bool) -> Iterator[int]:
+    def check(self, collection: Collection, budget: Budget, report: FindingReport, *, repair: bool) -> Iterator[int]:
         """Yield the number of points compared so far.
 
         Raises:
@@ -82,7 +82,7 @@ class PointCheck:
         checked = after = 0
         while points := self.catalog.inspection.expected(collection, after, _POINTS_PER_BATCH):
             budget.check()
-            self._check(collection, points, budget, tell, repair=repair)
+            self._check(collection, points, budget, report, repair=repair)
             checked, after = checked + len(points), points[-1].number
             yield checked
         held = self.vectors.numbers(collection.engine_name, budget)
@@ -95,7 +95,9 @@ class PointCheck:
                 self.vectors.delete(collection.engine_name, list(orphans), budget)
             for number in orphans:
                 message = "the engine has a vector without a live chunk"
-                tell(StoreFinding(FindingKind.VECTOR_ORPHANED, collection.name, str(number), message, repaired=repair))
+                report(
+                    StoreFinding(FindingKind.VECTOR_ORPHANED, collection.name, str(number), message, repaired=repair)
+                )
         # Chunks that have no point: searches from the top down and restorations need their vectors all the same.
         after = 0
         while lost := self.catalog.inspection.lost_vectors(collection, after, _POINTS_PER_BATCH):
@@ -105,14 +107,20 @@ class PointCheck:
                 self.embedder.embed_missing(collection, budget)
             for _, chunk_id in lost:
                 message = "the catalog has no vector of a chunk that is not indexed"
-                tell(
+                report(
                     StoreFinding(FindingKind.EMBEDDING_MISSING, collection.name, chunk_id, message, repaired=can_repair)
                 )
             after = lost[-1][0]
         yield checked
 
     def _check(
-        self, collection: Collection, points: Sequence[ExpectedPoint], budget: Budget, tell: Tell, *, repair: bool
+        self,
+        collection: Collection,
+        points: Sequence[ExpectedPoint],
+        budget: Budget,
+        report: FindingReport,
+        *,
+        repair: bool,
     ) -> None:
         found = self._problems(collection, points, budget)
         if not found:
@@ -124,7 +132,7 @@ class PointCheck:
         problems = self._problems(collection, self.catalog.inspection.expected_of(collection, suspects), budget)
         repaired = self._repair(collection, list(problems), budget) if repair and problems else set()
         for number, (chunk_id, (kind, message)) in problems.items():
-            tell(StoreFinding(kind, collection.name, chunk_id, message, repaired=number in repaired))
+            report(StoreFinding(kind, collection.name, chunk_id, message, repaired=number in repaired))
 
     def _problems(
         self, collection: Collection, points: Sequence[ExpectedPoint], budget: Budget
@@ -279,7 +287,7 @@ class StoreReport:
 class StoreCheck:
     """Works while everything else goes on, in batches: first the catalog in itself, then the engine against it.
 
-    What can be repaired from the catalog itself is, if told to. `sweep` does the tasks of the outbox.
+    What can be repaired from the catalog itself is, with `repair`. `sweep` does the tasks of the outbox.
     """
 
     catalog: Catalog
@@ -300,15 +308,15 @@ class StoreCheck:
         if name:
             self.catalog.collections.get(tenant, name)
 
-        def work(own: Budget, tell: CheckReport) -> StoreReport:
-            return self._check(tenant, name, own, tell, repair=repair)
+        def work(own: Budget, shared_report: CheckReport) -> StoreReport:
+            return self._check(tenant, name, own, shared_report, repair=repair)
 
         return self.runs(("check", tenant, name, repair), "check", work, budget, report)
 
     def _check(self, tenant: str, name: str, budget: Budget, report: CheckReport, *, repair: bool) -> StoreReport:
         findings: list[bool] = []
 
-        def tell(finding: StoreFinding) -> None:
+        def add(finding: StoreFinding) -> None:
             findings.append(finding.repaired)
             report(finding)
 
@@ -318,16 +326,16 @@ class StoreCheck:
         total = sum(self.catalog.collections.counts(tenant, each).chunks for each in names)
         report(Progress(Stage.CHECKING, 0, total))
         for finding in self._check_catalog(tenant, names, budget, repair=repair):
-            tell(finding)
+            add(finding)
         checked = 0
         for each in names:
             done = 0
-            for done in self._check_collection(tenant, each, budget, tell, repair=repair):
+            for done in self._check_collection(tenant, each, budget, add, repair=repair):
                 report(Progress(Stage.CHECKING, checked + done, max(total, checked + done)))
             checked += done
         if not name:
             for finding in self._check_shared(tenant, budget, repair=repair):
-                tell(finding)
+                add(finding)
         return StoreReport(checked, len(findings), sum(findings))
 
     def _check_catalog(
@@ -368,7 +376,7 @@ class StoreCheck:
         yield from self.catalog.inspection.file_problems(budget)
         overdue = list(self.catalog.inspection.overdue(tenant))
         if repair and overdue:
-            with suppress(UnavailableError, DataLossError):  # the tasks stay, and are told as not repaired
+            with suppress(UnavailableError, DataLossError):  # the tasks stay, and are reported as not repaired
                 self.sweep(budget)
             left = {finding.message for finding in self.catalog.inspection.overdue(tenant)}
             overdue = [replace(finding, repaired=finding.message not in left) for finding in overdue]
@@ -386,54 +394,58 @@ class StoreCheck:
             message = "the engine has a collection that belongs to nothing in the catalog"
             yield StoreFinding(FindingKind.VECTOR_ORPHANED, "", name, message, repaired=repair and is_ours)
 
-    def _check_collection(self, tenant: str, name: str, budget: Budget, tell: Tell, *, repair: bool) -> Iterator[int]:
+    def _check_collection(
+        self, tenant: str, name: str, budget: Budget, report: FindingReport, *, repair: bool
+    ) -> Iterator[int]:
         """Yield the number of chunks compared so far; ends early when the collection is deleted meanwhile."""
         key = 0
         while (found := self.catalog.inspection.next_generation(tenant, name, key)) is not None:
             budget.check()
             key = found
             for finding in self.catalog.inspection.text_problems(name, key):
-                tell(finding)
+                report(finding)
         for attempt in range(_ATTEMPTS_BESIDE_BUILDS):
             collection = self._find(tenant, name)
             if collection is None:
                 return
             try:
-                yield from self._check_index(collection, budget, tell, repair=repair)
+                yield from self._check_index(collection, budget, report, repair=repair)
             except CollectionNotFoundError:
                 if attempt + 1 == _ATTEMPTS_BESIDE_BUILDS:
                     raise
             except StoreUnavailableError:
                 if attempt + 1 == _ATTEMPTS_BESIDE_BUILDS or not self._is_damaged(collection):
                     raise
-                tell(self._recovered(collection, budget))
+                report(self._recovered(collection, budget))
             else:
                 return
 
-    def _check_index(self, collection: Collection, budget: Budget, tell: Tell, *, repair: bool) -> Iterator[int]:
+    def _check_index(
+        self, collection: Collection, budget: Budget, report: FindingReport, *, repair: bool
+    ) -> Iterator[int]:
         lost = self._lost(collection, budget)
         if lost is not None:
             if repair:
                 self._rebuild(collection, budget)
-            tell(replace(lost, repaired=repair))
+            report(replace(lost, repaired=repair))
             if not repair:
                 return
             collection = self.catalog.collections.get(collection.tenant, collection.name)
         unrepaired = 0
 
-        def tell_and_count(finding: StoreFinding) -> None:
+        def report_and_count(finding: StoreFinding) -> None:
             nonlocal unrepaired
             unrepaired += not finding.repaired
-            tell(finding)
+            report(finding)
 
-        yield from self.points.check(collection, budget, tell_and_count, repair=repair)
+        yield from self.points.check(collection, budget, report_and_count, repair=repair)
         if unrepaired:
             return  # wrong points explain wrong answers
         wrong = self.points.wrong_answers(collection, budget)
         if wrong and repair:
             self._rebuild(collection, budget)
         for finding in wrong:
-            tell(replace(finding, repaired=repair))
+            report(replace(finding, repaired=repair))
 
     def _is_damaged(self, collection: Collection) -> bool:
         return isinstance(self.vectors, Recoverable) and collection.engine_name in self.vectors.unverified()

@@ -102,7 +102,7 @@ class GenerationWriter:
                     try:
                         with Step("ingest.upsert"):
                             self._upsert(pending, chunks, embedded, budget, report)
-                        budget.check()  # the last moment: what is published stays, whether anybody hears of it or not
+                        budget.check()  # the last moment: what is published stays, even if the caller has left
                         with Step("ingest.publish"):
                             return publish(
                                 Written(pending, chunks, embedded.unstored, new_texts, embedded.beyond_model)

@@ -83,7 +83,7 @@ def operation_id_of(name: str) -> str:
 class Work:
     """What an operation does; `drop` gets tenant and id, and drops what was prepared for it once that is not needed.
 
-    `do` tells how far it is and returns the response; it can be done again from the start. Small work has threads
+    `do` reports its progress and returns the response; it can be done again from the start. Small work has threads
     of its own: there may be thousands of it, and it must not wait for what takes hours.
     """
 
@@ -222,7 +222,7 @@ class OperationRunner:
         return entries, entries[-1][1] if len(found) > limit else None
 
     def cancel(self, name: str) -> None:
-        """Tell an operation to stop; one that has ended stays as it is."""
+        """Ask an operation to stop; one that has ended stays as it is."""
         operation_id = operation_id_of(name)
         self._operations.request_cancel(request_context.current().tenant, operation_id)
         with self._lock:
@@ -292,10 +292,10 @@ class OperationRunner:
                 resource_id = response.result.document.document_id
         except GroundwireError as error:
             outcome.error.CopyFrom(to_status(error))
-        except Exception:  # noqa: BLE001 - whoever watches must hear of the end
+        except Exception:  # noqa: BLE001 - whoever watches must see the end
             _log.exception("an operation failed", method=operation.method, collection=operation.collection)
             outcome.error.CopyFrom(to_status(InternalError("an unexpected error; the log of the server has it")))
-        self._release(operation.tenant)  # before anybody can hear of its end and begin another one
+        self._release(operation.tenant)  # before anybody can see its end and begin another one
         try:
             # What the end of the process cut off is not over: the next start goes on with it.
             if not self._closing or outcome.HasField("response"):
@@ -353,7 +353,7 @@ class LongWork:
     def _check_store(self, operation: Operation, budget: Budget, report: Report) -> pb.StoreReport:
         findings: list[pb.StoreFinding] = []
 
-        def hear(event: CheckEvent) -> None:
+        def receive(event: CheckEvent) -> None:
             if isinstance(event, Progress):
                 report(event)
             elif len(findings) < MAX_FINDINGS:  # the report counts all of them, and has to fit into a message
@@ -367,7 +367,7 @@ class LongWork:
                 findings.append(finding)
 
         repair = pb.CheckStoreRequest.FromString(operation.request).repair
-        checked = self.check.check(operation.tenant, operation.collection, budget, hear, repair=repair)
+        checked = self.check.check(operation.tenant, operation.collection, budget, receive, repair=repair)
         return pb.StoreReport(
             checked_count=checked.checked,
             finding_count=checked.findings,

@@ -128,7 +128,7 @@ class UploadStream:
     claims: UploadClaims = field(default_factory=UploadClaims)
 
     async def receive(self, messages: AsyncIterator[pb.UploadDocumentRequest], tenant: str, budget: Budget) -> Events:
-        """Yield what the client is told; the last message holds the result.
+        """Yield the responses; the last one holds the result.
 
         Raises:
             InvalidRequestError: header or parts break a rule, or the header differs from the first one.
@@ -165,7 +165,7 @@ class UploadStream:
     def _known(
         self, header: pb.UploadHeader, request: IngestRequest, upload_id: str
     ) -> pb.UploadDocumentResponse | None:
-        """Return the result, or with `run_async` the operation, if it can be told without any part."""
+        """Return the result, or with `run_async` the operation, if it is known without any part."""
         source_hash = request.source_hash or ""
         if header.upload_id:
             stored = self.uploads.uploads.get(request.tenant, upload_id)
@@ -196,7 +196,7 @@ class UploadStream:
             return self.uploads.open(tenant, upload_id)
         except BaseException:
             if not header.upload_id:
-                # Nobody has heard of its id, and what it announced would count against the quota for a day. Its file,
+                # No client knows its id, and what it announced would count against the quota for a day. Its file,
                 # if there is one, is swept: the folder may be what failed.
                 self.uploads.uploads.forget(tenant, upload_id)
             raise
@@ -209,7 +209,7 @@ class UploadStream:
             while True:
                 try:
                     part = await reader.next(SYNC_EVERY_S)
-                except TimeoutError:  # the client may be waiting to hear that its last part is safe
+                except TimeoutError:  # the client may be waiting for its last part to be acknowledged
                     is_news = await self.parts.pools.reads.run(arrival.budget, incoming.sync)
                 else:
                     if part is None:
