@@ -6,12 +6,10 @@ from datetime import timedelta
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc, retrieve_service_pb2_grpc
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.chunks import Passages
-from groundwire.catalog.collections import Collections
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
 from groundwire.catalog.outlines import Outlines
 from groundwire.catalog.query_log import QueryLogs
-from groundwire.catalog.records import RecordAccesses
 from groundwire.catalog.search_view import SearchViews
 from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.clock import Clock, SystemClock
@@ -87,13 +85,13 @@ def build(
     key = signing_key or load_key(catalog.folder / PAGE_TOKEN_KEY_FILE)
     time, extractor = clock or SystemClock(), _extractor(settings)
     parse_question = ParseQuestion(Vocabularies(catalog), extractor)
-    search = _search(catalog, vectors, embedder, settings, time, parse_question, key)
-    collections, logs, pipeline = Collections(catalog), QueryLogs(catalog), Pipeline()
-    accesses = RecordAccesses(catalog)
+    stored = Catalog(catalog)
+    search = _search(stored, vectors, embedder, settings, time, parse_question, key)
+    logs, pipeline, accesses = QueryLogs(catalog), Pipeline(), stored.accesses
     recorder = QueryRecorder(logs, timedelta(days=settings.query_log_days), accesses)
     servicer = RetrieveServicer(
         search=search,
-        record=RecordSearch(collections, recorder, pipeline, settings.query_log, accesses),
+        record=RecordSearch(stored.collections, recorder, pipeline, settings.query_log, accesses),
         embedder=embedder,
         limits=RequestLimits(settings.max_query_chars, settings.max_top_k),
         clock=time,
@@ -106,7 +104,7 @@ def build(
         workers=workers,
     )
     library_servicer = LibraryServicer(
-        library=library(catalog, vectors),
+        library=Library(stored, vectors),
         tokens=PageTokens(key),
         logs=logs,
         recorder=recorder,
@@ -129,7 +127,7 @@ def _extractor(settings: RetrieveSettings) -> RuleExtractor | EndpointExtractor:
 
 
 def _search(
-    catalog: Database,
+    catalog: Catalog,
     vectors: VectorStore,
     embedder: Embedder,
     settings: RetrieveSettings,
@@ -138,15 +136,15 @@ def _search(
     key: bytes,
 ) -> Search:
     return Search(
-        views=SearchViews(catalog, clock, settings.chunk_cache_mib << 20),
+        views=SearchViews(catalog.database, clock, settings.chunk_cache_mib << 20),
         vectors=vectors,
         engine=engine_name(vectors),
         query_vectors=QueryVectors(embedder, settings.query_cache_entries),
-        outlines=Outlines(catalog),
+        outlines=Outlines(catalog.database),
         parse_question=parse_question,
         filter_cache=FilterCache(settings.filter_cache_mib << 20),
         spare_threads=SpareThreads(),
-        wait_for_position=WaitForPosition(Collections(catalog), ConsistencyTokens(key)),
+        wait_for_position=WaitForPosition(catalog.collections, ConsistencyTokens(key)),
         clock=clock,
         tuning=Tuning(
             words=SearchTuning(settings.max_terms, settings.max_term_share, settings.dense_weight),
