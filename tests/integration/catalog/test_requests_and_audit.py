@@ -108,7 +108,7 @@ def test_every_change_can_leave_a_receipt(catalog: Catalog, docs: Collection, ki
             TENANT,
             "docs",
             document.document_id,
-            receipt(lambda deleted: str(deleted.deletion.chunks).encode()),
+            receipt(lambda deletion: str(deletion.chunks).encode()),
         )
     expected = b"1" if kind == "delete document" else b"answer"
     assert catalog.ledger.find(TENANT, request_key()) == expected

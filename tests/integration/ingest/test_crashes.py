@@ -75,6 +75,7 @@ def mine(harness: Harness, fuse: Fuse) -> None:
     embedder = replace(writer.embedder, cache=cache, tokens_per_batch=1)
     writer = replace(writer, catalog=catalog, vectors=fuse.wrap("vectors", writer.vectors), embedder=embedder)
     object.__setattr__(ingest, "writer", writer)
+    object.__setattr__(ingest, "catalog", catalog)
     object.__setattr__(ingest, "after_write", lambda _: None)
 
 
