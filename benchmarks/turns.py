@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.search_processes import cpu_s
+from benchmarks.search_processes import cpu_s, wait_until_quiet
 from benchmarks.served import server_process
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.client import GroundwireClient, NewRecord
@@ -51,6 +51,7 @@ def main() -> None:
             "an exchange": lambda: collection.add_exchange("conv-exchanges", _text(rng), _text(rng)),
         }
         for name, write in calls.items():
+            wait_until_quiet(process_id)  # what is stored beforehand makes the engine build its index anew
             for _ in range(_WARM_UP):
                 write()
             times, used_s = [], cpu_s(process_id)
