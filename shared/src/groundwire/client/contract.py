@@ -1,8 +1,8 @@
-"""The calls that the clients offer: a table of one line each, and what makes typed methods of its lines.
+"""The calls of the clients: a table with one line for each, and the classes that turn its lines into typed methods.
 
 `client.list_chunks(collection="rust", page_size=100)` takes the fields of the request message as keywords and returns
-the response message (or an iterator of them, or an awaitable, as the client and the call are).
-`client.get_document.send(request, timeout_s=5)` takes a ready request.
+the response message, an iterator of them, or an awaitable, depending on client and call.
+`client.get_document.send(request, timeout_s=5)` sends a request that you have made yourself.
 """
 
 import uuid
@@ -101,7 +101,7 @@ class SyncStream(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT])
             try:
                 yield from call
             finally:
-                call.cancel()  # the server works on for nobody otherwise; without effect at the end
+                call.cancel()  # else the server would go on for nobody; has no effect at the end
 
 
 class AsyncStream(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT]):
@@ -128,9 +128,9 @@ class _Call(Generic[Params, RequestT, ResponseT]):
     """One method of the contract: its request class as a function of its fields, and its response class."""
 
     kinds: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]
-    """What is called on a blocking client, and on an asynchronous one."""
+    """The bound call of a blocking client, and that of an asynchronous one."""
     streams: ClassVar[str]
-    """What the library calls such a method, `unary_unary` or `unary_stream`."""
+    """How gRPC calls such a method: `unary_unary` or `unary_stream`."""
 
     def __init__(self, request: Callable[Params, RequestT], response: type[ResponseT]) -> None:
         self.request = request
@@ -138,9 +138,9 @@ class _Call(Generic[Params, RequestT, ResponseT]):
 
     @cached_property
     def path(self) -> str:
-        """Return the path of the method that takes these requests, `/package.Service/Method`; found at the first call.
+        """Return the path of the method that takes these requests, `/package.Service/Method`.
 
-        Finding all of them takes longer than importing the client may.
+        Looked up at the first call: looking up all of them would slow down the import of the client.
         """
         given: Any = self.request
         message = given.DESCRIPTOR
@@ -149,7 +149,7 @@ class _Call(Generic[Params, RequestT, ResponseT]):
         return f"/{method.containing_service.full_name}/{method.name}"
 
     def bound(self, transport: Transport) -> Any:
-        # Opening a method of a channel costs more than a small call; each is opened once.
+        # Opening a method on a channel costs more than a small call, so each is opened once.
         bound = transport.bound_calls.get(self)
         if bound is None:
             kind = self.kinds[isinstance(transport, AsyncTransport)]
@@ -159,7 +159,7 @@ class _Call(Generic[Params, RequestT, ResponseT]):
         return bound
 
     def of(self, client: Any) -> Any:
-        """Return the call on the client's channel, or asked of the class this line of the table."""
+        """Return the call on the client's channel; on the class, this line of the table."""
         return self if client is None else self.bound(client._transport)  # noqa: SLF001 - it is part of the client
 
 
@@ -196,14 +196,14 @@ class StreamCall(_Call[Params, RequestT, ResponseT]):
 
 
 def with_request_id(request: RequestT) -> RequestT:
-    """Return the request, or, where it could have a request id and has none, a copy with a new one.
+    """Return the request; one that can have a request id and has none is copied and gets a new one.
 
     The id makes the retries of the channel safe.
     """
     given: Any = request
     if "request_id" not in request.DESCRIPTOR.fields_by_name or given.request_id:
         return request
-    # The caller may send the same message again and mean another request.
+    # A copy, because the caller may send the same message again as another request.
     copy: Any = type(request)()
     copy.CopyFrom(request)
     copy.request_id = str(uuid.uuid4())
@@ -212,7 +212,7 @@ def with_request_id(request: RequestT) -> RequestT:
 
 
 class Contract:
-    """What each call does stands in the comments of the protos and of the request messages."""
+    """The comments of the protos say what each call does."""
 
     create_collection = UnaryCall(collections_pb.CreateCollectionRequest, collections_pb.CreateCollectionResponse)
     get_collection = UnaryCall(collections_pb.GetCollectionRequest, collections_pb.GetCollectionResponse)

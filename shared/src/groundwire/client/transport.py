@@ -1,7 +1,7 @@
-"""Where the clients send their calls, and the two ways to wait for what comes back.
+"""How the clients send their calls, and the two ways to wait for responses.
 
-What a client does is written once, as a coroutine that `Operation` decorates: with `AsyncTransport` it waits in the
-event loop, with `SyncTransport` in the thread, so that it never gives control away and one step is all of it.
+Each method of a client is written once, as a coroutine decorated with `Operation`. With `AsyncTransport` it waits in
+the event loop; with `SyncTransport` it blocks the thread, never suspends, and so finishes in a single step.
 """
 
 import asyncio
@@ -69,12 +69,12 @@ def addresses(address: str) -> dict[str, str]:
 
 
 class _Transport:
-    """Channels, and what is true of every call on them.
+    """Channels, and what every call on them has in common.
 
     Args:
-        channels: of gRPC by service, blocking or asynchronous as the subclass is.
-        timeout_s: time limit of every call instead of those of `groundwire.rpc.methods`.
-        metadata: goes out with each call; a function is asked anew each time, as tokens that expire need it.
+        channels: gRPC channels by service, blocking or asynchronous to match the subclass.
+        timeout_s: time limit of every call, instead of those in `groundwire.rpc.methods`.
+        metadata: sent with each call; a function is called each time, so that tokens can be renewed.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class _Transport:
         self.channels = channels
         self.closed = threading.Event()
         self.bound_calls: dict[object, Any] = {}
-        """Of the calls of the contract, those that were opened on these channels."""
+        """Calls of the contract that have been opened on these channels."""
         self._timeout_s = timeout_s
         self._metadata = metadata
 
@@ -99,7 +99,7 @@ class _Transport:
 
     @contextmanager
     def typed_errors(self) -> Iterator[None]:
-        """Raise the error that the server raised, or CallCancelledError where the client was closed."""
+        """Raise the error that the server raised, or CallCancelledError if the client was closed."""
         try:
             yield
         except grpc.RpcError as error:
@@ -157,7 +157,7 @@ def _service_of(name: str) -> str:
 
 
 class SyncTransport(_Transport):
-    """Waits in the thread, so that its coroutines never give control away."""
+    """Blocks the thread, so that its coroutines never suspend."""
 
     async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
         """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
@@ -291,7 +291,7 @@ class AsyncTransport(_Transport):
 
 
 Transport: TypeAlias = SyncTransport | AsyncTransport
-"""What coroutines that are written for both kinds of client wait with."""
+"""What coroutines for both kinds of client send their calls with."""
 
 
 async def _awaited_messages(
@@ -370,7 +370,7 @@ class _TwoWays:
 
 
 class Operation(_TwoWays, Generic[Params, ResultT]):
-    """Decorates a coroutine function of a `Caller`: in a blocking one the method returns what the coroutine returns."""
+    """Decorates a coroutine function of a `Caller`: in a blocking one the method returns its result directly."""
 
     def __init__(self, body: Callable[Concatenate[Any, Params], Coroutine[Any, Any, ResultT]]) -> None:
         def blocking(owner: Any, *arguments: Params.args, **named: Params.kwargs) -> Any:
@@ -391,7 +391,7 @@ class Operation(_TwoWays, Generic[Params, ResultT]):
 class StreamOperation(_TwoWays, Generic[Params, ItemT]):
     """Decorates an asynchronous generator of a `Caller`: in a blocking one the method is a generator.
 
-    Whoever leaves the loop early and closes the generator ends what the server does for it.
+    Closing the generator early ends the work on the server.
     """
 
     def __init__(self, body: Callable[Concatenate[Any, Params], AsyncGenerator[ItemT, None]]) -> None:
@@ -420,9 +420,9 @@ class StreamOperation(_TwoWays, Generic[Params, ItemT]):
 
 
 def _finish(coroutine: Any) -> Any:
-    """Run a coroutine that awaits only what blocks: it never gives control away, so one step is all of it."""
+    """Run a coroutine that only awaits blocking work: it never suspends, so a single step finishes it."""
     try:
         coroutine.send(None)
     except StopIteration as done:
         return done.value
-    raise RuntimeError("a coroutine of a blocking client gave control away")
+    raise RuntimeError("a coroutine of a blocking client was suspended")

@@ -45,12 +45,14 @@ class Transition:
     time: datetime
 
 
-@dataclass(frozen=True)  # without slots, with which Python 3.11 cannot make a frozen class by its alias `Session[…]`
+@dataclass(
+    frozen=True
+)  # no slots: Python 3.11 cannot call an alias such as `Session[Any]` of a frozen class with slots
 class Session(Generic[MessageT]):
-    """A session with its window, oldest message first, and all it went through; `user_id` may be empty.
+    """A session with the messages of its window, oldest first, and its transitions; `user_id` may be empty.
 
-    With a `conversation_id` its exchanges are recorded in `scope`, `unrecorded` of them soon. It is there for whoever
-    may see what its `owner` asked.
+    With a `conversation_id` its exchanges are recorded in `scope`; `unrecorded` counts those still to come. It is
+    visible to whoever may see what its `owner` asked.
     """
 
     session_id: str
@@ -77,7 +79,7 @@ class Session(Generic[MessageT]):
 
     @property
     def recency(self) -> tuple[datetime, str]:
-        """Return what sessions are listed by, and where a page of them goes on."""
+        """Return the sort key of listings, from which the next page continues."""
         return (self.last_activity, self.session_id)
 
     @property
@@ -88,7 +90,7 @@ class Session(Generic[MessageT]):
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Which sessions to list; empty and None mean any, `labels` those that a session must have."""
+    """Which sessions to list; empty and None mean any, and a session must have all `labels`."""
 
     collection: str = ""
     user_id: str = ""

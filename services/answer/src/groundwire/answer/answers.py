@@ -1,6 +1,6 @@
-"""What the service says: answers with their claims and citations, the events an answer is made of, and its text.
+"""How answers are put together: their text, claims and citations, and the events they are streamed as.
 
-Answers, citations and events are the messages of the contract: what is sent is what is stored.
+Answers, citations and events are the messages of the contract: what is sent is also what is stored.
 """
 
 import hashlib
@@ -155,9 +155,9 @@ async def numbered(events: AsyncGenerator[AnswerEvent, None]) -> AsyncGenerator[
 
 
 def replayed(answer: answer_pb2.Answer) -> Iterator[AnswerEvent]:
-    """Yield the events that an answer was sent as, the same ones in the same order, except for hits it does not have.
+    """Yield the events of a stored answer again, in their first order, but without hits that were not stored.
 
-    Each claim was sent with the separator before it and the markers behind it, then the citations that were new then.
+    Each claim was sent with the separator before it and the markers after it, followed by its new citations.
     """
     yield retrieved_event(answer)
     sent, known = 0, 0
@@ -199,7 +199,7 @@ class Addition:
 
 
 class Citations:
-    """The citations of a text in the making, and their markers: from 1, in order of first use, without gaps."""
+    """The citations of a text as it grows; markers count from 1 in order of first use, without gaps."""
 
     def __init__(self, collection: str) -> None:
         self._collection = collection
@@ -207,7 +207,7 @@ class Citations:
         self.made: list[citation_pb2.Citation] = []
 
     def mark(self, source: Source, text_span: Span) -> int:
-        """Return the marker of a source that backs a range of the text: the one it has, or the next."""
+        """Return the marker of a source that supports a range of the text: its own, or the next free one."""
         marker = self._markers.setdefault(_key(source), len(self.made) + 1)
         if marker > len(self.made):
             self.made.append(cite(marker, self._collection, source, text_span))
@@ -217,13 +217,13 @@ class Citations:
         return marker
 
     def markers_of(self, sources: Sequence[Source]) -> tuple[int, ...]:
-        """Return the markers that sources have or would get, each once, without giving them any."""
+        """Return the markers that sources have or would get, each once, without assigning any."""
         markers = dict(self._markers)
         return tuple(dict.fromkeys(markers.setdefault(_key(source), len(markers) + 1) for source in sources))
 
 
 class Composer:
-    """An answer in the making, at most `limit` code points long.
+    """Builds the text of an answer, at most `limit` code points long.
 
     Each statement is followed by its markers, ` [1]`. A statement that does not fit is left out whole, so
     the text always ends with a sentence and its markers, and numbers have no gap (requirement S4-06, T43).
@@ -241,7 +241,7 @@ class Composer:
         return self._cited.made
 
     def add(self, statement: Statement) -> Addition | None:
-        """Append a statement whose sources, if it has any, were all checked; None when it does not fit.
+        """Append a statement whose sources have all been checked; return None when it does not fit.
 
         The very first statement is shortened at a word instead, because an answer has to say something.
         """
@@ -287,7 +287,7 @@ class Composer:
 
 
 def _whole_words(text: str, room: int) -> str:
-    """Return the beginning of a text that is too long, without the word that is cut, if that leaves any."""
+    """Return the beginning of a text that is too long, cut between words where possible."""
     head = text[:room]
     return (head[: len(head) - len(head.split()[-1])] if len(head.split()) > 1 else head).rstrip()
 

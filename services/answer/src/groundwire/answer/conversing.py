@@ -1,6 +1,6 @@
-"""A conversation on one stream: questions come in and are answered one after the other; what happens to them goes out.
+"""A conversation on one stream: questions come in and are answered in turn; responses go out.
 
-A question that cannot be answered is something that happens, not the end of the stream.
+A question that cannot be answered gets a response too; it does not end the stream.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DeadlineError, OverloadedError
 
 _MOST_WAITING: Final = 16
-"""Questions of one stream that may wait for their turn."""
+"""How many questions of one stream may wait for their turn."""
 _MOST_UNSENT: Final = 16
-"""Events that wait for a slow client before the work on its answer waits as well."""
+"""How many events may wait for a slow client before the work on its answer pauses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """The question of this id is to be answered no further."""
+    """Stop answering the question of this id."""
 
     message_id: str
 
@@ -46,7 +46,7 @@ ConversationRequest: TypeAlias = AskedQuestion | Refused | Cancel
 
 
 AnswerQuestion: TypeAlias = Callable[[AskedQuestion, Budget], AsyncGenerator[AnswerEvent, None]]
-"""Makes the events of an answer, in the task of its question; what it does ends with the budget."""
+"""Yields the events of an answer in the task of its question; its work ends with the budget."""
 
 
 class QuestionStream:
@@ -54,10 +54,10 @@ class QuestionStream:
 
     Args:
         answer: answers a question.
-        check: raises when the session takes no more questions; called when nothing happens.
-        failed: makes the response of a question, by its id, that has no answer.
-        at_a_time: places for questions of all streams that are answered at a time.
-        limit_s: time limit of a question, its wait for a place included.
+        check: raises when the session takes no more questions; called while the stream is idle.
+        failed: makes the response to a question, named by its id, that has no answer.
+        at_a_time: limits how many questions of all streams are answered at a time.
+        limit_s: time limit of a question, including its wait for a place.
         heartbeat_s: seconds without a response until a heartbeat is one.
     """
 
@@ -84,7 +84,7 @@ class QuestionStream:
         self._events: asyncio.Queue[ConverseResponse | None] = asyncio.Queue(_MOST_UNSENT)
 
     async def run(self, requests: AsyncIterator[ConversationRequest]) -> AsyncGenerator[ConverseResponse, None]:
-        """Yield what happens until the requests end and all questions are answered.
+        """Yield responses until the requests end and all questions are answered.
 
         Close the generator (`contextlib.aclosing`) to stop the work.
 

@@ -1,4 +1,4 @@
-"""What the answer service needs from others."""
+"""What the answer service needs from other services and from generators."""
 
 from array import array
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -94,7 +94,7 @@ class Embeddings(Protocol):
 
 
 class GenerationFailedError(Exception):
-    """A generator could not begin or finish its draft; what it handed in before stays good."""
+    """A generator could not begin or finish its draft; statements it handed in before remain valid."""
 
     def __init__(self, failure: GenerationFailure, detail: str) -> None:
         super().__init__(f"{failure.value}: {detail}")
@@ -102,7 +102,7 @@ class GenerationFailedError(Exception):
 
 
 class Generator(Protocol):
-    """Writes drafts; what it hands in is checked before anyone sees it."""
+    """Writes drafts, which are checked before anyone sees them."""
 
     @property
     def name(self) -> str:
@@ -123,7 +123,7 @@ class Generator(Protocol):
 
 
 class Workers(Protocol):
-    """Threads for what would hold up the event loop."""
+    """Threads for work that would block the event loop."""
 
     async def run(
         self, budget: Budget, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs
@@ -151,7 +151,7 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlace:
-    """Where a chunk stands."""
+    """The place of a chunk in its document."""
 
     document_id: str
     generation: int

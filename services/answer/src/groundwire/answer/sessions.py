@@ -36,11 +36,11 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message; `answer` is what an assistant message was, whole, `related_message_id` the question it answers.
+    """One message; an assistant message has its whole `answer`, and `related_message_id` is the question it answers.
 
     A `redacted` message has lost content and answer because a document that it quoted was deleted for good.
-    `shown` has the ids of the documents of which its search found chunks, `named` of those that a refusal names; both
-    are known until the message is stored.
+    `shown` are the ids of the documents that its search found chunks of, `named` those that a refusal mentions. Both
+    are only known until the message is stored.
     """
 
     message_id: str
@@ -60,9 +60,9 @@ class Message:
 
     @property
     def cited(self) -> frozenset[str]:
-        """Return the ids of the documents whose text its content has: it quotes them, or names their headings.
+        """Return the ids of the documents whose text is in its content, as a quote or as a heading.
 
-        What a model wrote without a citation may come from any of the documents that it was shown.
+        What a model wrote without a citation may come from any document that it was shown.
         """
         if self.answer is None:
             return frozenset()
@@ -71,7 +71,7 @@ class Message:
         return quoted if is_traced else self.shown | quoted
 
     def without(self, gone: AbstractSet[str]) -> "Message":
-        """Return the message without text of documents that were deleted for good."""
+        """Return the message without the text of documents that were deleted for good."""
         if self.answer is None or gone.isdisjoint(self.cited | self.shown):
             return self
         if not gone.isdisjoint(self.cited):
@@ -80,7 +80,7 @@ class Message:
 
 
 def without_found(answer: answer_pb2.Answer) -> answer_pb2.Answer:
-    """Return a copy without what was found for the answer, which has text of documents that it does not quote."""
+    """Return a copy without the search results, which hold text of documents that the answer does not quote."""
     copy = answer_pb2.Answer()
     copy.CopyFrom(answer)
     for name in ("hits", "documents", "explain_plan"):
@@ -105,9 +105,9 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
-    """An answer of a session with its question, without what was found for it.
+    """An answer of a session with its question, without its search results.
 
-    `position` is where a listing goes on behind it: the store, and a number that rises with each message.
+    `position` is where a listing continues after it: the store, and a number that rises with each message.
     """
 
     position: tuple[str, int]
@@ -119,7 +119,7 @@ class KeptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A message with its place among all of its session, from 1."""
+    """A message with its number in its session, counted from 1."""
 
     place: int
     message: Message
@@ -201,7 +201,7 @@ def aged(session: Session, idle: timedelta) -> Session:
 
 
 CATALOG = "catalog"
-"""The store that positions of answers name, where it is a database."""
+"""Name of the store in positions of answers that are in a database."""
 
 
 class SessionStore(Protocol):
@@ -309,7 +309,7 @@ async def open_session(sessions: SessionStore, tenant: str, session_id: str) -> 
 
 
 class SessionSweeper:
-    """A thread that calls `sweep` at its start and on a timer; a failure is logged once and tried again."""
+    """A thread that calls `sweep` at its start and on a timer; a failure is logged once and retried."""
 
     def __init__(self, sweep: Callable[[], object], every_s: float = 600.0) -> None:
         self._sweep = sweep
