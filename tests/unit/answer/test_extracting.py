@@ -100,6 +100,38 @@ def test_operators_are_words_of_a_question() -> None:
     assert _best("What does the @ operator do?", rows) == "Operator @: binds a value"
 
 
+def test_what_one_of_two_things_is_tells_their_difference() -> None:
+    content = 'Foxes of owls are rare, and so on. A beast that hunts alone is termed a "fox".'
+    assert _best("What is the difference between a fox and an owl?", content).startswith("A beast")
+    assert read_question("What is the difference between $in and a fox?").sides == ({"$in"}, {"fox"})
+
+
+def test_what_only_has_the_subject_in_its_name_is_not_defined() -> None:
+    question = read_question("What is a crate?")
+    assert definition_match(question, "The crate root is a file.", "The crate root is a file.") < 0.7
+    assert definition_match(question, "Rust's crate is a file.", "Rust's crate is a file.") == 0.7
+
+
+def test_two_words_that_stand_apart_as_well_are_not_one() -> None:
+    vocabulary = frozenset({"priorapproval", "prior", "approval"})
+    assert read_question("Who needs prior approval?", vocabulary).stems == ("prior", "approval")
+
+
+def test_how_long_it_takes_asks_for_no_taking() -> None:
+    assert read_question("How long does it take to get an answer?").stems == ("answer",)
+
+
+def test_an_operator_of_the_question_is_covered_where_it_stands() -> None:
+    question = read_question("What does ~= do for foxes?")
+    told, other = score_excerpts(
+        question,
+        find_excerpts([make_passage("~= finds all foxes."), make_passage("It finds foxes.", rank=2)]),
+        [1.0, 1.0],
+    )
+    support = Support(question, [told, other])
+    assert support.parts(told)["coverage_around"] > support.parts(other)["coverage_around"]
+
+
 def test_a_number_makes_no_compound_with_the_word_before_it() -> None:
     vocabulary = frozenset({"fox2", "backup"})
     assert read_question("Will there be a fox 2?", vocabulary).stems == ("fox", "2")

@@ -1,11 +1,12 @@
 """Surface cues of English sentences: what they offer, what they define, what they only announce."""
 
 import re
+from collections.abc import Set as AbstractSet
 from itertools import takewhile
 
 from groundwire.answer.extractive.question import Question, QuestionKind
 from groundwire.kernel.facts import Fact, FactKind, names_in, read
-from groundwire.kernel.stems import FUNCTION_WORDS, stem, words
+from groundwire.kernel.stems import FUNCTION_WORDS, content_stems, stem, words
 
 _HOW_MANY = re.compile(r"\b(?:how many|what (?:is|was) the number of) (?P<counted>[^?.,;]{1,60})", re.IGNORECASE)
 _COUNTED_WITHIN = 4
@@ -63,6 +64,7 @@ _DEFINING_VERB = re.compile(
     r"(?= (?:an?|the|one|any|part|code|data|how|what|when|where|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
     r"|(?P<verb>means?|refers? to|describes?|lets?|allows?|enables?|provides?|defines?)|is|are|was|were)\b"
 )
+INTRODUCED_AS_TERM = 0.6
 _INTRODUCED = re.compile(r"\b(?:called|named|known as|termed) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
 _ASIDE = re.compile(r"^\w+ly,? |, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},")
 _MARK = r"(?:\*\*|__|\*|_|\u201c|\u201d|\")"
@@ -112,25 +114,31 @@ def _counts(fact: Fact, text: str) -> bool:
 
 
 def definition_match(question: Question, text: str, source: str) -> float:
-    """Return how far the sentence defines the question's subject.
+    """Return how far the sentence defines the question's subject, or one of the things that it compares.
 
     1 if the subject is its own and it says what that is (`Ownership is a set of rules`), 0.7 if it only says something
     of it (`Ownership is new to many`), 0.6 if it introduces it as a term (`… is called ownership`), 0.3 if it opens
     with it, else 0. Terms are set off in the `source` of the text, which has its marks.
     """
-    subject = set(question.subject)
-    if not subject:
-        return 0.0
+    if question.subject:
+        return _defines(set(question.subject), text, source)
+    return max((_defines(side, text, source) for side in question.sides), default=0.0)
+
+
+def _defines(subject: AbstractSet[str], text: str, source: str) -> float:
     verb = _DEFINING_VERB.search(text)
     if verb is not None:
-        defined = _stems(_ASIDE.sub(" ", text[: verb.start()]))
+        front = _ASIDE.sub(" ", text[: verb.start()])
+        defined = _stems(front)
         if defined == subject:
             return 1.0 if verb["copula"] or verb["verb"] else 0.7
-        if subject < defined and len(defined) == len(subject) + 1 and verb["copula"]:
-            return 0.7  # "Rust's closures are ..."
+        # "Rust's closures are ...", but not "The crate root is ..." for a crate.
+        is_head = set(content_stems(front)[-len(subject) :]) == subject
+        if is_head and len(defined) == len(subject) + 1 and verb["copula"]:
+            return 0.7
     terms = [*_TERM.finditer(source), *_INTRODUCED.finditer(text)]
     if any(subject == _stems(match["term"]) for match in terms):
-        return 0.6
+        return INTRODUCED_AS_TERM
     opening = {stem(word) for word in words(text)[: len(subject) + 1]}
     return 0.3 if subject <= opening else 0.0
 

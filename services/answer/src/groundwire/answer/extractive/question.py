@@ -43,7 +43,8 @@ class Question:
     """A question with what the scorer needs of it.
 
     `stems` are the distinct stems of its content words in order; `subject` those of the thing a definition is
-    asked of, empty for other kinds. `wants_code` is true when it asks for code, a command or an example.
+    asked of, empty for other kinds; `sides` those of each of two things that are compared. `wants_code` is true when it
+    asks for code, a command or an example.
     """
 
     text: str
@@ -51,6 +52,7 @@ class Question:
     stems: tuple[str, ...]
     subject: tuple[str, ...]
     wants_code: bool
+    sides: tuple[frozenset[str], ...] = ()
 
 
 # A cue counts at the front of the question or of a clause, behind words of politeness or a preposition: "What happens
@@ -86,7 +88,10 @@ _PATTERNS = [
     *((kind, re.compile(rf"{_FRONT}(?:{cues})(?!\w)", re.IGNORECASE)) for kind, cues in _CUES.items()),
 ]
 # What an answer has in place of these words: a number, a date, a name.
-_ASKED_FOR = re.compile(rf"\bhow (?:{_MEASURES})\b|\b(?:what|which) (?:{_TIMES}|{_PLACES})\b", re.IGNORECASE)
+_ASKED_FOR = re.compile(
+    rf"\bhow (?:{_MEASURES})\b(?: (?:do|does|did|will|would|can) it take\b)?|\b(?:what|which) (?:{_TIMES}|{_PLACES})\b",
+    re.IGNORECASE,
+)
 _DEFINITION = re.compile(
     r"^\W*(?:so |and |please |can you |could you )*(?:what(?:'s|\u2019s| is| are| was| were)(?: meant by)?|define"
     r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do|say)(?: in \w+)?\W*$)) (?:an? |the |exactly )*"
@@ -113,6 +118,7 @@ _COMPARISON = re.compile(
     r"|^\W*compare\b",
     re.IGNORECASE,
 )
+_SIDES = re.compile(r"\b(?:between|compare) ([^,;]{1,60}?) (?:and|with|to) ([^,;]{1,60}?)\W*$", re.IGNORECASE)
 
 
 def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Question:
@@ -143,7 +149,14 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
         stems=tuple(dict.fromkeys((*stems, *symbols(text.rstrip(" ?"))))),
         subject=subject if kind is QuestionKind.DEFINITION else (),
         wants_code=wants_code,
+        sides=_sides(text) if kind is QuestionKind.COMPARISON else (),
     )
+
+
+def _sides(text: str) -> tuple[frozenset[str], ...]:
+    sides = _SIDES.search(text)
+    stems = [frozenset((*content_stems(each), *symbols(each))) for each in sides.groups()] if sides else []
+    return tuple(filter(None, stems))
 
 
 def symbols(text: str) -> list[str]:
@@ -160,11 +173,12 @@ def _as_written(asked: str, vocabulary: AbstractSet[str]) -> str:
 
 
 def _compounded(text: str, vocabulary: AbstractSet[str]) -> str:
-    """Return the words of a text, those pairs in one that the vocabulary has in one."""
+    """Return the words of a text, those pairs in one that the vocabulary has in one, but not as words apart."""
     compounded: list[str] = []
     for word in words(text):
         # "Python 2" is not the command `python2`.
-        if compounded and word.isalpha() and stem(compounded[-1] + word) in vocabulary:
+        is_one = compounded and word.isalpha() and stem(compounded[-1] + word) in vocabulary
+        if is_one and not {stem(compounded[-1]), stem(word)} <= vocabulary:
             compounded[-1] += word
         else:
             compounded.append(word)

@@ -9,9 +9,15 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations
 
 from groundwire.answer.evidence import Markup, Passage
-from groundwire.answer.extractive.cues import counts_asked, definition_match, is_announcement, kind_match
+from groundwire.answer.extractive.cues import (
+    INTRODUCED_AS_TERM,
+    counts_asked,
+    definition_match,
+    is_announcement,
+    kind_match,
+)
 from groundwire.answer.extractive.excerpts import MIN_WORDS, Excerpt, ends_sentence
-from groundwire.answer.extractive.question import EXPLAINED, Question, QuestionKind
+from groundwire.answer.extractive.question import EXPLAINED, Question, QuestionKind, symbols
 from groundwire.answer.extractive.weights import (
     COMPARED_BY_DATE,
     LABEL_WORDS,
@@ -149,7 +155,10 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     passage = excerpt.passage
     source = passage.content[excerpt.start : excerpt.end]
     headed = covered(weights, frozenset(content_stems(f"{passage.chapter} {excerpt.heading}")))
-    match = kind_match(question, excerpt.text)
+    definition = definition_match(question, excerpt.text, source)
+    # What one of two things is sets it apart from the other as well as "unlike" does.
+    is_contrast = bool(question.sides) and definition >= INTRODUCED_AS_TERM
+    match = 1.0 if is_contrast else kind_match(question, excerpt.text)
     is_subject = bool(question.subject) and set(question.subject) == set(content_stems(passage.section_heading))
     parts = {
         "coverage": coverage,
@@ -158,7 +167,7 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
         "rank": 1 / passage.rank,
         "kind_match": match,
         "fact_match": match * (question.kind in _FACT_KINDS),
-        "definition": definition_match(question, excerpt.text, source),
+        "definition": definition,
         "headed": headed**2,
         "opens": excerpt.opens * headed**2,
         "leaning": float(excerpt.leans),
@@ -312,7 +321,7 @@ class Support:
             for fact in missing
             if fact.kind is FactKind.NAME
         )
-        coverage = covered(self._weights, frozenset(content_stems(around)))
+        coverage = covered(self._weights, frozenset((*content_stems(around), *symbols(around))))
         # A section that is called what a definition is asked of says what that is, in whatever words.
         headings = (item.excerpt.heading, passage.section_heading)
         is_headed = bool(question.subject) and set(question.subject) in [set(content_stems(each)) for each in headings]
