@@ -221,6 +221,18 @@ def test_what_the_border_of_a_chunk_leaves_of_a_list_item_is_left_out(content: s
     assert ("Owls open connections." in content) == any("Owls open connections." in text for text in found)
 
 
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "The training of young foxes covers topics such as mice, berries,",
+        "The habits of the fox are much like those of the jackal in that both of them hunt at night and sleep",
+    ],
+)
+def test_a_long_sentence_that_the_border_of_a_chunk_cuts_is_left_out_where_it_begins_its_paragraph(cut: str) -> None:
+    assert _texts(f"Foxes eat mice at night.\n\n{cut}") == ["Foxes eat mice at night."]
+    assert _texts(f"{cut} and eggs.\n\nFoxes eat mice at night.") == [f"{cut} and eggs.", "Foxes eat mice at night."]
+
+
 def test_a_lead_in_that_leans_comes_with_the_sentence_before_it() -> None:
     whole = _find("Some animals are not fed. These include:\n\n- Foxes that bite\n- Owls that hoot")[-1]
     assert whole.text == "Some animals are not fed. These include:\n- Foxes that bite\n- Owls that hoot"

@@ -19,6 +19,7 @@ from groundwire.answer.extractive.scoring import (
     shortlist,
 )
 from groundwire.answer.extractive.selection import corroborations, select_excerpts
+from groundwire.answer.extractive.summary import summarise
 from groundwire.answer.plain_text import plain_text
 from groundwire.answer.summary_requests import named_place
 from groundwire.kernel.stems import content_stems, stem
@@ -581,3 +582,10 @@ def test_a_summary_is_asked_of_a_document_by_its_number() -> None:
     ]
     assert named_place("PEP 404", passages) == (passages[1].document_id, "")
     assert named_place("PEP 40", passages) is None
+
+
+def test_a_summary_holds_no_fields() -> None:
+    fields = "RFC: Foxes, foxes of the north\nTitle: Foxes of the north\nAuthor: Ada Lovelace\nStatus: Final\n\n"
+    chosen, _ = summarise([make_passage(f"{fields}The foxes of the north eat mice. Foxes hunt alone.")])
+    assert chosen
+    assert not any(each.field_of for each in chosen)

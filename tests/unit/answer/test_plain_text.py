@@ -37,6 +37,7 @@ def test_markdown(source: str, shown: str) -> None:
     ("source", "shown"),
     [
         ("Call ``f(*args)`` *now*.", "Call f(*args) now."),
+        ("Call it *right\nnow*.", "Call it right now."),
         ("See :pep:`484` and :rfc:`2119`.", "See PEP 484 and RFC 2119."),
         ("The :class:`~typing.List` of `the docs <https://example.org>`__ here.", "The typing.List of the docs here."),
         ("As Python_ says [#note]_ and more.", "As Python says and more."),

@@ -384,8 +384,14 @@ class _Reader:
     def _is_cut_off(self, item: Sentence) -> bool:
         """Tell whether the chunk's border cuts the sentence in two."""
         at_front = not self._content[: item.start].strip() and self._content[item.start].islower()
-        at_back = not self._content[item.end :].strip() and self._content[item.end - 1].isalpha()
-        return at_front or (at_back and (not item.begins_block or _UNFINISHED.search(self._source(item)) is not None))
+        if at_front or self._content[item.end :].strip():
+            return at_front
+        said = self._source(item)
+        if said[-1].isalpha():
+            # An item or a line of few words may well end without a full stop, but not in the middle of a paragraph.
+            is_long = item.kind is BlockKind.PROSE and len(words(said)) >= _SPEAKING_WORDS
+            return is_long or not item.begins_block or _UNFINISHED.search(said) is not None
+        return said[-1] in ",;("
 
 
 def _follows(passage: Passage, before: Passage) -> bool:

@@ -35,7 +35,8 @@ def summarise(passages: Sequence[Passage], limit: int = SUMMARY_EXCERPTS) -> tup
     candidates = [
         each
         for each in find_excerpts(ordered)
-        if each.kind in {BlockKind.PROSE, BlockKind.LIST_ITEM} and not (each.leans or each.is_whole or each.is_joined)
+        if each.kind in {BlockKind.PROSE, BlockKind.LIST_ITEM}
+        and not (each.leans or each.is_whole or each.is_joined or each.field_of)
     ]
     chosen: list[Excerpt] = []
     sections = Counter[tuple[str, str]]()
