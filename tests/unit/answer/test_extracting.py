@@ -104,7 +104,10 @@ def test_operators_are_words_of_a_question() -> None:
 def test_what_one_of_two_things_is_tells_their_difference() -> None:
     content = 'Foxes of owls are rare, and so on. A beast that hunts alone is termed a "fox".'
     assert _best("What is the difference between a fox and an owl?", content).startswith("A beast")
-    assert read_question("What is the difference between $in and a fox?").sides == ({"$in"}, {"fox"})
+    assert read_question("What is the difference between $in and a fox?").sides == (
+        frozenset({"$in"}),
+        frozenset({"fox"}),
+    )
 
 
 def test_what_only_has_the_subject_in_its_name_is_not_defined() -> None:
