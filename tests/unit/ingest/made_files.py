@@ -7,11 +7,17 @@ from collections.abc import Mapping, Sequence
 import docx
 from docx.document import Document
 
+Placed = tuple[float, float, str, float, str]
+"""A piece of text on a page: x and y in points from the lower left, the font (F1, F2 is bold), its size, the text."""
+
 
 def make_pdf(
-    pages: Sequence[str], *, info: Mapping[str, str] | None = None, bookmarks: Sequence[tuple[str, int]] = ()
+    pages: Sequence[str | Sequence[Placed]],
+    *,
+    info: Mapping[str, str] | None = None,
+    bookmarks: Sequence[tuple[str, int]] = (),
 ) -> bytes:
-    """Return a PDF with these texts, one line of a page for each of their lines.
+    """Return a PDF with these texts, one line of a page for each of their lines, or each piece where it is placed.
 
     `bookmarks` are titles with the index of their page.
     """
@@ -25,7 +31,8 @@ def make_pdf(
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
     ]
     for number, text in zip(page_numbers, pages, strict=True):
-        font = "/Resources << /Font << /F1 3 0 R >> >>"
+        bold = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold >>"
+        font = f"/Resources << /Font << /F1 3 0 R /F2 {bold} >> >>"
         objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {font} /Contents {number + 1} 0 R >>")
         content = _content(text)
         objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
@@ -36,7 +43,9 @@ def make_pdf(
     return _assemble(objects, len(objects) if info else None)
 
 
-def _content(text: str) -> str:
+def _content(text: str | Sequence[Placed]) -> str:
+    if not isinstance(text, str):
+        return "\n".join(f"BT /{font} {size} Tf {x} {y} Td ({piece}) Tj ET" for x, y, font, size, piece in text)
     lines = [f"({line}) Tj T*" for line in text.splitlines() if line.strip()]
     return "\n".join(["BT /F1 12 Tf 14 TL 72 720 Td", *lines, "ET"]) if lines else ""
 

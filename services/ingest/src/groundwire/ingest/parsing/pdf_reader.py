@@ -1,4 +1,4 @@
-"""Read PDF with PDFium: the text of each page in the order that PDFium gives it, and the pages' true numbers."""
+"""Read PDF with PDFium: the text of each page in the order that PDFium gives it, its tables, and true page numbers."""
 
 import re
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from groundwire.ingest.chunking.cuts import Heading, TextOutline
+from groundwire.ingest.parsing.pdf_tables import with_tables
 from groundwire.ingest.parsing.source_text import (
     ReadingLimits,
     SourceText,
@@ -129,7 +130,7 @@ def _page_text(pdf: Any, index: int) -> str | None:
         try:
             content = page.get_textpage()
             try:
-                text: str = content.get_text_range()
+                text = with_tables(load("pypdfium2.raw"), content.raw, content.get_text_range())
             finally:
                 content.close()
         finally:

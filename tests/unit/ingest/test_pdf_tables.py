@@ -1,0 +1,87 @@
+"""Tables of PDF pages, which are found by where their cells stand."""
+
+from collections.abc import Sequence
+
+from groundwire.ingest.parsing.pdf_reader import read_pdf
+from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText
+from tests.unit.ingest.made_files import Placed, make_pdf
+
+
+def read(*pages: Sequence[Placed]) -> SourceText:
+    return read_pdf(make_pdf(pages), ReadingLimits(), "content")
+
+
+def lines(top: float, *texts: str, font: str = "F1", size: float = 11) -> list[Placed]:
+    return [(72, top - 14 * number, font, size, text) for number, text in enumerate(texts)]
+
+
+def rows(top: float, *cells: Sequence[str], font: str = "F1") -> list[Placed]:
+    places = (72, 260, 340, 420)
+    return [
+        (x, top - 16 * number, font, 11, text)
+        for number, row in enumerate(cells)
+        for x, text in zip(places, row, strict=False)
+        if text
+    ]
+
+
+BODY = lines(700, "The harbour opens at six in the", "morning and closes at ten.")
+
+
+def test_text_without_a_table_stays_as_it_is() -> None:
+    assert read([*BODY, *rows(640, ("Fosmid", "40 kb"), ("BAC", "150 kb"))]).text == (
+        "The harbour opens at six in the\nmorning and closes at ten.\nFosmid 40 kb\nBAC 150 kb"
+    )
+
+
+def test_rows_whose_gaps_line_up_are_a_table_with_the_years_as_header() -> None:
+    table = rows(640, ("", "2023", "2022"), ("Revenue", "$ 1,250", "$ 1,100"), ("Net income", "(35)", "80"))
+    found = read([*BODY, *table])
+    assert found.text.endswith(
+        "closes at ten.\n\n"
+        "|  | 2023 | 2022 |\n"
+        "| --- | --- | --- |\n"
+        "| Revenue | $ 1,250 | $ 1,100 |\n"
+        "| Net income | (35) | 80 |"
+    )
+
+
+def test_a_bold_first_row_names_columns_of_words() -> None:
+    header = rows(640, ("Plant", "State", "Owner"), font="F2")
+    table = rows(624, ("Callaway", "Missouri", "Ameren"), ("Cooper", "Nebraska", "Public Power"))
+    found = read([*BODY, *header, *table])
+    assert "| Plant | State | Owner |\n| --- | --- | --- |\n| Callaway | Missouri | Ameren |" in found.text
+
+
+def test_a_table_without_names_of_columns_gets_none() -> None:
+    table = rows(640, ("Fosmid", "40 kb", "2.0M"), ("BAC", "150 kb", "0.6M"), ("Plasmid", "4 kb", "8.1M"))
+    assert "| Fosmid | 40 kb | 2.0M |\n| BAC |" in read([*BODY, *table]).text
+
+
+def test_a_cell_without_text_stays_empty() -> None:
+    table = rows(640, ("Share", "2023", "2022"), ("Ada", "70", "60"), ("Bob", "", "40"))
+    assert "| Bob |  | 40 |" in read([*BODY, *table]).text
+
+
+def test_bullets_belong_to_their_items() -> None:
+    items = [
+        each
+        for number, text in enumerate(("Gym", "Yoga", "Skiing"))
+        for each in ((72, 640 - 16 * number, "F1", 11, "-"), (100, 640 - 16 * number, "F1", 11, text))
+    ]
+    assert read([*BODY, *items]).text.endswith("\n- Gym\n- Yoga\n- Skiing")
+
+
+def test_columns_of_prose_are_no_table() -> None:
+    column = [
+        "the boats that come in at night are",
+        "lit by two lamps on the outer mole",
+        "and are led in by the pilots there",
+    ]
+    prose = [(x, 640 - 14 * number, "F1", 8, text) for number, text in enumerate(column) for x in (72, 320)]
+    assert "|" not in read([*BODY, *prose]).text
+
+
+def test_a_table_of_contents_is_no_table() -> None:
+    contents = rows(640, ("Tides ......", "3"), ("Waves ......", "7"), ("Winds ......", "9"))
+    assert "|" not in read([*BODY, *contents]).text
