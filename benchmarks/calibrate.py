@@ -32,6 +32,7 @@ from benchmarks.served import server
 from groundwire.answer.adapters.retrieve_client import RetrieveClient
 from groundwire.answer.extractive import scoring, weights
 from groundwire.answer.extractive.generator import candidates
+from groundwire.answer.extractive.similarity import estimate_similarities
 from groundwire.answer.grounding.sentence_vectors import cosine
 from groundwire.answer.ports import Search
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
@@ -107,10 +108,13 @@ async def _graded(address: str, collection: str, questions: list[Question]) -> l
             asked, excerpts = candidates(question.text, retrieval.passages)
             if not excerpts:
                 continue
+            similarities, places = estimate_similarities(asked, excerpts)
             of_question, *vectors = await client.embed(
-                [question.text], [scoring.scored_text(asked, each) for each in excerpts]
+                [question.text], [scoring.scored_text(asked, excerpts[place]) for place in places]
             )
-            scored = scoring.score_excerpts(asked, excerpts, [cosine(of_question, vector) for vector in vectors])
+            for place, vector in zip(places, vectors, strict=True):
+                similarities[place] = cosine(of_question, vector)
+            scored = scoring.score_excerpts(asked, excerpts, similarities)
             support = scoring.Support(asked, scored)
             for item in support.tested:
                 excerpt = item.excerpt

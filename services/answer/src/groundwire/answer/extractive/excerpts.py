@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from textwrap import dedent
 
 from groundwire.answer.evidence import Markup, Passage
@@ -27,7 +28,7 @@ _NARROW = 3
 _EMPTY_CELLS = frozenset({"-", "\u2013", "\u2014"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Excerpt:
     """A part of a passage that can be quoted: `content[start:end]`, shown as `text`.
 
@@ -57,7 +58,7 @@ class Excerpt:
     leans: bool = False
     rest: "tuple[Passage, int, int] | None" = None
 
-    @property
+    @cached_property
     def stems(self) -> frozenset[str]:
         """Return the stems of its words that carry meaning, for a field with those that name what has it."""
         said = f"{self.field_of} {self.text}"

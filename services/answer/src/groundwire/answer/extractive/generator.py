@@ -15,6 +15,7 @@ from groundwire.answer.extractive.scoring import (
     without_superseded,
 )
 from groundwire.answer.extractive.selection import corroborations, in_full, select_excerpts
+from groundwire.answer.extractive.similarity import estimate_similarities
 from groundwire.answer.extractive.summary import summarise
 from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors, cosine
@@ -60,11 +61,13 @@ class ExtractiveGenerator:
             asked, excerpts = await self._workers.run(budget, candidates, question, passages)
             if not excerpts:
                 return
+            similarities, places = await self._workers.run(budget, estimate_similarities, asked, excerpts)
             # Between two pieces of work, so that no worker waits for the model.
             vectors, (of_question,) = await self._vectors.of(
-                [scored_text(asked, each) for each in excerpts], [question]
+                [scored_text(asked, excerpts[place]) for place in places], [question]
             )
-            similarities = [cosine(of_question, vector) for vector in vectors]
+            for place, vector in zip(places, vectors, strict=True):
+                similarities[place] = cosine(of_question, vector)
             statements = await self._workers.run(budget, self._write, asked, excerpts, similarities, least)
         if statements:
             yield statements
@@ -119,7 +122,7 @@ def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]
 
 
 def candidates(question_text: str, passages: Sequence[Passage]) -> tuple[Question, list[Excerpt]]:
-    """Return the question as it is read beside the passages, and the excerpts that are worth a vector."""
+    """Return the question as it is read beside the passages, and the excerpts that are compared for it."""
     quotable = find_excerpts(passages)
     vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
     question = read_question(question_text, vocabulary)
