@@ -122,7 +122,7 @@ requirements: $(STAMP) ## Print which row of the source designs is shown by whic
 flow: $(STAMP) ## Count the files and functions that a search, an answer and an ingest run through
 	$(BIN)/python scripts/flow.py
 
-check: $(STAMP) ## Lint, types, import rules, contract, freshness of generated code
+check: $(STAMP) ## Lint, types, import rules, contract, deployment files, freshness of generated code
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/codespell docs protos/groundwire shared services scripts *.md
@@ -130,6 +130,7 @@ check: $(STAMP) ## Lint, types, import rules, contract, freshness of generated c
 	$(BIN)/lint-imports
 	$(BIN)/buf lint protos
 	$(BIN)/hadolint Dockerfile
+	$(BIN)/pytest -q -k "composition or cluster" tests/architecture/test_deployment.py
 	$(BIN)/python scripts/check_breaking.py
 	$(BIN)/python scripts/generate_protos.py --check
 
