@@ -11,7 +11,7 @@ from sqlalchemy import Select, select
 from groundwire.catalog.database import Database
 from groundwire.catalog.rows import live_generation_keys, to_collection
 from groundwire.catalog.schema import chunks, collections, documents
-from groundwire.catalog.vectors import vectors_of
+from groundwire.catalog.vectors import unit_vectors_of
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.chunk import OutlineChunk, Section, sections_of
 from groundwire.kernel.collection import Collection
@@ -56,7 +56,7 @@ class Outlines:
             if outline is None:
                 rows = connection.execute(_statement(row[collections.c.collection_key])).all()
                 sections = sections_of([OutlineChunk(*found) for found in rows])
-                stored = vectors_of(connection, collection.identity, [section.lead for section in sections])
+                stored = unit_vectors_of(connection, collection.identity, [section.lead for section in sections])
                 outline = Outline(sections, _aligned(sections, *stored, collection.identity.dimensions))
                 self._cache.put(version, outline, outline.vectors.nbytes + _BYTES_PER_SECTION * len(sections))
         return collection, outline

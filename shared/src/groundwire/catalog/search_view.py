@@ -44,7 +44,7 @@ from groundwire.catalog.rows import (
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations, record_links, records
 from groundwire.catalog.scopes import Scopes, in_scopes, scope_filter
-from groundwire.catalog.vectors import vectors_of
+from groundwire.catalog.vectors import RecentVectors, unit_vectors_of
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
 from groundwire.kernel.clock import Clock, SystemClock
@@ -60,7 +60,7 @@ RememberedT = TypeVar("RememberedT")
 
 Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
-_FACTS_BYTES, _CHUNK_BYTES, _VECTOR_BYTES, _RECORD_BYTES, _TYPE_BYTES = 400, 3000, 300, 500, 150
+_FACTS_BYTES, _CHUNK_BYTES, _RECORD_BYTES, _TYPE_BYTES = 400, 3000, 500, 150
 """What an entry of the cache weighs beside its texts: objects, its key and its place in the cache."""
 _SCOPES_BYTES = 32 << 20
 """Of the numbers of chunks in scopes that are remembered."""
@@ -167,7 +167,7 @@ class _Figures:
     types: BoundedCache[int, str]
     chunks: BoundedCache[tuple[int, int, int], StoredChunk]
     documents: BoundedCache[tuple[int, int, int], tuple[Document, int]]
-    vectors: BoundedCache[tuple[str, int], Vectors]
+    vectors: RecentVectors
     in_scopes: BoundedCache[tuple[int, int, Scopes], tuple[Numbers | None]]
 
 
@@ -206,7 +206,7 @@ class SearchViews:
             types=BoundedCache(cache_bytes // 16),
             chunks=BoundedCache(5 * cache_bytes // 16),
             documents=BoundedCache(cache_bytes // 16),
-            vectors=BoundedCache(3 * cache_bytes // 8),
+            vectors=RecentVectors(3 * cache_bytes // 8),
             in_scopes=BoundedCache(_SCOPES_BYTES),
         )
 
@@ -680,23 +680,20 @@ class SearchView:
         return read.as_of is None and read.changed == self.changed_position
 
     def vectors(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors]:
-        """Return the stored vectors of those chunks that have one: numbers, float32 of shape (found, dimensions)."""
+        """Return the stored vectors of those chunks that have one: numbers, float32 rows of length 1."""
+        identity, cache = self.collection.identity, self._figures.vectors
         if len(numbers) > _FEW:
             with self._read() as read:
-                return vectors_of(read.connection, self.collection.identity, numbers)
-        cache, digest = self._figures.vectors, self.collection.identity.digest
-        given = [int(number) for number in numbers]
-        remembered = cache.get_all((digest, number) for number in given)
-        rows = {number: row for number, row in zip(given, remembered, strict=True) if row is not None}
-        missing = [number for number in given if number not in rows]
-        if missing:
-            with self._read() as read:
-                stored, vectors = vectors_of(read.connection, self.collection.identity, missing)
-            for number, vector in zip(stored.tolist(), vectors, strict=True):
-                # A copy of its own: a part of the block would keep the whole block in memory.
-                rows[number] = own = vector.copy()
-                cache.put((digest, number), own, own.nbytes + _VECTOR_BYTES)
-        with_vector = [number for number in given if number in rows]
-        if not with_vector:
-            return np.zeros(0, dtype=np.int64), np.zeros((0, self.collection.identity.dimensions), dtype=np.float32)
-        return np.array(with_vector, dtype=np.int64), np.stack([rows[number] for number in with_vector])
+                return unit_vectors_of(read.connection, identity, numbers)
+        given = np.asarray(numbers, dtype=np.int64)
+        is_known, rows = cache.get(identity, given.tolist())
+        if is_known.all():
+            return given, rows
+        with self._read() as read:
+            new, new_rows = unit_vectors_of(read.connection, identity, given[~is_known])
+        cache.put(identity, new.tolist(), new_rows)
+        found, rows = np.concatenate([given[is_known], new]), np.concatenate([rows, new_rows])
+        # In the order given, as the caller expects.
+        ascending = np.argsort(found)
+        with_vector = given[np.isin(given, found)]
+        return with_vector, rows[ascending[np.searchsorted(found, with_vector, sorter=ascending)]]

@@ -405,7 +405,7 @@ def read_postings(
     connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str], *, with_positions: bool
 ) -> StoredPostings:
     statement = filled(READ_POSITIONS if with_positions else READ_POSTINGS, len(states), len(words))
-    row = connection.exec_driver_sql(statement, (collection_key, *states, *words)).one()
+    (row,) = driver_rows(connection, statement, (collection_key, *states, *words))
     of_words, highs, sizes = map(json.loads, row[:3])
     return StoredPostings(of_words, highs, sizes, row[3] or b"", row[4] or b"")
 
@@ -414,8 +414,7 @@ def sizes_of_postings(
     connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str]
 ) -> dict[str, int]:
     statement = filled(COUNT_POSTINGS, len(states), len(words))
-    rows = connection.exec_driver_sql(statement, (collection_key, *states, *words))
-    return {row[0]: row[1] for row in rows}
+    return dict(driver_rows(connection, statement, (collection_key, *states, *words)))
 
 
 @lru_cache(maxsize=512)

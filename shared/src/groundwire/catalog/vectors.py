@@ -1,9 +1,11 @@
 """Vectors by model and embedded text: the embedding cache and the source of index rebuilds."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -328,10 +330,59 @@ def to_vector(stored: bytes) -> Vectors:
     return np.frombuffer(stored, dtype="<f4").astype(np.float32, copy=False)
 
 
-def vectors_of(
+def unit_vectors_of(
     connection: Connection, identity: EmbeddingIdentity, numbers: Sequence[int] | NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Vectors]:
-    """Return the vectors of those chunks that have one: numbers, float32 of shape (found, dimensions)."""
+    """Return the vectors of those chunks that have one: numbers, float32 rows of length 1; rows of zeros stay."""
     found, stored = read_vectors(connection, identity.digest, np.asarray(numbers, dtype=np.int64).tolist())
-    vectors = np.frombuffer(stored, dtype="<f4").astype(np.float32, copy=False)
-    return np.array(found, dtype=np.int64), vectors.reshape(len(found), identity.dimensions)
+    rows = np.frombuffer(stored, dtype="<f4").astype(np.float32, copy=False).reshape(len(found), identity.dimensions)
+    return np.array(found, dtype=np.int64), unit_rows(rows)
+
+
+def unit_rows(rows: Vectors) -> Vectors:
+    """Return the rows at length 1; rows of zeros stay."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(norms > 0.0, norms, 1.0), dtype=np.float32)
+
+
+class RecentVectors:
+    """Remembers vectors of chunks, which never change, in one array, from which a hundred are taken at once.
+
+    They are those of one model: a server has one, and another begins anew. The oldest make room for new ones.
+    Safe to use from many threads.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._digest = ""
+        self._rows = np.zeros((0, 0), dtype=np.float32)
+        self._row_of: dict[int, int] = {}
+        self._number_at: list[int | None] = []
+        self._next = 0
+
+    def get(self, identity: EmbeddingIdentity, numbers: Sequence[int]) -> tuple[NDArray[np.bool_], Vectors]:
+        """Return which of the chunks are known, and the vectors of those, in their order."""
+        with self._lock:
+            if self._digest != identity.digest:
+                return np.zeros(len(numbers), dtype=np.bool_), np.zeros((0, identity.dimensions), dtype=np.float32)
+            at = np.fromiter(map(self._row_of.get, numbers, repeat(-1)), dtype=np.intp, count=len(numbers))
+            is_known = at >= 0
+            return is_known, self._rows[at[is_known]]
+
+    def put(self, identity: EmbeddingIdentity, numbers: Sequence[int], rows: Vectors) -> None:
+        """Remember vectors, as many of the last ones as there is room for."""
+        with self._lock:
+            if self._digest != identity.digest:
+                capacity = self._max_bytes // (4 * identity.dimensions)
+                # Not touched yet, and so not in memory, until it is filled.
+                self._rows = np.empty((capacity, identity.dimensions), dtype=np.float32)
+                self._digest, self._row_of, self._number_at, self._next = identity.digest, {}, [None] * capacity, 0
+            for number, row in zip(numbers, rows, strict=True) if self._number_at else ():
+                at = self._row_of.get(number)
+                if at is None:  # another thread may have read it meanwhile
+                    at, self._next = self._next, (self._next + 1) % len(self._number_at)
+                    if (forgotten := self._number_at[at]) is not None:
+                        del self._row_of[forgotten]
+                    self._row_of[number], self._number_at[at] = at, number
+                self._rows[at] = row

@@ -121,8 +121,7 @@ class FilterMatches:
             return every[passes], rows[passes]
         known = self._cache.vectors.get(self._key) if self._may_remember else None
         if known is None:
-            numbers, rows = self._view.vectors(self.numbers())
-            known = (numbers, unit_rows(rows))
+            known = self._view.vectors(self.numbers())
             if self._may_remember:
                 self._cache.vectors.put(self._key, known, known[0].nbytes + known[1].nbytes + _ENTRY_BYTES)
         return known
@@ -172,9 +171,3 @@ def both(one: Filter | None, other: Filter | None) -> Filter | None:
 
 def _clauses(condition: Filter) -> tuple[Filter, ...]:
     return condition.clauses if isinstance(condition, And) else (condition,)
-
-
-def unit_rows(rows: Vectors) -> Vectors:
-    """Return the rows at length 1; rows of zeros stay."""
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(norms > 0.0, norms, 1.0), dtype=np.float32)

@@ -271,7 +271,7 @@ def select(
         Falling relevance, in the order of the candidates.
     """
     count = len(relevances)
-    if (spread == 0.0 and diversity == 0.0) or count <= top_k:
+    if count <= top_k:
         return [Selected(place, place + 1, 0.0) for place in range(min(count, top_k))]
     per_chunk = spread * (relevances[0] - relevances[-1])
     nearest, taken = [0.0] * count, Counter[tuple[str, str]]()

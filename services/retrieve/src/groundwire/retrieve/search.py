@@ -43,7 +43,7 @@ from groundwire.retrieve.candidates import (
     SpareThreads,
 )
 from groundwire.retrieve.consistency import WaitForPosition
-from groundwire.retrieve.filters import FilterCache, FilterMatches, both, unit_rows
+from groundwire.retrieve.filters import FilterCache, FilterMatches, both
 from groundwire.retrieve.fusion import Floats, MemoryScore, Scores, fuse, rank_memories
 from groundwire.retrieve.queries import (
     CONTEXT_SHARE,
@@ -705,16 +705,18 @@ def _selected(plan: SearchPlan, ranked: _Ranked, view: SearchView) -> list[Selec
     """Select among the eligible candidates that are relevant enough; places are those among all candidates."""
     tested = ranked.tested()
     places = [place for place in ranked.eligible.places if tested[place] >= plan.min_relevance]
+    if plan.rules.spread == 0.0 and plan.diversity == 0.0:
+        return [Selected(place, step, 0.0) for step, place in enumerate(places[: plan.top_k], start=1)]
     passed = ranked.scores.relevance[np.array(places, dtype=np.intp)].tolist()
     numbers = ranked.scores.numbers[np.array(places, dtype=np.intp)].tolist()
     near: dict[int, Vectors] = {}
     if plan.diversity > 0.0 and len(passed) > plan.top_k:
         stored, rows = view.vectors(numbers)
-        near = dict(zip(stored.tolist(), unit_rows(rows), strict=True))
+        near = dict(zip(stored.tolist(), rows, strict=True))
     chapters = [ranked.facts[number].chapter_key for number in numbers]
     vectors = [near.get(number) for number in numbers]
     selected = select(passed, chapters, plan.top_k, plan.rules.spread, plan.diversity, vectors)
-    return [replace(each, place=places[each.place]) for each in selected]
+    return [Selected(places[each.place], each.step, each.penalty) for each in selected]
 
 
 def _hydrated(

@@ -13,7 +13,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import UnsupportedFilterError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import FiltersByIndex, VectorStore
-from groundwire.retrieve.filters import FilterMatches, unit_rows
+from groundwire.retrieve.filters import FilterMatches
 from groundwire.retrieve.fusion import Floats, Numbers
 
 SCANNED = 10_000
@@ -239,7 +239,7 @@ class VectorSearch:
     def _stored(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors, Numbers]:
         """Return the stored vectors of chunks at length 1, and the numbers of those that have none."""
         stored, rows = self._view.vectors(numbers)
-        return stored, unit_rows(rows), _missing(np.asarray(numbers, dtype=np.int64), stored)
+        return stored, rows, _missing(np.asarray(numbers, dtype=np.int64), stored)
 
     def _compare(self, vector: Vectors, stored: Numbers, rows: Vectors, missing: Numbers, limit: int) -> Neighbours:
         """Compare with stored vectors, and let the engine compare with those that are not stored."""
