@@ -122,7 +122,7 @@ class Store:
             setattr(request.options, name, value)
         if where is not None:
             request.options.filter.CopyFrom(to_filter_message(parse_filter(dict(where))))
-        return list(self.searching.servicer.retrieve(request, time.perf_counter()).results)
+        return list(self.searching.servicer.retrieve(request, time.perf_counter()).message().results)
 
     def points(self) -> list[int]:
         return self.harness.points("docs")

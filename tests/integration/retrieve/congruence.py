@@ -61,7 +61,7 @@ def run(library: Library, case: Case) -> Outcome:
     if case.where is not None:
         request.options.filter.CopyFrom(_message(case.where))
     try:
-        response = library.service.servicer.retrieve(request, 0.0)
+        response = library.service.servicer.retrieve(request, 0.0).message()
     except GroundwireError as error:
         return Outcome(error=error.reason)
     return Outcome(tuple((hit.chunk.chunk_number, hit.relevance_score) for hit in response.results))

@@ -224,7 +224,8 @@ class Library:
                 getattr(options_message.options, name).CopyFrom(value)
             else:
                 setattr(options_message.options, name, value)
-        return self.service.servicer.retrieve(options_message, time.perf_counter())
+        response: pb.RetrieveResponse = self.service.servicer.retrieve(options_message, time.perf_counter()).message()
+        return response
 
     def close(self) -> None:
         self.service.close()

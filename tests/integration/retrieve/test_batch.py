@@ -77,7 +77,7 @@ async def test_a_batch_gives_what_single_calls_give(engine_library: Library) -> 
     words = ["alpha", "beta", "gamma", "delta"]
     engine_library.put("a.txt", [f"{first} {second} text" for first in words for second in words])
     requests = [_request(f"{first} and {second}", top_k=7) for first in words for second in words]
-    alone = [engine_library.service.servicer.retrieve(request, time.perf_counter()) for request in requests]
+    alone = [engine_library.service.servicer.retrieve(request, time.perf_counter()).message() for request in requests]
     batch = engine_library.service.servicer.batch_retrieve(_batch(*requests), time.perf_counter())
     together = [outcome.response for outcome in batch.outcomes]
     assert [contents(response) for response in together] == [contents(response) for response in alone]

@@ -33,17 +33,19 @@ def test_what_a_query_goes_on_from_decides_between_equals_and_the_query_between_
     library: Library, mode: search_mode_pb2.SearchMode.ValueType
 ) -> None:
     for bird, other in (("heron", "owl"), ("owl", "heron")):
-        found = contents(library.service.servicer.retrieve(_request("nest height", bird, mode=mode), 0.0))
+        found = contents(library.service.servicer.retrieve(_request("nest height", bird, mode=mode), 0.0).message())
         assert found[:2] == [f"{bird} nest height", f"{other} nest height"]
     # A query about something else finds it first, whatever it goes on from.
-    foreign = contents(library.service.servicer.retrieve(_request("granite mountain", "heron nest", mode=mode), 0.0))
+    foreign = contents(
+        library.service.servicer.retrieve(_request("granite mountain", "heron nest", mode=mode), 0.0).message()
+    )
     assert foreign[0] == "granite mountain"
 
 
 def test_a_search_of_a_batch_goes_on_from_its_own_context(library: Library) -> None:
     requests = [_request("nest height", bird) for bird in ("heron", "owl")] + [_request("nest height")]
     outcomes = library.service.servicer.batch_retrieve(pb.BatchRetrieveRequest(requests=requests), 0.0).outcomes
-    alone = [library.service.servicer.retrieve(request, 0.0) for request in requests]
+    alone = [library.service.servicer.retrieve(request, 0.0).message() for request in requests]
     assert [contents(outcome.response) for outcome in outcomes] == [contents(response) for response in alone]
     assert contents(outcomes[0].response)[0] == "heron nest height"
     assert contents(outcomes[1].response)[0] == "owl nest height"
@@ -51,8 +53,10 @@ def test_a_search_of_a_batch_goes_on_from_its_own_context(library: Library) -> N
 
 def test_words_that_are_repeated_count_as_often(library: Library) -> None:
     lexical = search_mode_pb2.SEARCH_MODE_LEXICAL
-    once = contents(library.service.servicer.retrieve(_request("owl heron feather", mode=lexical), 0.0))
-    often = contents(library.service.servicer.retrieve(_request("owl owl owl owl heron feather", mode=lexical), 0.0))
+    once = contents(library.service.servicer.retrieve(_request("owl heron feather", mode=lexical), 0.0).message())
+    often = contents(
+        library.service.servicer.retrieve(_request("owl owl owl owl heron feather", mode=lexical), 0.0).message()
+    )
     assert once[0] == "heron feather colour"
     assert often[0] == "owl nest height"
 

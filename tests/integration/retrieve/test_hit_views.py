@@ -31,7 +31,8 @@ _FIELDS = DocumentFields(
 
 def _search(library: Library, options: RetrievalOptions | None = None) -> pb.RetrieveResponse:
     request = pb.RetrieveRequest(collection="docs", query="alpha", options=options)
-    return library.service.servicer.retrieve(request, time.perf_counter())
+    response: pb.RetrieveResponse = library.service.servicer.retrieve(request, time.perf_counter()).message()
+    return response
 
 
 def _names(message: Chunk | Document) -> set[str]:

@@ -57,7 +57,8 @@ def _ask(library: Library, seed: int, filter_json: JsonFilter, **options: object
     request.options.top_k = 10
     for name, value in options.items():
         setattr(request.options, name, value)
-    return library.service.servicer.retrieve(request, 0.0)
+    response: pb.RetrieveResponse = library.service.servicer.retrieve(request, 0.0).message()
+    return response
 
 
 def _numbers(response: pb.RetrieveResponse) -> list[int]:

@@ -177,7 +177,7 @@ def test_what_tells_times_or_expires_is_not_remembered(library: Library, options
     request = _request()
     for name, value in options.items():
         setattr(request.options, name, value)
-    library.service.servicer.retrieve(request, time.perf_counter())
+    library.service.servicer.retrieve(request, time.perf_counter()).message()
     assert _repeat(library, request) is None
 
 
@@ -199,7 +199,7 @@ def test_a_remembered_response_holds_no_chunks(tmp_path: Path) -> None:
     for number in range(30):
         request = _request(f"alpha {number}")
         request.options.view, request.options.top_k = hit_pb2.HIT_VIEW_IDS, 10
-        library.service.servicer.retrieve(request, time.perf_counter())
+        library.service.servicer.retrieve(request, time.perf_counter()).message()
     held = [each for each, _ in library.service.servicer.results._held._held.values()]
     assert len(held) == 30, "a response of ids is small"
     assert not _reachable_chunks(held)
@@ -286,7 +286,7 @@ def test_a_document_is_shown_with_the_sources_and_the_version_that_it_has_now(li
     request.options.view = hit_pb2.HIT_VIEW_FULL
 
     def shown() -> tuple[list[str], int]:
-        library.service.servicer.retrieve(request, time.perf_counter())  # what it reads is remembered
+        library.service.servicer.retrieve(request, time.perf_counter()).message()  # what it reads is remembered
         response = _repeat(library, request)
         assert response is not None
         (found,) = response.documents

@@ -79,7 +79,7 @@ def test_scopes_may_be_listed(library: Library) -> None:
     fill(library)
     request = pb.RetrieveRequest(collection="docs", query="harbour")
     request.options.scopes.extend([_ALPHA, _BETA])
-    response = library.service.servicer.retrieve(request, 0.0)
+    response = library.service.servicer.retrieve(request, 0.0).message()
     assert {hit.chunk.source_uri for hit in response.results} == {"handbook.txt", "record:a", "record:b"}
 
 

@@ -137,7 +137,7 @@ def test_a_query_time_slightly_ahead_is_not_overtaken_by_the_processing_time(eng
     request = pb.RetrieveRequest(collection="docs", query="alpha")
     request.options.include_report = True
     request.query_time.FromSeconds(int(time.time()) + 30)
-    response = engine_library.service.servicer.retrieve(request, time.perf_counter())
+    response = engine_library.service.servicer.retrieve(request, time.perf_counter()).message()
     assert response.report.query_time == request.query_time
     assert response.report.process_time.ToNanoseconds() >= response.report.query_time.ToNanoseconds()
 

@@ -52,7 +52,7 @@ def found(library: Library, number: int, **options: Any) -> list[tuple[int, floa
             mode=search_mode_pb2.SEARCH_MODE_VECTOR, top_k=10, min_relevance=0.0, explain=True, **options
         ),
     )
-    response = library.service.servicer.retrieve(request, time.perf_counter())
+    response = library.service.servicer.retrieve(request, time.perf_counter()).message()
     (dense,) = [stage for stage in response.explain_plan.stages if stage.path]
     wanted = "filtered exact" if options else "exact"
     assert dense.path == wanted

@@ -198,7 +198,8 @@ class Admission:
             QuotaExceededError: the caller has used up what it may ask for.
             OverloadedError: there is no place for one more of its kind.
         """
-        await self._refuse_while_draining(call)
+        if self._draining:
+            await self._refuse_while_draining(call)
         remaining_s = request_context.current().budget.remaining_s()
         if len(self._waiting) >= _MAX_WAITING:
             longest = next(iter(self._waiting))
@@ -215,7 +216,8 @@ class Admission:
             raise StreamIdleError("the call came without a message", limit_s=self._first_message_s) from None
         finally:
             self._waiting.pop(call, None)
-        await self._refuse_while_draining(call)
+        if self._draining:
+            await self._refuse_while_draining(call)
         cost = cost_of(call.method, call.request, call.received_bytes)
         self.quotas.charge(request_context.current().identity, cost)
         self._count(call)

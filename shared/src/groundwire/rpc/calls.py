@@ -15,7 +15,6 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import grpc
@@ -49,6 +48,7 @@ from groundwire.rpc.request_context import (
     REQUEST_ID_KEY,
     RequestContext,
     bind,
+    bind_identity,
     current,
 )
 from groundwire.rpc.tracing import TRACEPARENT_KEY, begin_call, end_call
@@ -204,7 +204,7 @@ class CallPath(grpc.GenericRpcHandler):
         """
         if self._access.is_free(call.work, acts_for):
             if self._access.is_open:
-                bind(replace(current(), identity=self._access.identify("", dict)))
+                bind_identity(self._access.identify("", dict))
             return
 
         def check() -> Identity:
@@ -226,7 +226,7 @@ class CallPath(grpc.GenericRpcHandler):
                 else:
                     return
 
-        bind(replace(current(), identity=check()))
+        bind_identity(check())
         call.check_credential, call.admit = check, admit
 
     async def _respond(self, call: "Call", behaviour: Handler, budget: Budget, acts_for: str) -> Any:
@@ -298,6 +298,9 @@ class ReadyResponse(NamedTuple):
 
     raw: bytes
     parse: Callable[[bytes], Any]
+
+    def message(self) -> Any:
+        return self.parse(self.raw)
 
 
 class Call:

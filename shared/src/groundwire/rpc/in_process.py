@@ -91,7 +91,7 @@ class _InProcessCall:
         try:
             async with asyncio.timeout(self._timeout_s):
                 response = await self._handler(self._request, self._context)
-                return response.parse(response.raw) if isinstance(response, ReadyResponse) else response
+                return response.message() if isinstance(response, ReadyResponse) else response
         except (asyncio.CancelledError, GroundwireError):
             budget.cancel()
             raise

@@ -6,7 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -44,6 +44,12 @@ class SearchSample:
     embedding_s: float | None = None
     search_s: float | None = None
     engine_s: float | None = None
+
+    def again(self, total_s: float) -> "SearchSample":
+        """Return that of a response that was remembered, which nothing was embedded or searched for."""
+        return SearchSample(
+            failed=False, total_s=total_s, results=self.results, rejected=self.rejected, relevance=self.relevance
+        )
 
 
 class PipelineFigures:
@@ -227,14 +233,6 @@ class ServedSearch:
         memories = memories_among(hit.stored for hit in result.hits)
         return cls(result.plan.collection, result.plan.query_type, result.plan.mode, sample, memories, names_entity)
 
-    def again(self, total_s: float) -> "ServedSearch":
-        """Return it for a response that was remembered, which nothing was embedded or searched for."""
-        was = self.sample
-        sample = SearchSample(
-            failed=False, total_s=total_s, results=was.results, rejected=was.rejected, relevance=was.relevance
-        )
-        return replace(self, sample=sample)
-
 
 def memories_among(found: Iterable[StoredChunk]) -> tuple[str, ...]:
     """Return the ids of the documents that are memories."""
@@ -341,11 +339,11 @@ class RecordSearch:
     mode: QueryLogMode
     accesses: RecordAccesses
 
-    def served(self, call: ReceivedCall, search: ServedSearch) -> str | None:
+    def served(self, call: ReceivedCall, search: ServedSearch, sample: SearchSample) -> str | None:
         """Record a search that was served; return its log id, empty when no log is kept, None when it could not be."""
-        sample = search.sample
         self.pipeline.add(call.tenant, call.collection, sample)
-        self.accesses.note(call.tenant, search.memories)
+        if search.memories:
+            self.accesses.note(call.tenant, search.memories)
         if self.mode is QueryLogMode.OFF:
             return ""
         entry = LoggedQuery(

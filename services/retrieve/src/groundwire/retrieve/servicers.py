@@ -53,8 +53,8 @@ from groundwire.retrieve.wire.requests import (
     searched_scopes,
 )
 from groundwire.retrieve.wire.responses import (
-    add_log_id,
-    cut_to_size,
+    own_part,
+    ready_response,
     to_context_response,
     to_parse_response,
     to_passage_message,
@@ -131,7 +131,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             return None
         return self._answer(cached, request, started)
 
-    def retrieve(self, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse:
+    def retrieve(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse:
         """Return the most relevant chunks."""
         call = self._received(request, started)
         # Something has changed since, perhaps in another collection: then the response is still good.
@@ -139,17 +139,13 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             cached = self.results.renewed(request_context.current().identity, request)
             # The time is no part of what is remembered, so it is the one thing that may be wrong here.
             if cached is not None and not query_time_violations(request, self.clock.now()):
-                return pb.RetrieveResponse.FromString(self._answer(cached, request, started).raw)
-        return cut_to_size(self._serve(call, request), MAX_PAGE_BYTES)
+                return self._answer(cached, request, started)
+        return self._serve(call, request)
 
     def _answer(self, cached: RememberedResponse, request: pb.RetrieveRequest, started: float) -> ReadyResponse:
         call, total_s = self._received(request, started), time.perf_counter() - started
-        log_id = self.record.served(call, cached.search.again(total_s))
-        ready = cached.again(request, call.received, total_s, log_id)
-        if len(ready.raw) > MAX_PAGE_BYTES:
-            fitting = cut_to_size(pb.RetrieveResponse.FromString(ready.raw), MAX_PAGE_BYTES)
-            return ready._replace(raw=fitting.SerializeToString())
-        return ready
+        log_id = self.record.served(call, cached.search, cached.search.sample.again(total_s))
+        return cached.again(request, call.received, total_s, log_id)
 
     def batch_retrieve(self, request: pb.BatchRetrieveRequest, started: float) -> pb.BatchRetrieveResponse:
         """Run several searches; each succeeds or fails for itself.
@@ -176,8 +172,8 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             if search.prepared is not None:
                 own = replace(own, started=own.started - search.prepared.elapsed_s)
             try:
-                response = cut_to_size(self._serve(own, item, search), MAX_PAGE_BYTES // len(pairs))
-                outcomes.append(pb.BatchRetrieveOutcome(response=response))
+                ready = self._serve(own, item, search, max_bytes=MAX_PAGE_BYTES // len(pairs))
+                outcomes.append(pb.BatchRetrieveOutcome(response=ready.message()))
             except (CallCancelledError, DeadlineError):
                 raise
             except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours
@@ -201,22 +197,28 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         ]
 
     def _serve(
-        self, call: ReceivedCall, request: pb.RetrieveRequest, search: SearchRequest | None = None
-    ) -> pb.RetrieveResponse:
+        self,
+        call: ReceivedCall,
+        request: pb.RetrieveRequest,
+        search: SearchRequest | None = None,
+        *,
+        max_bytes: int = MAX_PAGE_BYTES,
+    ) -> ReadyResponse:
         """Search, and record what became of it; `search` is the request as it was interpreted, if it was."""
         try:
             search = search or self._interpret(call, request)
             call = replace(call, names_entity=_names_entity(search.scopes or ()))
             budget = request_context.current().budget
             result = self.search.search(search, budget, received=call.received, started=call.started)
-            response = to_retrieve_response(request, result, search.order)
+            raw = to_retrieve_response(request, result, search.order).SerializeToString()
         except Exception as error:
             self.record.failed(call, error.reason if isinstance(error, GroundwireError) else "INTERNAL")
             raise
         served = ServedSearch.of(result, names_entity=call.names_entity)
-        add_log_id(response, self.record.served(call, served))
-        self.results.put(request_context.current().identity, request, response, result, served)
-        return response
+        log_id = self.record.served(call, served, served.sample)
+        self.results.put(request_context.current().identity, request, raw, result, served)
+        own = own_part(request, result.position, result.consistency_token, log_id, result.times)
+        return ready_response(raw, own, max_bytes)
 
     def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:
         current = request_context.current()

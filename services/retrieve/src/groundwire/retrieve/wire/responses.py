@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
 
 from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
 from groundwire.api.common.v1 import explain_plan_pb2 as explain_pb
@@ -34,8 +33,10 @@ from groundwire.retrieve.search_types import (
 from groundwire.retrieve.self_query.questions import ParsedQuestion
 from groundwire.retrieve.vector_search import VectorPath
 from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES, RECORD_TYPES
+from groundwire.rpc.calls import ReadyResponse
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.messages import chunk_in_view, documents_in_view, to_chunk_message, to_record_message, to_span
+from groundwire.rpc.pagination import MAX_PAGE_BYTES
 from groundwire.rpc.value_messages import parse_timestamp, to_duration, to_metadata, to_timestamp
 
 _MODES = {
@@ -48,18 +49,18 @@ _ORDERS = {
     ResultOrder.TIMESTAMP_DESC: search_mode_pb2.ORDER_BY_TIMESTAMP_DESC,
     ResultOrder.TIMESTAMP_ASC: search_mode_pb2.ORDER_BY_TIMESTAMP_ASC,
 }
-_TIMES: Final = ("query_embedding_time", "search_time", "total_time", "query_time", "process_time", "states")
 _STATES = {state: report_pb.QueryState.Value(f"QUERY_STATE_{state.value}") for state in SearchState}
 
 
 def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, order: ResultOrder) -> pb.RetrieveResponse:
-    """Return the response with what the request asks for; the report says all that is known of the search itself."""
+    """Return the response with what the request asks for, without what `own_part` has.
+
+    The report says all that is known of the search itself.
+    """
     options, mode = request.options, result.plan.mode
     response = pb.RetrieveResponse(
         results=[to_hit(hit, options.view, has_words=mode is not SearchMode.VECTOR) for hit in result.hits],
         documents=documents_in_view((hit.stored.document for hit in result.hits), options.view),
-        snapshot=result.position,
-        consistency_token=result.consistency_token,
     )
     if options.include_flat_view:
         for message, hit in zip(response.results, result.hits, strict=True):
@@ -102,7 +103,6 @@ def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, orde
             for chosen in result.chosen_sections
         )
         response.report.CopyFrom(report)
-        set_times(response, request, result.times)
     if result.evidence is not None:
         response.explain_plan.CopyFrom(to_explain_plan(result.evidence, result.plan))
     if result.self_query_failed:
@@ -112,11 +112,28 @@ def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, orde
     return response
 
 
-def add_log_id(response: pb.RetrieveResponse, log_id: str | None) -> None:
-    """Add the log id; None means that logging failed, which the response says."""
+def own_part(
+    request: pb.RetrieveRequest, position: int, token: str, log_id: str | None, times: SearchTimes
+) -> pb.RetrieveResponse:
+    """Return what a call has of its own; together with what `to_retrieve_response` makes it is the whole response.
+
+    A log id of None means that logging failed, which the response says.
+    """
+    own = pb.RetrieveResponse(snapshot=position, consistency_token=token, log_id=log_id or "")
     if log_id is None:
-        response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RECORDING)
-    response.log_id = log_id or ""
+        own.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RECORDING)
+    if request.options.include_report:
+        _set_times(own.report, request, times)
+    return own
+
+
+def ready_response(raw: bytes, own: pb.RetrieveResponse, max_bytes: int = MAX_PAGE_BYTES) -> ReadyResponse:
+    """Return the response of its serialized part and that of the call, cut to size."""
+    # Serialized messages one behind the other are one message with the fields of both.
+    whole = raw + own.SerializeToString()
+    if len(whole) > max_bytes:
+        whole = cut_to_size(pb.RetrieveResponse.FromString(whole), max_bytes).SerializeToString()
+    return ReadyResponse(whole, pb.RetrieveResponse.FromString)
 
 
 def cut_to_size(response: pb.RetrieveResponse, max_bytes: int) -> pb.RetrieveResponse:
@@ -134,12 +151,7 @@ def cut_to_size(response: pb.RetrieveResponse, max_bytes: int) -> pb.RetrieveRes
     return response
 
 
-def set_times(response: pb.RetrieveResponse, request: pb.RetrieveRequest, times: SearchTimes) -> None:
-    """Replace all times of a response, which only its report tells."""
-    if not response.HasField("report"):
-        return
-    report = response.report
-    clear_times(report)
+def _set_times(report: report_pb.RetrieveReport, request: pb.RetrieveRequest, times: SearchTimes) -> None:
     received, processed = times.states[0][1], times.states[-1][1]
     asked = parse_timestamp(request.query_time, "query_time") if request.HasField("query_time") else received
     report.query_embedding_time.CopyFrom(to_duration(times.embedding_s))
@@ -150,12 +162,6 @@ def set_times(response: pb.RetrieveResponse, request: pb.RetrieveRequest, times:
     report.states.extend(
         report_pb.QueryStateChange(state=_STATES[state], reach_time=to_timestamp(at)) for state, at in times.states
     )
-
-
-def clear_times(report: report_pb.RetrieveReport) -> None:
-    """Take out all that `set_times` sets."""
-    for field in _TIMES:
-        report.ClearField(field)
 
 
 def to_hit(hit: SearchHit, view: "HitView.ValueType", *, has_words: bool = True) -> Hit:

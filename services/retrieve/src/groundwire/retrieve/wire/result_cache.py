@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
@@ -13,10 +13,9 @@ from groundwire.kernel.identity import Identity
 from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.query_log import ServedSearch
 from groundwire.retrieve.search_types import SearchResult, SearchState, SearchTimes
-from groundwire.retrieve.wire.responses import add_log_id, clear_times, set_times
+from groundwire.retrieve.wire.responses import own_part, ready_response
 from groundwire.rpc.calls import ReadyResponse
 
-_OF_THE_CALL: Final = ("snapshot", "consistency_token", "log_id")
 _Key: TypeAlias = tuple[str, tuple[str, ...] | None, bytes]
 """Whose request it is: two credentials of one tenant may see different scopes."""
 _OVERHEAD_BYTES = 2000
@@ -32,7 +31,6 @@ class RememberedResponse:
     """
 
     raw: bytes
-    has_report: bool
     token: str
     search: ServedSearch
     position: int
@@ -45,17 +43,11 @@ class RememberedResponse:
 
         Such a call goes through two states only: nothing is embedded, searched or ranked.
         """
-        own = pb.RetrieveResponse(snapshot=self.position, consistency_token=self.token)
-        add_log_id(own, log_id)
-        if self.has_report:
+        states = ((SearchState.RECEIVED, received), (SearchState.COMPLETED, received + timedelta(seconds=total_s)))
+        own = own_part(request, self.position, self.token, log_id, SearchTimes(0.0, 0.0, total_s, states))
+        if request.options.include_report:
             own.report.from_cache = True
-            states = (
-                (SearchState.RECEIVED, received),
-                (SearchState.COMPLETED, received + timedelta(seconds=total_s)),
-            )
-            set_times(own, request, SearchTimes(0.0, 0.0, total_s, states))
-        # Serialized messages one behind the other are one message with the fields of both.
-        return ReadyResponse(self.raw + own.SerializeToString(), pb.RetrieveResponse.FromString)
+        return ready_response(self.raw, own)
 
 
 class ResultCache:
@@ -106,33 +98,19 @@ class ResultCache:
         self,
         identity: Identity,
         request: pb.RetrieveRequest,
-        response: pb.RetrieveResponse,
+        raw: bytes,
         result: SearchResult,
         search: ServedSearch,
     ) -> None:
-        """Remember a response, unless another time would give another one."""
+        """Remember a serialized response without the part of the call, unless another time would give another one."""
         options = request.options
         # Derived filters mean days of the calendar, memories grow old, snapshots expire, explanations tell times, and
         # tokens are waited for.
         depends_on_time = options.self_query or options.ranking == search_mode_pb2.RANKING_MEMORY or options.explain
         depends_on_position = options.HasField("snapshot") or options.consistency_token
-        if depends_on_time or depends_on_position or response.degraded_stages:
+        if depends_on_time or depends_on_position or result.self_query_failed or result.lacks_dense:
             return
-        lasting = pb.RetrieveResponse()
-        lasting.CopyFrom(response)
-        for field in _OF_THE_CALL:
-            lasting.ClearField(field)
-        has_report = lasting.HasField("report")
-        if has_report:
-            clear_times(lasting.report)
-        held = RememberedResponse(
-            lasting.SerializeToString(),
-            has_report,
-            result.consistency_token,
-            search,
-            result.position,
-            result.changed_position,
-        )
+        held = RememberedResponse(raw, result.consistency_token, search, result.position, result.changed_position)
         self._put(_key(identity, request), held)
 
     def _put(self, key: _Key, held: RememberedResponse) -> None:
