@@ -20,6 +20,7 @@ def server(scratch: Path, arguments: Sequence[str]) -> Iterator[str]:
 def server_process(scratch: Path, arguments: Sequence[str]) -> Iterator[tuple[str, int]]:
     """Give address and process id of a server; see `server`."""
     command = [*GROUNDWIRE, "serve", "--listen", "127.0.0.1:0", "--data", str(scratch / "data"), *arguments]
+    scratch.mkdir(parents=True, exist_ok=True)
     with (scratch / "server.log").open("w") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         try:

@@ -105,10 +105,13 @@ def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Scored]:
 def _worth(item: Scored, best: Scored) -> float:
     """Return the score that competes with that of the best: what stands beside it in its passage is worth more.
 
-    What stands elsewhere is worth less, so that it comes in only for words of the question that are still unmet.
+    A row, an item or code from elsewhere says little without what stands around it, so that it comes in only
+    for words of the question that are still unmet.
     """
-    is_beside = item.excerpt.passage.chunk_number == best.excerpt.passage.chunk_number
-    drop = SAME_PASSAGE_DROP if is_beside else OTHER_PASSAGE_DROP
+    if item.excerpt.passage.chunk_number == best.excerpt.passage.chunk_number:
+        drop = SAME_PASSAGE_DROP
+    else:
+        drop = OTHER_PASSAGE_DROP if item.excerpt.kind is BlockKind.PROSE else 0.0
     return item.score + drop + RANKING.continues_best * _continues(item, best)
 
 
