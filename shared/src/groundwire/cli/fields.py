@@ -146,7 +146,9 @@ def _holder_of(message: Any, path: str) -> tuple[Any, Any, str]:
 
 
 def _is_set_by_server(field: Any) -> bool:
-    return field_behavior_pb2.OUTPUT_ONLY in field.GetOptions().Extensions[field_behavior_pb2.field_behavior]
+    # The metadata of a chunk are read only in the message itself, because a request sets them key by key beside it.
+    is_output = field_behavior_pb2.OUTPUT_ONLY in field.GetOptions().Extensions[field_behavior_pb2.field_behavior]
+    return is_output and not _is_map(field)
 
 
 def _is_map(field: Any) -> bool:
