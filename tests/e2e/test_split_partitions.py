@@ -96,6 +96,13 @@ class Readiness:
                     self.now[service] = serves
                     self.changes.append((time.monotonic(), service, serves))
 
+    def wait_for(self, services: tuple[str, ...]) -> None:
+        """Wait until all of them serve at the same time."""
+        gives_up_at = time.monotonic() + LOST_S
+        while not all(self.now.get(each) for each in services):
+            assert time.monotonic() < gives_up_at, f"{services} do not serve under load"
+            time.sleep(0.05)
+
     def seconds_until(self, service: str, since: float, *, serves: bool) -> float:
         """Wait for a change that came since then and return how long it took."""
         gives_up_at = time.monotonic() + LOST_S
@@ -189,6 +196,8 @@ def test_a_link_that_is_lost_costs_typed_errors_and_nothing_else(
                 try:
                     for kind in set(kinds):
                         _first_good(calls, kind, 0.0)
+                    # All callers begin at once, and may keep a health check waiting: that is not the loss.
+                    readiness.wait_for(unready)
                     with links.lost(names, how):
                         lost_at = time.monotonic()
                         unready_s = {each: readiness.seconds_until(each, lost_at, serves=False) for each in unready}
