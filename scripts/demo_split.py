@@ -24,7 +24,7 @@ def main() -> int:
     """Run the demo; return 1 where there is no answer, or one that does not verify."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "how-to", help="folder of Markdown documents")
-    parser.add_argument("--question", default="Which services can have several processes behind one port?")
+    parser.add_argument("--question", default="What does --processes do?")
     given = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="groundwire-split-") as folder,
