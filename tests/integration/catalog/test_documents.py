@@ -10,8 +10,8 @@ from sqlalchemy import Connection, select
 
 from groundwire.catalog.generations import Prepared, insert_chunks
 from groundwire.catalog.outbox import OutboxKind
+from groundwire.catalog.restorations import Restorations
 from groundwire.catalog.schema import generations
-from groundwire.catalog.soft_deletes import SoftDeletes
 from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields
@@ -264,7 +264,7 @@ def test_a_tenant_stores_no_more_documents_than_the_caller_may_make_it(
     catalog.put(other, make_draft("three", source="c.md"))  # of another tenant
     changed = replace(make_draft("1", source="a.md", expected=1), document_id=first.document_id)
     assert catalog.put(docs, changed)[0].generation == 2  # no further document
-    SoftDeletes(catalog.database).hide(TENANT, "docs", first.document_id)
+    catalog.documents.delete(TENANT, "docs", first.document_id, permanent=False)
     with pytest.raises(QuotaExceededError):
         catalog.put(docs, make_draft("three", source="c.md"))
     catalog.documents.delete(TENANT, "docs", second.document_id)
@@ -328,12 +328,12 @@ def test_what_was_replaced_before_a_soft_deletion_stays_replaced_after_it_is_und
 ) -> None:
     first, _ = catalog.put(docs, make_draft("old"))
     document, pending = catalog.put(docs, make_draft("new", document_id=first.document_id, expected=1))
-    soft_deletes = SoftDeletes(catalog.database)
-    soft_deletes.hide(TENANT, "docs", document.document_id)
+    restorations = Restorations(catalog.database)
+    catalog.documents.delete(TENANT, "docs", document.document_id, permanent=False)
     assert _states(catalog) == {1: "SUPERSEDED", 2: "DELETED"}
-    returning = soft_deletes.begin_return(TENANT, "docs", [document.document_id])
-    assert returning is not None
-    assert soft_deletes.bring_back(returning) == [document]
+    restoration = restorations.begin(TENANT, "docs", [document.document_id])
+    assert restoration is not None
+    assert restorations.finish(restoration) == [document]
     assert _states(catalog) == {1: "SUPERSEDED", 2: "LIVE"}
     assert catalog.numbers_for(docs, "new") == list(pending.numbers)
 

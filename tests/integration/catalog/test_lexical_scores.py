@@ -12,7 +12,7 @@ import pytest
 from groundwire.catalog import lexical_check, lexical_index
 from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.lexical_search import LexicalMatches
-from groundwire.catalog.soft_deletes import SoftDeletes
+from groundwire.catalog.restorations import Restorations
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from tests.integration.catalog.drafts import TENANT, WORDS, Catalog, make_collection, make_draft, random_words
@@ -101,7 +101,7 @@ def test_no_other_collection_moves_a_score(catalog: Catalog, docs: Collection, o
 
 def test_scores_after_any_changes_are_those_of_a_fresh_collection(catalog: Catalog, docs: Collection) -> None:
     chance = random.Random(3)
-    keeping, soft_deletes = catalog.collections.create(_keeping()), SoftDeletes(catalog.database)
+    keeping, restorations = catalog.collections.create(_keeping()), Restorations(catalog.database)
     for collection in (docs, keeping):
         texts: dict[str, list[str]] = {}
         documents: dict[str, tuple[str, int]] = {}
@@ -113,10 +113,10 @@ def test_scores_after_any_changes_are_those_of_a_fresh_collection(catalog: Catal
                     catalog.documents.delete(TENANT, collection.name, document_id)
                     del documents[source], texts[source]
                 case 1 if document_id is not None:
-                    soft_deletes.hide(TENANT, collection.name, document_id)
-                    returning = soft_deletes.begin_return(TENANT, collection.name, [document_id])
-                    assert returning is not None
-                    soft_deletes.bring_back(returning)
+                    catalog.documents.delete(TENANT, collection.name, document_id, permanent=False)
+                    restoration = restorations.begin(TENANT, collection.name, [document_id])
+                    assert restoration is not None
+                    restorations.finish(restoration)
                 case 2:
                     draft = make_draft("tide moon", source=source, document_id=document_id, expected=generation)
                     catalog.documents.abandon(catalog.documents.begin(collection, draft))

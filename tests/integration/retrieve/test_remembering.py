@@ -19,7 +19,6 @@ from groundwire.api.retrieve.v1 import retrieve_report_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1.library_service_pb2 import GetDocumentRequest
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.soft_deletes import SoftDeletes
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.embedder import Vectors
@@ -301,5 +300,5 @@ def test_a_document_is_shown_with_the_sources_and_the_version_that_it_has_now(li
     assert shown() == (["b.txt"], 0)
     library.documents.raise_source_version(document, "default", 7)
     assert shown() == (["b.txt"], 7)
-    assert SoftDeletes(library.database).drop_source("default", "docs", "b.txt", permanent=False)
+    assert library.documents.drop_source("default", "docs", "b.txt", permanent=False)
     assert shown() == ([], 7)

@@ -5,7 +5,7 @@
   `encoding`, `rows` (values to rows and back, and which rows readers see).
 * The door: `catalog` has an attribute for each aggregate; `aggregate` is what these have in common.
 * What is stored: `collections`, `documents`, `records`, `generations`, `chunks`, `texts`, `vectors`, `sessions`.
-* What is done to it: `changes`, `deletions`, `soft_deletes`, `duplicate_chunks`, `index_builds`; what engines still
+* What is done to it: `changes`, `deletions`, `restorations`, `duplicate_chunks`, `index_builds`; what engines still
   have to do about it is in `outbox`.
 * What a search reads: `search_view`, `filters`, `lexical_search` (the index: `lexical_index`, `index_words`),
   `vocabularies`, `outlines`.

@@ -13,7 +13,7 @@ from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.operations import Operations
 from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.records import RecordAccesses, Records
-from groundwire.catalog.soft_deletes import SoftDeletes
+from groundwire.catalog.restorations import Restorations
 from groundwire.catalog.texts import Texts
 from groundwire.catalog.uploads import Uploads
 from groundwire.catalog.vectors import VectorCache
@@ -37,7 +37,7 @@ class Catalog:
         self.full_text = LexicalCheck(database)
         self.records = Records(database)
         self.accesses = RecordAccesses(database)
-        self.soft_deletes = SoftDeletes(database)
+        self.restorations = Restorations(database)
         self.deletions = Deletions(database)
         self.outbox = Outbox(database)
         self.index_builds = IndexBuilds(database)

@@ -38,6 +38,7 @@ from groundwire.catalog.outbox import OutboxKind, queue_drop, queue_points
 from groundwire.catalog.records import count_quoting, quoting_records, set_records
 from groundwire.catalog.rows import (
     IS_HIDDEN,
+    IS_LIVE,
     IS_STORED,
     GenerationState,
     collection_key,
@@ -398,6 +399,32 @@ def _to_deletion(row: Row[Any]) -> Deletion:
         hide_time=from_epoch_ms(row.hide_time),
         complete_time=None if complete is None else from_epoch_ms(complete),
     )
+
+
+def hide_documents(connection: Connection, collection: Collection, rows: Sequence[RowMapping], now: int) -> Deleted:
+    """Take visible documents from readers, the full-text index and, through the outbox, the engine; keep their rows.
+
+    Superseded generations keep their texts and lose their chunks: readers of the past do not see what is deleted.
+    """
+    keys = [row["document_key"] for row in rows]
+    of_documents = among(generations.c.document_key, keys)
+    leaving = select(generations.c.generation_key).where(of_documents, IS_LIVE)
+    traces = trace_documents(connection, collection, rows, leaving, permanent=False)
+    if not rows:
+        return Deleted.now(traces, [], now)
+    position = advance_position(connection, traces.collection_key)
+    # While the generations are still live and superseded: the index looks for chunks by these states.
+    remove_chunks(connection, of_documents)
+    past = select(generations.c.generation_key).where(
+        of_documents, generations.c.state == GenerationState.SUPERSEDED.value
+    )
+    connection.execute(delete(chunks).where(chunks.c.generation_key.in_(past)))
+    hidden = {"state": GenerationState.DELETED.value, "live_to": position}
+    connection.execute(update(generations).where(of_documents, IS_LIVE).values(hidden))
+    values = {"live_generation": 0, "deleted_generation": documents.c.live_generation, "delete_time": now}
+    connection.execute(update(documents).where(among(documents.c.document_key, keys)).values(values))
+    tasks = queue_points(connection, OutboxKind.MATCH_POINTS, collection.tenant, collection.engine_name, traces.numbers)
+    return Deleted.now(traces, tasks, now)
 
 
 def delete_documents(connection: Connection, collection: Collection, rows: Sequence[RowMapping], now: int) -> Deleted:

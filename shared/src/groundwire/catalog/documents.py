@@ -7,12 +7,33 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, bindparam, delete, exists, func, or_, select, tuple_, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    false,
+    func,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from groundwire.catalog.aggregate import Aggregate
-from groundwire.catalog.changes import change_fields, rewrite_payloads
+from groundwire.catalog.changes import change_fields, rename_chapter, rewrite_payloads
 from groundwire.catalog.database import Database, advance_position
-from groundwire.catalog.deletions import Deleted, Deletion, delete_documents, insert_deletion
+from groundwire.catalog.deletions import (
+    Deleted,
+    Deletion,
+    delete_documents,
+    hide_documents,
+    insert_deletion,
+    trace_documents,
+)
 from groundwire.catalog.dialects import among, upsert
 from groundwire.catalog.filters import chunks_matching, has_chunk_matching
 from groundwire.catalog.generations import (
@@ -36,6 +57,7 @@ from groundwire.catalog.operations import count_done
 from groundwire.catalog.records import last_turn
 from groundwire.catalog.rows import (
     IS_HIDDEN,
+    IS_LIVE,
     IS_STORED,
     IS_VISIBLE,
     SELECT_DOCUMENTS_AND_HIDDEN,
@@ -576,6 +598,75 @@ class Documents(Aggregate):
 
         return self._database.write(work)
 
+    def drop_source(
+        self,
+        tenant: str,
+        collection: str,
+        source_uri: str,
+        receipt: Receipt[Deletion] | None = None,
+        *,
+        permanent: bool,
+        etag: str = "",
+    ) -> Deleted | None:
+        """Take one of several sources from a live document, which stays; None when it has no other, or is not there.
+
+        When it is the first one, the next in order takes its place.
+        """
+        names = document_aliases.c
+
+        def work(connection: Connection) -> Deleted | None:
+            of_collection = collection_key(connection, tenant, collection)
+            of_alias = select(names.document_key).where(
+                names.collection_key == of_collection, names.source_path == source_uri
+            )
+            has_source = or_(documents.c.source_path == source_uri, documents.c.document_key.in_(of_alias))
+            found = select(documents.c.document_id).where(
+                documents.c.collection_key == of_collection, IS_VISIBLE, has_source
+            )
+            document_id = connection.execute(found.order_by(documents.c.source_path != source_uri).limit(1)).scalar()
+            if document_id is None:
+                return None
+            row, now = visible_row(connection, tenant, collection, document_id), self._now()
+            key = row["document_key"]
+            aliases = select(names.source_path).where(names.document_key == key).order_by(names.source_path).limit(1)
+            next_source = connection.execute(aliases).scalar()
+            if next_source is None:
+                return None
+            refuse_other_etag(connection, row, etag)
+            # The names of a document are its first source and its aliases: an alias takes the place of the first.
+            is_first = source_uri == row["source_path"]
+            alias = next_source if is_first else source_uri
+            connection.execute(
+                delete(document_aliases).where(
+                    names.collection_key == row["collection_key"], names.source_path == alias
+                )
+            )
+            count_aliases(connection, [key], -1)
+            tasks: list[int] = []
+            if is_first:
+                renamed = {"source_path": next_source}
+                of_document = documents.c.document_key == key
+                connection.execute(update(documents).where(of_document).values(**renamed, last_modified=now))
+                connection.execute(
+                    update(generations).where(generations.c.document_key == key, IS_LIVE).values(renamed)
+                )
+                fields = to_fields(dict(row))
+                rename_chapter(connection, row, (source_uri, fields), (next_source, fields))
+                tasks = rewrite_payloads(connection, row, chunks.c.document_key == key)
+            else:
+                # Searches remember documents, with their sources, until the position of the collection moves.
+                advance_position(connection, row["collection_key"], keeps_history=True)
+            # The document stays: a final search has nothing to look for.
+            nothing = select(generations.c.generation_key).where(false())
+            of_source = require_collection(connection, tenant, collection)
+            traces = trace_documents(connection, of_source, [], nothing, permanent=permanent)
+            deleted = Deleted.now(traces, tasks, now)
+            insert_deletion(connection, deleted, self._database.steady.now_ms())
+            self._audit.record(connection, tenant, "drop_source", row["document_id"], receipt, deleted.deletion)
+            return deleted
+
+        return self._database.write(work)
+
     def delete(
         self,
         tenant: str,
@@ -583,16 +674,18 @@ class Documents(Aggregate):
         document_id: str,
         receipt: Receipt[Deletion] | None = None,
         *,
+        permanent: bool = True,
         etag: str = "",
         where: Filter | None = None,
         operation_id: str = "",
     ) -> Deleted:
-        """Remove a document with all its generations; no reader finds any part of it afterwards.
+        """Delete a document with all its generations, for good or so that it can be restored.
 
-        It counts as done by the operation, if one is given, with the records that go because they quote it.
+        No reader finds any part of it afterwards. It counts as done by the operation, if one is given, with the records
+        that are deleted because they quote it.
 
         Raises:
-            DocumentNotFoundError: the collection has none of this id.
+            DocumentNotFoundError: the collection has none of this id, or hid it before.
             DocumentChangedError: its etag is not the given one, or no chunk of it matches `where`, if these are given.
         """
 
@@ -610,16 +703,13 @@ class Documents(Aggregate):
                 )
                 if not connection.execute(select(exists().where(chunks_matching(keys, where)))).scalar_one():
                     raise changed(document_id)
-            rows = document_rows(connection, tenant, collection, [document_id], IS_STORED)
+            which = IS_STORED if permanent else IS_VISIBLE
+            rows = document_rows(connection, tenant, collection, [document_id], which)
             if not rows:
                 raise DocumentNotFoundError(document_id)
             refuse_other_etag(connection, rows[0], etag)
             serving = require_collection(connection, tenant, collection)
-            deleted = delete_documents(connection, serving, rows, self._now())
-            insert_deletion(connection, deleted, self._database.steady.now_ms())
-            self._audit.record(connection, tenant, "delete_document", document_id, receipt, deleted.deletion)
-            quoting = [each for each in deleted.traces.document_ids if each != document_id]
-            self._audit.record_all(connection, tenant, "delete_document", quoting)
+            deleted = self._delete(connection, serving, rows, receipt, permanent=permanent)
             if operation_id:
                 count_done(connection, tenant, operation_id, deleted.deletion.documents)
             return deleted
@@ -627,24 +717,42 @@ class Documents(Aggregate):
         return self._database.write(work)
 
     def delete_all(
-        self, collection: Collection, document_ids: Sequence[str], receipt: Receipt[Deletion] | None = None
+        self,
+        collection: Collection,
+        document_ids: Sequence[str],
+        receipt: Receipt[Deletion] | None = None,
+        *,
+        permanent: bool,
     ) -> Deleted:
-        """Do the same with several documents in one transaction; those that are gone already are left out.
+        """Delete several documents in one transaction; those that are gone already are left out.
 
         Raises:
             CollectionNotFoundError: the collection was deleted.
         """
-        tenant, name = collection.tenant, collection.name
 
         def work(connection: Connection) -> Deleted:
-            rows = document_rows(connection, tenant, name, document_ids, IS_STORED)
-            deleted = delete_documents(connection, require_collection(connection, tenant, name), rows, self._now())
-            insert_deletion(connection, deleted, self._database.steady.now_ms())
-            self._audit.record_all(connection, tenant, "delete_document", deleted.traces.document_ids)
-            self._audit.settle(connection, tenant, receipt, deleted.deletion)
-            return deleted
+            serving = require_collection(connection, collection.tenant, collection.name)
+            which = IS_STORED if permanent else IS_VISIBLE
+            rows = document_rows(connection, collection.tenant, collection.name, document_ids, which)
+            return self._delete(connection, serving, rows, receipt, permanent=permanent)
 
         return self._database.write(work)
+
+    def _delete(
+        self,
+        connection: Connection,
+        collection: Collection,
+        rows: Sequence[RowMapping],
+        receipt: Receipt[Deletion] | None,
+        *,
+        permanent: bool,
+    ) -> Deleted:
+        deleted = (delete_documents if permanent else hide_documents)(connection, collection, rows, self._now())
+        insert_deletion(connection, deleted, self._database.steady.now_ms())
+        request_id = self._audit.settle(connection, collection.tenant, receipt, deleted.deletion)
+        action = "delete_document" if permanent else "hide_document"
+        self._audit.record_all(connection, collection.tenant, action, deleted.traces.document_ids, request_id)
+        return deleted
 
     def leftovers(self) -> list[PendingGeneration]:
         """Return the pending generations that nobody writes any more, oldest first, without their payloads."""

@@ -8,7 +8,7 @@ import numpy as np
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.deletions import Deletion
 from groundwire.catalog.generations import IndexMovedError
-from groundwire.catalog.soft_deletes import Return
+from groundwire.catalog.restorations import Restoration
 from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.ingest.embedding import ChunkEmbedder, refuse_other_model
 from groundwire.ingest.engine_upkeep import EngineUpkeep
@@ -146,15 +146,18 @@ class DocumentUpkeep:
         deleted = None
         # The source first: a document that has others stays with them, and only this one goes.
         if reference.source_uri:
-            deleted = self.catalog.soft_deletes.drop_source(
+            deleted = self.catalog.documents.drop_source(
                 tenant, collection, reference.source_uri, receipt, permanent=purge, etag=etag
             )
-        if deleted is None and purge:
-            document_id = self.catalog.documents.id_with_deleted(tenant, collection, reference)
-            deleted = self.catalog.documents.delete(tenant, collection, document_id, receipt, etag=etag)
-        elif deleted is None:
-            document_id = self.catalog.documents.find(tenant, collection, reference).document_id
-            deleted = self.catalog.soft_deletes.hide(tenant, collection, document_id, receipt, etag=etag)
+        if deleted is None:
+            document_id = (
+                self.catalog.documents.id_with_deleted(tenant, collection, reference)
+                if purge
+                else self.catalog.documents.find(tenant, collection, reference).document_id
+            )
+            deleted = self.catalog.documents.delete(
+                tenant, collection, document_id, receipt, permanent=purge, etag=etag
+            )
         self.after_write()
         return self.completer.complete(deleted, budget)
 
@@ -210,23 +213,23 @@ class DocumentUpkeep:
             try:
                 # While the lock is held, no task of the outbox takes away the points that are written here.
                 with self.engine.locks.hold((found.engine_name,), budget):
-                    returning = self.catalog.soft_deletes.begin_return(tenant, collection, document_ids, etag)
-                    if returning is None:
+                    restoration = self.catalog.restorations.begin(tenant, collection, document_ids, etag)
+                    if restoration is None:
                         return []
-                    refuse_other_model(returning.collection, identity)
-                    if returning.collection.engine_name == found.engine_name:
-                        self._write_points(returning, budget)
-                        return self.catalog.soft_deletes.bring_back(returning, receipt)
+                    refuse_other_model(restoration.collection, identity)
+                    if restoration.collection.engine_name == found.engine_name:
+                        self._write_points(restoration, budget)
+                        return self.catalog.restorations.finish(restoration, receipt)
             except IndexMovedError:
                 continue  # the index was rebuilt meanwhile; write the points to the one that serves now
             finally:
                 self.after_write()
         raise IndexMovedError(found)
 
-    def _write_points(self, returning: Return, budget: Budget) -> None:
-        name, digest = returning.collection.engine_name, returning.collection.identity.digest
+    def _write_points(self, restoration: Restoration, budget: Budget) -> None:
+        name, digest = restoration.collection.engine_name, restoration.collection.identity.digest
         after = 0
-        while page := self.catalog.soft_deletes.chunks(returning, after, _POINTS_PER_STEP):
+        while page := self.catalog.restorations.chunks(restoration, after, _POINTS_PER_STEP):
             budget.check()
             hashes = [stored.chunk.embedding_hash for stored in page]
             known = self.embedder.cache.get(digest, hashes)

@@ -253,11 +253,7 @@ class RecordUpkeep:
         found = self.catalog.collections.get(identity.tenant, collection)
         chosen = self.selected(identity, collection, selection, include_deleted=permanent)
         ids = [record.document.document_id for record in chosen]
-        deleted = (
-            self.catalog.documents.delete_all(found, ids, receipt)
-            if permanent
-            else self.catalog.soft_deletes.hide_all(found, ids, receipt)
-        )
+        deleted = self.catalog.documents.delete_all(found, ids, receipt, permanent=permanent)
         self.after_write(found)
         return self.upkeep.completer.complete(deleted, budget)
 
