@@ -1,6 +1,6 @@
 """Documents and their generations: written, published, replaced, taken back, deleted."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
@@ -467,7 +467,7 @@ def test_a_large_document_is_written_in_parts_and_wholly_or_not_at_all(
     monkeypatch.setattr("groundwire.catalog.documents.CHUNKS_PER_TRANSACTION", 3)
     monkeypatch.setattr("groundwire.catalog.generations.CHUNKS_PER_TRANSACTION", 3)
 
-    def failing(connection: Connection, prepared: Sequence[Prepared], start: int) -> None:
+    def failing(connection: Connection, prepared: Prepared, start: int) -> None:
         if start == fails_at:
             raise ExhaustedError("no space is left")
         insert_chunks(connection, prepared, start)

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from sqlalchemy import select
 
 from groundwire.catalog import writer
 from groundwire.catalog.chunks import Chunks
-from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.database import POSITION_NOW, Database, advance_position
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.migrations import HEAD
 from groundwire.catalog.operations import Operations
@@ -133,6 +134,8 @@ def test_broken_connections_are_replaced(tmp_path: Path) -> None:
         before = set(threads.map(read, range(4)))
         ends_every_connection(catalog_url(tmp_path / "catalog.db"))
         assert set(threads.map(read, range(4))) == before
+        ends_every_connection(catalog_url(tmp_path / "catalog.db"))
+        assert [row.now for row in database.rows(select(POSITION_NOW.label("now")))] == list(before)
     ends_every_connection(catalog_url(tmp_path / "catalog.db"))
     assert database.write(advance_position) == before.pop() + 1
     database.close()

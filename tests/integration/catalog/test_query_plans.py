@@ -54,7 +54,7 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         (rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"value": "doc-1"}),
         (generations._STORED, {"tenant": TENANT, "ids": '["doc-1"]'}),
         (generations._LAST_WRITTEN, {"keys": "[1]"}),
-        (generations._OWNING, {"keys": "[1]"}),
+        (generations._OWNING, {"key": 1}),
         (generations._OWNERS, {"key": 1, "sources": '["1.md"]'}),
         (generations._PENDING, {"keys": "[1]"}),
         (generations._PUBLISH, {"keys": "[1]", "at_position": 7}),

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select
 
-from groundwire.catalog.database import Database
+from groundwire.catalog.database import POSITION_NOW, Database
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.idempotency import document_told_of, settle
 from groundwire.catalog.schema import audit
@@ -16,6 +16,7 @@ from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identity import current_identity
 
 _LAST_HASH = select(audit.c.hash).where(audit.c.tenant == bindparam("of_tenant")).order_by(audit.c.id.desc()).limit(1)
+_LAST_HASH_AND_POSITION = select(_LAST_HASH.scalar_subquery().label("hash"), POSITION_NOW.label("position"))
 _HASHED = ("previous_hash", "tenant", "time", "action", "resource", "outcome", "request_id", "position")
 
 
@@ -74,14 +75,15 @@ class Audit:
         if not resources:
             return
         # Each row holds the hash of the one before: to change or remove one, all that follow must be written anew.
-        previous, rows = connection.execute(_LAST_HASH, {"of_tenant": tenant}).scalar() or "", []
+        found = connection.execute(_LAST_HASH_AND_POSITION, {"of_tenant": tenant}).one()
+        previous, rows = found.hash or "", []
         shared: dict[str, Any] = {
             "tenant": tenant,
             "time": epoch_ms(self._database.clock.now()),
             "action": action,
             "outcome": "OK",
             "request_id": request_id,
-            "position": self._database.position(connection),
+            "position": found.position,
             "subject": current_identity().subject,
         }
         steady_ms = self._database.steady.now_ms()

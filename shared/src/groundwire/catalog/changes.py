@@ -27,8 +27,8 @@ def change_fields(connection: Connection, row: RowMapping, after: DocumentFields
     key, values = row["document_key"], field_values(after)
     connection.execute(update(documents).where(documents.c.document_key == key).values(**values, last_modified=now))
     connection.execute(update(generations).where(generations.c.document_key == key, IS_LIVE).values(fields=values))
-    set_tags(connection, {key: after.tags})
-    set_records(connection, row["collection_key"], [(key, row["source_path"], after)])
+    set_tags(connection, {key: after.tags}, [key])
+    set_records(connection, row["collection_key"], [(key, row["source_path"], after)], [key])
     source = row["source_path"]
     rename_chapter(connection, row, (source, before), (source, after))
     return rewrite_payloads(connection, row, chunks.c.document_key == key)

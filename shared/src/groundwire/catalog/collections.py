@@ -5,14 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from groundwire.catalog.aggregate import Aggregate
-from groundwire.catalog.database import advance_position
+from groundwire.catalog.database import POSITION_NOW, advance_position
 from groundwire.catalog.deletions import Deleted, Deletion, delete_collection, insert_deletion
 from groundwire.catalog.idempotency import settle
 from groundwire.catalog.rows import (
     IS_VISIBLE,
+    SELECT_COLLECTION,
     collection_key,
     collection_values,
     find_collection,
@@ -26,6 +27,10 @@ from groundwire.catalog.schema import chunks, collections, documents
 from groundwire.kernel.collection import Collection, CollectionSettings
 from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, ConflictError, PreconditionError
 from groundwire.kernel.exactly_once import Receipt
+
+_POSITION = select(collections.c.uid, POSITION_NOW).where(
+    collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("name")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +97,16 @@ class Collections(Aggregate):
 
     def get(self, tenant: str, name: str) -> Collection:
         """Return a collection."""
-        with self._database.read() as connection:
-            return require_collection(connection, tenant, name)
+        rows = self._database.rows(SELECT_COLLECTION, {"tenant": tenant, "collection": name})
+        if not rows:
+            raise CollectionNotFoundError(name)
+        return to_collection(rows[0]._mapping)  # noqa: SLF001 - SQLAlchemy's name for what is public
 
     def position(self, tenant: str, name: str) -> CollectionPosition:
         """Return the current position; a write that was acknowledged is at or before each that is read afterwards."""
-        statement = select(collections.c.uid).where(collections.c.tenant == tenant, collections.c.name == name)
-        with self._database.read() as connection:
-            uid = connection.execute(statement).scalar()
-            if uid is None:
-                raise CollectionNotFoundError(name)
-            return CollectionPosition(uid, self._database.position(connection))
+        for uid, position in self._database.rows(_POSITION, {"tenant": tenant, "name": name}):
+            return CollectionPosition(uid, position)
+        raise CollectionNotFoundError(name)
 
     def of_engine(self, engine_name: str) -> Collection:
         """Return the collection that an engine collection serves, whichever tenant's.

@@ -2,16 +2,16 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, Executable, select, update
 from sqlalchemy.exc import DBAPIError
 
-from groundwire.catalog.dialects import upsert
+from groundwire.catalog.dialects import driver_rows, upsert
 from groundwire.catalog.migrations import migrate
 from groundwire.catalog.postgresql import CatalogServer, ServerProbe
 from groundwire.catalog.schema import collections, counters
@@ -134,7 +134,8 @@ class Limits:
 
 
 POSITION = "position"
-_POSITION = select(counters.c.value).where(counters.c.name == POSITION)
+POSITION_NOW = select(counters.c.value).where(counters.c.name == POSITION).scalar_subquery()
+_POSITION = "SELECT value FROM counters WHERE name = ?"
 _ADVANCE = (
     update(counters).where(counters.c.name == POSITION).values(value=counters.c.value + 1).returning(counters.c.value)
 )
@@ -166,7 +167,8 @@ class Database:
         with storage.reading.connect() as connection:
             self.steady = SteadyTime(connection, clock)
         # The time of service is written along with whatever is written anyway, so that it costs no flush of its own.
-        self._writer = Writer(storage, self.position, self.steady.store)
+        read_position = (lambda _: 0) if storage.is_shared else self.position  # others write a shared one, too
+        self._writer = Writer(storage, read_position, self.steady.store)
         self._closing = threading.Lock()
         self._closed = False
 
@@ -226,10 +228,22 @@ class Database:
             StoreUnavailableError: none became free in time, or the catalog cannot be read.
             RuntimeError: this thread has one already, which is a defect of its code.
         """
-        if self._closed:
-            raise DrainingError("the catalog is closed")
         with self._storage.translated_failures(), self._readers.one(current_budget()) as connection:
             yield connection
+
+    def rows(self, statement: Executable, given: Mapping[str, Any] | None = None) -> list[Any]:
+        """Return what one statement finds; like `read`, without the round trips that a transaction costs on a server.
+
+        Raises:
+            StoreUnavailableError, RuntimeError: as `read` does.
+        """
+        found: list[Any] = []
+
+        def run(connection: Connection) -> None:
+            found[:] = connection.execute(statement, given)
+
+        with self._storage.translated_failures(), self._readers.one(current_budget(), run):
+            return found
 
     def write(self, work: Callable[[Connection], T], *, alone: bool = False) -> T:
         """Run `work` on the writer thread in one transaction and return what it returns, once it is durable.
@@ -319,7 +333,8 @@ class Database:
     @staticmethod
     def position(connection: Connection) -> int:
         """Return how many publishing and deleting transactions the snapshot has seen."""
-        return int(connection.execute(_POSITION).scalar_one())
+        ((position,),) = driver_rows(connection, _POSITION, (POSITION,))
+        return int(position)
 
     def close(self) -> None:
         """Finish handed-in writes, fold the log into the file and let go of the lock; idempotent."""
@@ -353,10 +368,16 @@ class _Readers:
         self._own = threading.local()
 
     @contextmanager
-    def one(self, budget: Budget) -> Iterator[Connection]:
-        """Give a connection inside a transaction that sees one snapshot from its first statement on."""
+    def one(self, budget: Budget, run: Callable[[Connection], None] | None = None) -> Iterator[Connection]:
+        """Give a connection inside a transaction that sees one snapshot from its first statement on.
+
+        With `run`, which executes one statement, there is no transaction: the statement sees one snapshot by itself.
+        """
         self.refuse_holder()
+        begin = run or self._storage.begin_snapshot
         with self._changed:
+            if self._is_closed:
+                raise DrainingError("the catalog is closed")
             if self.free == 0:
                 self.waits += 1
                 try:
@@ -370,12 +391,13 @@ class _Readers:
             # Opened below, outside the lock, where there is none yet.
             connection = self._idle.pop() if self._idle else None
         try:
-            connection = self._begun(connection)
+            connection = self._begun(connection, begin)
             self._own.connection = connection
             try:
                 yield connection
             finally:
-                self._storage.end_snapshot(connection)
+                if run is None:
+                    self._storage.end_snapshot(connection)
         except DBAPIError:
             if connection is not None:
                 connection.close()  # whatever state it is in, nobody else gets it
@@ -392,11 +414,11 @@ class _Readers:
             if connection is not None:
                 connection.close()
 
-    def _begun(self, connection: Connection | None) -> Connection:
-        """Begin a snapshot on an idle connection, or on a new one where there is none that works."""
+    def _begun(self, connection: Connection | None, begin: Callable[[Connection], None]) -> Connection:
+        """Begin on an idle connection, or on a new one where there is none that works."""
         if connection is not None:
             try:
-                self._storage.begin_snapshot(connection)
+                begin(connection)
             except DBAPIError:
                 # The server was restarted: all that were open before are as dead as this one.
                 with self._changed:
@@ -407,7 +429,7 @@ class _Readers:
                 return connection
         connection = self._storage.reading.connect()
         try:
-            self._storage.begin_snapshot(connection)
+            begin(connection)
         except BaseException:
             connection.close()
             raise

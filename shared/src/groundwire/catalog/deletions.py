@@ -482,9 +482,10 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
     connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving)))
     # A row outlives this transaction only while a generation is pending: it keeps nothing of what it said.
     connection.execute(delete(document_aliases).where(among(document_aliases.c.document_key, keys)))
-    set_tags(connection, dict.fromkeys(keys, ()))
+    set_tags(connection, {}, keys)
     nothing = DocumentFields()
-    set_records(connection, traces.collection_key, [(row["document_key"], row["source_path"], nothing) for row in rows])
+    of_rows = [(row["document_key"], row["source_path"], nothing) for row in rows]
+    set_records(connection, traces.collection_key, of_rows, keys)
     emptied = {
         **field_values(nothing),
         **dict.fromkeys(("live_generation", "deleted_generation", "alias_count"), 0),

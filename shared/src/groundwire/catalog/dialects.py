@@ -295,15 +295,27 @@ def upsert(connection: Connection, table: Table) -> Any:
     return _module(connection).upsert(table)
 
 
-def replacing(connection: Connection, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Any:
-    """Return an INSERT that gives a row with the same keys the new values of some columns; made once for each table."""
-    return _replacing(_module(connection), table, keys, changed)
+def replacing(
+    connection: Connection,
+    table: Table,
+    keys: tuple[str, ...],
+    changed: tuple[str, ...],
+    only: ColumnElement[bool] | None = None,
+) -> Any:
+    """Return an INSERT that gives a row with the same keys the new values of some columns; made once for each table.
+
+    A row that `only` does not hold for stays as it is.
+    """
+    return _replacing(_module(connection), table, keys, changed, only)
 
 
 @cache
-def _replacing(module: Any, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Any:
+def _replacing(
+    module: Any, table: Table, keys: tuple[str, ...], changed: tuple[str, ...], only: ColumnElement[bool] | None
+) -> Any:
     new = module.upsert(table)
-    return new.on_conflict_do_update(index_elements=list(keys), set_={name: new.excluded[name] for name in changed})
+    values = {name: new.excluded[name] for name in changed}
+    return new.on_conflict_do_update(index_elements=list(keys), set_=values, where=only)
 
 
 update_json = _by_connection(sqlite.update_json, postgresql.update_json)

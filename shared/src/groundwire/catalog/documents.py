@@ -35,6 +35,7 @@ from groundwire.catalog.deletions import (
     trace_documents,
 )
 from groundwire.catalog.dialects import among, upsert
+from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import chunks_matching, has_chunk_matching
 from groundwire.catalog.generations import (
     CHUNKS_PER_TRANSACTION,
@@ -68,7 +69,6 @@ from groundwire.catalog.rows import (
     collection_key,
     count_aliases,
     document_rows,
-    key_of,
     refuse_other_etag,
     require_collection,
     to_collection,
@@ -82,7 +82,7 @@ from groundwire.catalog.schema import chunks, collections, document_aliases, doc
 from groundwire.catalog.scopes import Scopes, in_scopes
 from groundwire.catalog.sessions import gone_documents
 from groundwire.catalog.texts import check_chunks, measure
-from groundwire.catalog.vectors import NewVectors, embedding_times, insert_vectors
+from groundwire.catalog.vectors import NewVectors, insert_vectors
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import epoch_ms
@@ -109,6 +109,17 @@ _BY_ALIAS = SELECT_DOCUMENTS_OF_COLLECTION.join(
 ).where(
     document_aliases.c.collection_key == collections.c.collection_key,
     document_aliases.c.source_path == bindparam("value"),
+)
+# A document that was deleted softly gets a new generation when its source comes again.
+_HIDDEN = (
+    select(documents.c.source_path, documents.c.document_id)
+    .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
+    .where(
+        collections.c.tenant == bindparam("tenant"),
+        collections.c.uid == bindparam("uid"),
+        among(documents.c.source_path, bindparam("sources")),
+        IS_HIDDEN,
+    )
 )
 _HIDDEN_BY_SOURCE = SELECT_DOCUMENTS_AND_HIDDEN.where(
     IS_HIDDEN,
@@ -355,10 +366,13 @@ class Documents(Aggregate):
         """Write a generation that nobody sees yet; see `begin_together`."""
         return self.begin_together(collection, [draft])[0]
 
-    def begin_together(self, collection: Collection, drafts: Sequence[GenerationDraft]) -> list[PendingGeneration]:
+    def begin_together(
+        self, collection: Collection, drafts: Sequence[GenerationDraft], embedded: Mapping[str, int] | None = None
+    ) -> list[PendingGeneration]:
         """Write generations of different documents that nobody sees yet: text, chunks, filter keys and chunk numbers.
 
-        Durable when it returns: after a crash `leftovers` lists them. After an error there are none.
+        Durable when it returns: after a crash `leftovers` lists them. After an error there are none. `embedded` is what
+        `VectorCache.times` said of the texts of the chunks: vectors that it lacks are made now.
 
         Raises:
             CollectionNotFoundError: the collection was deleted.
@@ -371,19 +385,16 @@ class Documents(Aggregate):
         for draft in drafts:
             check_chunks(draft.text, draft.chunks)
         now = self._database.clock.now()
-        # A document that was deleted softly gets a new generation when its source comes again.
-        hidden = select(documents.c.source_path, documents.c.document_id).where(
-            documents.c.collection_key == key_of(collection),
-            among(documents.c.source_path, [draft.source_uri for draft in drafts]),
-            IS_HIDDEN,
-        )
-        with self._database.read() as connection:
-            hidden_ids = {row.source_path: row.document_id for row in connection.execute(hidden)}
-            hashes = [chunk.embedding_hash for draft in drafts for chunk in draft.chunks]
-            embedded = embedding_times(connection, collection, hashes)
+        given = {
+            "tenant": collection.tenant,
+            "uid": collection.uid,
+            "sources": encode_json([draft.source_uri for draft in drafts]),
+        }
+        hidden_ids: dict[str, str] = dict(self._database.rows(_HIDDEN, given))
         prepared = []
-        for draft in drafts:
-            document_id = draft.document_id or hidden_ids.get(draft.source_uri) or new_document_id()
+        for given_draft in drafts:
+            draft = replace(given_draft, document_id=given_draft.document_id or hidden_ids.get(given_draft.source_uri))
+            document_id = draft.document_id or new_document_id()
             numbers = self._database.take_chunk_numbers(len(draft.chunks))
             chunk_ids = draft.chunk_ids or [prefixed_chunk_id(document_id, each.sequence_num) for each in draft.chunks]
             pending = PendingGeneration(
@@ -397,7 +408,7 @@ class Documents(Aggregate):
                 payloads=draft.payloads(document_id, numbers, chunk_ids, now),
                 source_version=draft.source_version,
             )
-            made = Prepared(draft, pending, measure(draft.text), epoch_ms(now), embedded)
+            made = Prepared(draft, pending, measure(draft.text), epoch_ms(now), embedded or {})
             prepared.append(made.indexed_from(0))
         written = self._insert(prepared)
         try:
@@ -405,7 +416,7 @@ class Documents(Aggregate):
             for each, pending in zip(prepared, written, strict=True):
                 for start in range(CHUNKS_PER_TRANSACTION, len(each.draft.chunks), CHUNKS_PER_TRANSACTION):
                     part = replace(each, pending=pending).indexed_from(start)
-                    self._database.write(partial(insert_chunks, prepared=[part], start=start))
+                    self._database.write(partial(insert_chunks, prepared=part, start=start))
         except BaseException:
             for pending in written:
                 self.abandon(pending)
@@ -486,9 +497,8 @@ class Documents(Aggregate):
         tenant, name = collection.tenant, collection.name
 
         def work(connection: Connection) -> PublishedRecords:
-            key = collection_key(connection, tenant, name)
             for conversation_id, last in turns.items():
-                if last_turn(connection, key, conversation_id) != last:
+                if last_turn(connection, collection, conversation_id) != last:
                     raise changed(conversation_id)
             written, tasks = self._publish(connection, pending, vectors), list[int]()
             for change in changes:
@@ -840,6 +850,5 @@ class Documents(Aggregate):
         return done
 
     def _first(self, statement: Select[Any], given: Mapping[str, str]) -> Document | None:
-        with self._database.read() as connection:
-            row = connection.execute(statement, given).first()
-        return None if row is None else to_document(row)
+        rows = self._database.rows(statement, given)
+        return to_document(rows[0]) if rows else None

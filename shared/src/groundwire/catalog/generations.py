@@ -212,8 +212,10 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
     collection_key = connection.execute(KEY_OF_UID, {"tenant": collection.tenant, "uid": collection.uid}).scalar()
     if collection_key is None:
         raise CollectionNotFoundError(collection.name)
-    of_ids = {"tenant": collection.tenant, "ids": encode_json([each.pending.document_id for each in prepared])}
-    stored = {row.document_id: row for row in connection.execute(_STORED, of_ids)}
+    # An id that was just made is nobody's, and never was.
+    known_ids = [each.draft.document_id for each in prepared if each.draft.document_id]
+    of_ids = {"tenant": collection.tenant, "ids": encode_json(known_ids)}
+    stored = {row.document_id: row for row in connection.execute(_STORED, of_ids)} if known_ids else {}
     owners = owners_of_sources(connection, collection_key, [each.draft.source_uri for each in prepared])
     for each in prepared:
         refuse_conflicts(connection, each, collection_key, stored.get(each.pending.document_id), owners)
@@ -243,7 +245,7 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
         if each.pending.document_id not in keys
     ]
     # A document that was deleted for good and comes again goes on counting: old citations name the old numbers.
-    last = dict(connection.execute(_LAST_BURIED, of_ids).all())
+    last: dict[str, int] = dict(connection.execute(_LAST_BURIED, of_ids).all()) if known_ids else {}
     if stored:
         written = dict(connection.execute(_LAST_WRITTEN, {"keys": encode_json(list(keys.values()))}).all())
         last |= {each: max(last.get(each, 0), written.get(key, 0)) for each, key in keys.items()}
@@ -284,7 +286,7 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
         for page in each.draft.pages
     )
     insert_rows(connection, text_pages, pages)
-    insert_chunks(connection, written_now, 0)
+    _write_chunks(connection, collection_key, {each.key: keys[each.document_id] for each in pending}, written_now, 0)
     return pending
 
 
@@ -355,28 +357,38 @@ def refuse_conflicts(
             raise AlreadyExistsError(f"the chunk id {other!r} is taken", resource=other)
 
 
-_OWNING = select(
-    *(generations.c[name] for name in ("generation_key", "document_key", "collection_key")),
-).where(among(generations.c.generation_key, bindparam("keys")))
+_OWNING = select(*(generations.c[name] for name in ("document_key", "collection_key"))).where(
+    generations.c.generation_key == bindparam("key")
+)
 
 
-def insert_chunks(connection: Connection, prepared: Sequence[Prepared], start: int) -> None:
+def insert_chunks(connection: Connection, prepared: Prepared, start: int) -> None:
     """Write chunks and pages from index `start` on, as many as belong into one transaction, and their words.
 
     Raises:
-        DocumentChangedError: a generation went with its collection.
+        DocumentChangedError: the generation went with its collection.
     """
+    key = prepared.pending.key
+    owning = connection.execute(_OWNING, {"key": key}).one_or_none()
+    if owning is None:
+        raise changed(prepared.pending.document_id)
+    _write_chunks(connection, owning.collection_key, {key: owning.document_key}, [prepared], start)
+
+
+def _write_chunks(
+    connection: Connection,
+    collection_key: int,
+    document_keys: Mapping[int, int],
+    prepared: Sequence[Prepared],
+    start: int,
+) -> None:
+    """Do so for generations of documents whose keys are given by the keys of the generations."""
     part = slice(start, start + CHUNKS_PER_TRANSACTION)
-    keys = encode_json([each.pending.key for each in prepared])
-    owning = {row.generation_key: row for row in connection.execute(_OWNING, {"keys": keys})}
-    for each in prepared:
-        if each.pending.key not in owning:
-            raise changed(each.pending.document_id)
     rows = (
         {
             "chunk_number": number,
             "tenant": each.pending.collection.tenant,
-            "document_key": owning[each.pending.key].document_key,
+            "document_key": document_keys[each.pending.key],
             "generation_key": each.pending.key,
             "chunk_id": chunk_id,
             **chunk_values(chunk),
@@ -401,7 +413,7 @@ def insert_chunks(connection: Connection, prepared: Sequence[Prepared], start: i
     )
     insert_rows(connection, chunk_pages, pages)
     segments = [(each.pending.key, segment) for each in prepared for segment in each.segments]
-    insert_pending(connection, owning[prepared[0].pending.key].collection_key, segments)
+    insert_pending(connection, collection_key, segments)
 
 
 def changed(document_id: str) -> DocumentChangedError:
@@ -447,13 +459,33 @@ class IndexMovedError(ConflictError):
         self.collection = collection
 
 
-_SERVING = select(collections.c.uid, collections.c.engine_name).where(
-    collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("name")
-)
+_other = documents.alias("other").c
 _OF_DOCUMENT = ("live_generation", "deleted_generation", "source_version", "ingestion_date")
 _PENDING = (
-    select(generations, documents.c.source_path.label("stored_source"), *(documents.c[name] for name in _OF_DOCUMENT))
+    select(
+        generations,
+        documents.c.source_path.label("stored_source"),
+        collections.c.engine_name.label("serving_name"),
+        *(documents.c[name] for name in _OF_DOCUMENT),
+        select(_other.document_id)
+        .where(
+            _other.collection_key == generations.c.collection_key,
+            _other.source_path == generations.c.source_path,
+            _other.live_generation > literal_column("0"),
+            _other.document_key != generations.c.document_key,
+        )
+        .limit(1)
+        .scalar_subquery()
+        .label("taken_by"),
+        exists()
+        .where(
+            document_aliases.c.collection_key == generations.c.collection_key,
+            document_aliases.c.source_path == generations.c.source_path,
+        )
+        .label("is_alias"),
+    )
     .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+    .join(collections, generations.c.collection_key == collections.c.collection_key)
     .where(among(generations.c.generation_key, bindparam("keys")), IS_PENDING)
 )
 _PUBLISH = (
@@ -461,11 +493,11 @@ _PUBLISH = (
     .where(among(generations.c.generation_key, bindparam("keys")))
     .values(state=GenerationState.LIVE.value, live_from=bindparam("at_position"))
 )
-_ALIASES = (
+_ALIAS = (
     delete(document_aliases)
     .where(
         document_aliases.c.collection_key == bindparam("key"),
-        among(document_aliases.c.source_path, bindparam("sources")),
+        document_aliases.c.source_path == bindparam("source"),
     )
     .returning(document_aliases.c.document_key)
 )
@@ -485,26 +517,24 @@ def publish_generations(
         IndexMovedError: the points are in an engine collection that does not serve any more.
     """
     collection = pending[0].collection
-    serving = connection.execute(_SERVING, {"tenant": collection.tenant, "name": collection.name}).one_or_none()
-    # The first of all refusals, as it is the only one that the caller gets over: by writing the points once more.
-    if serving is not None and serving.uid == collection.uid and serving.engine_name != collection.engine_name:
-        raise IndexMovedError(require_collection(connection, collection.tenant, collection.name))
     generation_keys = encode_json([each.key for each in pending])
     found = {row["generation_key"]: row for row in connection.execute(_PENDING, {"keys": generation_keys}).mappings()}
+    # The first of all refusals, as it is the only one that the caller gets over: by writing the points once more.
+    if any(row["serving_name"] != collection.engine_name for row in found.values()):
+        raise IndexMovedError(require_collection(connection, collection.tenant, collection.name))
     for each in pending:
         if each.key not in found:
             raise changed(each.document_id)
     rows = [found[each.key] for each in pending]
     key = rows[0]["collection_key"]
-    sources = [row["source_path"] for row in rows]
-    owners = owners_of_sources(connection, key, sources)
     for each, row in zip(pending, rows, strict=True):
         if row["tenant"] != collection.tenant or row["live_generation"] != each.expected_generation:
             raise changed(each.document_id)
-        if row["live_generation"] and row["stored_source"] != row["source_path"]:
-            raise changed(each.document_id)  # the source was deleted meanwhile, and the document stays with another
         refuse_stale_version(each.document_id, each.source_version, row["source_version"])
-        refuse_taken_source(owners, row["source_path"], each.document_id)
+        # The source was deleted meanwhile and the document stays with another, or another document has got the source.
+        is_renamed = row["live_generation"] and row["stored_source"] != row["source_path"]
+        if is_renamed or row["taken_by"] is not None:
+            raise changed(each.document_id)
     # Without retention nobody can read the past once the chunks before are gone; of a new document there is no past.
     is_kept = collection.settings.generation_retention > timedelta(0)
     keeps_history = is_kept or all(each.expected_generation == 0 for each in pending)
@@ -517,8 +547,10 @@ def publish_generations(
     # Its words were written with its chunks: here they only change their state, whatever the size of the document.
     release_pending(connection, key, [each.key for each in pending])
     # What was an alias of another document is the source of this one now.
-    for alias_of in connection.execute(_ALIASES, {"key": key, "sources": encode_json(sources)}).scalars().all():
-        count_aliases(connection, [alias_of], -1)
+    for row in rows:
+        if row["is_alias"]:
+            alias_of = connection.execute(_ALIAS, {"key": key, "source": row["source_path"]}).scalar_one()
+            count_aliases(connection, [alias_of], -1)
     values = [
         {
             "of_key": row["document_key"],
@@ -534,8 +566,9 @@ def publish_generations(
         for each, row in zip(pending, rows, strict=True)
     ]
     connection.execute(_UPDATE_DOCUMENTS, values)
-    set_tags(connection, {row["document_key"]: row["fields"]["tags"] for row in rows})
-    set_records(connection, key, [(row["document_key"], row["source_path"], to_fields(row["fields"])) for row in rows])
+    set_tags(connection, {row["document_key"]: row["fields"]["tags"] for row in rows}, known)
+    of_documents = [(row["document_key"], row["source_path"], to_fields(row["fields"])) for row in rows]
+    set_records(connection, key, of_documents, known)
     document_keys = encode_json([row["document_key"] for row in rows])
     published = {row.document_key: to_document(row) for row in connection.execute(_PUBLISHED, {"keys": document_keys})}
     return [published[row["document_key"]] for row in rows]

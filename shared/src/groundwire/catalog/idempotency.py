@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, select, update
 
 from groundwire.catalog.database import Database, SteadyTime
 from groundwire.catalog.dialects import among, replacing
@@ -38,8 +38,7 @@ class Ledger:
             RequestIdReusedError: the id was used for another method or body.
             NotFoundError: the answer was about a document or session that has been deleted for good.
         """
-        with self._database.read() as connection:
-            return _find(connection, self._database.steady, tenant, key)
+        return _answer(self._database.rows(_REMEMBERED, _given(self._database.steady, tenant, key)), key)
 
     def record(self, tenant: str, key: RequestKey, response: bytes, resource_id: str = "") -> bytes:
         """Remember the answer of a call that wrote nothing else; return the answer that counts, the first one.
@@ -51,9 +50,7 @@ class Ledger:
         """
 
         def work(connection: Connection) -> bytes:
-            earlier = _find(connection, self._database.steady, tenant, key)
-            if earlier is None:
-                _store(connection, self._database.steady, tenant, key, response, resource_id)
+            earlier = _store(connection, self._database.steady, tenant, key, response, resource_id)
             return response if earlier is None else earlier
 
         return self._database.write(work)
@@ -87,10 +84,9 @@ def settle(
     """
     if receipt is None:
         return ""
-    # Looked up once more: the first look was before the work, and the same call may have been faster.
-    if _find(connection, steady, tenant, receipt.key) is not None:
+    # It was looked up before the work, and the same call may have been faster.
+    if _store(connection, steady, tenant, receipt.key, receipt.encode(result), resource_id) is not None:
         raise ConflictError("the same request was completed meanwhile", request_id=receipt.key.request_id)
-    _store(connection, steady, tenant, receipt.key, receipt.encode(result), resource_id)
     return receipt.key.request_id
 
 
@@ -123,11 +119,18 @@ _REMEMBERED = select(requests).where(
 )
 
 
-def _find(connection: Connection, steady: SteadyTime, tenant: str, key: RequestKey) -> bytes | None:
-    given = {"tenant": tenant, "id": key.request_id, "oldest": oldest_kept(steady)}
-    row = connection.execute(_REMEMBERED, given).first()
-    if row is None:
+_IS_FORGOTTEN = requests.c.create_time < bindparam("oldest")
+
+
+def _given(steady: SteadyTime, tenant: str, key: RequestKey) -> dict[str, Any]:
+    return {"tenant": tenant, "id": key.request_id, "oldest": oldest_kept(steady)}
+
+
+def _answer(rows: Sequence[Row[Any]], key: RequestKey) -> bytes | None:
+    """Return the answer in what was found of the key, None when nothing was."""
+    if not rows:
         return None
+    row = rows[0]
     if (row.method, row.body_digest) != (key.method, key.body_digest):
         raise RequestIdReusedError("the request id was used before with another body", request_id=key.request_id)
     if not row.response:
@@ -138,7 +141,8 @@ def _find(connection: Connection, steady: SteadyTime, tenant: str, key: RequestK
 
 def _store(
     connection: Connection, steady: SteadyTime, tenant: str, key: RequestKey, response: bytes, resource_id: str
-) -> None:
+) -> bytes | None:
+    """Store an answer unless there is one already; return that one."""
     values = {
         "tenant": tenant,
         "request_id": key.request_id,
@@ -147,7 +151,11 @@ def _store(
         "response": response,
         "resource_id": resource_id,
         "create_time": steady.now_ms(),
+        "oldest": oldest_kept(steady),
     }
     # An answer older than a day is still there until the sweeper comes by: its id may be used again.
     changed = ("method", "body_digest", "response", "resource_id", "create_time")
-    connection.execute(replacing(connection, requests, ("tenant", "request_id"), changed), values)
+    storing = replacing(connection, requests, ("tenant", "request_id"), changed, _IS_FORGOTTEN)
+    if connection.execute(storing.returning(requests.c.request_id), values).first() is not None:
+        return None
+    return _answer(connection.execute(_REMEMBERED, _given(steady, tenant, key)).all(), key)

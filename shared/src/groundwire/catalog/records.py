@@ -1,7 +1,7 @@
 """Records: what is sorted and linked by of documents that are records, their links, and how often they were read."""
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,7 +26,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among, replacing, upsert
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import to_sql
-from groundwire.catalog.rows import DOCUMENT_COLUMNS, IS_STORED, IS_VISIBLE, collection_key, to_document
+from groundwire.catalog.rows import DOCUMENT_COLUMNS, IS_STORED, IS_VISIBLE, KEY_OF_UID, collection_key, to_document
 from groundwire.catalog.schema import (
     chunks,
     collections,
@@ -38,6 +38,7 @@ from groundwire.catalog.schema import (
     records,
 )
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
+from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import RecordNotFoundError
 from groundwire.kernel.exactly_once import Receipt
@@ -76,13 +77,18 @@ _RECORD_COLUMNS = (
 _DELETE = [delete(table).where(among(table.c.document_key, bindparam("keys"))) for table in (records, record_quotes)]
 
 
-def set_records(connection: Connection, collection: int, fields: Sequence[tuple[int, str, DocumentFields]]) -> None:
-    """Write once more what records are sorted and linked by, and what else they quote; nothing of other documents.
+def set_records(
+    connection: Connection,
+    collection: int,
+    fields: Sequence[tuple[int, str, DocumentFields]],
+    known: Sequence[int],
+) -> None:
+    """Write what records are sorted and linked by, and what else they quote; nothing of other documents.
 
     Call it in the transaction that changes the fields; `collection` is the key of the collection, and `fields` are
-    those of documents, given by key and source.
+    those of documents, given by key and source. The `known` ones among them were published before.
     """
-    no_records = [key for key, _, each in fields if each.record is None]
+    no_records = [key for key, _, each in fields if each.record is None and key in known]
     if no_records:
         for statement in _DELETE:
             connection.execute(statement, {"keys": encode_json(no_records)})
@@ -101,7 +107,7 @@ def set_records(connection: Connection, collection: int, fields: Sequence[tuple[
         connection.execute(upsert(connection, record_quotes).on_conflict_do_nothing(), quotes)
 
 
-def quoting_records(connection: Connection, collection: int, document_ids: Collection[str]) -> set[str]:
+def quoting_records(connection: Connection, collection: int, document_ids: Iterable[str]) -> set[str]:
     """Return the documents of the records that quote any of these, or quote a record that does, and so on.
 
     All are given by their ids, the collection by its key.
@@ -154,13 +160,14 @@ class Records(Aggregate):
     def find(
         self, tenant: str, collection: str, record_ids: Sequence[str], *, scopes: Sequence[str] | None = None
     ) -> dict[str, StoredRecord]:
-        """Return those of the records that there are, deleted softly or not, by id and without links."""
+        """Return those of the records that there are, deleted softly or not, by id and without links.
+
+        There are none in a collection that does not exist.
+        """
         statement = _STORED if scopes is None else _STORED.where(_allowed(scopes))
         given = {"tenant": tenant, "collection": collection, "ids": encode_json(list(record_ids))}
-        with self._database.read() as connection:
-            collection_key(connection, tenant, collection)
-            rows = connection.execute(statement, given)
-            return {record.record_id: record for record in (_to_record(row) for row in rows)}
+        rows = self._database.rows(statement, given)
+        return {record.record_id: record for record in (_to_record(row) for row in rows)}
 
     def at_numbers(self, tenant: str, collection: str, numbers: Sequence[int]) -> list[StoredRecord]:
         """Return the live records whose chunks have these numbers, in no order and without links."""
@@ -282,10 +289,10 @@ class Records(Aggregate):
         with self._database.read() as connection:
             return connection.execute(statement.where(_d.tenant == tenant, of_document).limit(1)).scalar()
 
-    def last_turn(self, tenant: str, collection: str, conversation_id: str) -> int:
+    def last_turn(self, collection: Collection, conversation_id: str) -> int:
         """Return the highest number of an exchange in a conversation, 0 without any; deleted turns count."""
-        with self._database.read() as connection:
-            return last_turn(connection, collection_key(connection, tenant, collection), conversation_id)
+        ((last,),) = self._database.rows(_LAST_TURN, _of_conversation(collection, conversation_id))
+        return last or 0
 
     def change_links(
         self,
@@ -328,15 +335,19 @@ class Records(Aggregate):
 
 
 _LAST_TURN = select(func.max(_r.turn_index)).where(
-    _r.collection_key == bindparam("key"),
+    _r.collection_key == KEY_OF_UID.scalar_subquery(),
     _r.conversation_id == bindparam("conversation"),
     _r.record_type == literal_column("'turn'"),
 )
 
 
-def last_turn(connection: Connection, collection: int, conversation_id: str) -> int:
-    """Return the highest number of an exchange in a conversation of a collection, given by its key."""
-    return connection.execute(_LAST_TURN, {"key": collection, "conversation": conversation_id}).scalar() or 0
+def last_turn(connection: Connection, collection: Collection, conversation_id: str) -> int:
+    """Return the highest number of an exchange in a conversation, as a transaction sees it; see `Records.last_turn`."""
+    return connection.execute(_LAST_TURN, _of_conversation(collection, conversation_id)).scalar() or 0
+
+
+def _of_conversation(collection: Collection, conversation_id: str) -> dict[str, str]:
+    return {"tenant": collection.tenant, "uid": collection.uid, "conversation": conversation_id}
 
 
 def _live_key(connection: Connection, collection: int, record_id: str, scopes: Sequence[str] | None) -> int:

@@ -117,12 +117,12 @@ _OF_COLLECTION = (collections.c.tenant == bindparam("tenant"), collections.c.nam
 KEY_OF_UID = select(collections.c.collection_key).where(
     collections.c.tenant == bindparam("tenant"), collections.c.uid == bindparam("uid")
 )
-_FIND = select(collections).where(*_OF_COLLECTION)
+SELECT_COLLECTION = select(collections).where(*_OF_COLLECTION)
 _KEY = select(collections.c.collection_key).where(*_OF_COLLECTION)
 
 
 def find_collection(connection: Connection, tenant: str, name: str) -> Collection | None:
-    row = connection.execute(_FIND, {"tenant": tenant, "collection": name}).mappings().first()
+    row = connection.execute(SELECT_COLLECTION, {"tenant": tenant, "collection": name}).mappings().first()
     return None if row is None else to_collection(row)
 
 
@@ -282,9 +282,13 @@ def count_aliases(connection: Connection, document_keys: Any, more: int) -> None
 _DELETE_TAGS = delete(document_tags).where(among(document_tags.c.document_key, bindparam("keys")))
 
 
-def set_tags(connection: Connection, tags: Mapping[int, Sequence[str]]) -> None:
-    """Write the tags of documents, by their keys, once more, one row each, as operators look for them."""
-    connection.execute(_DELETE_TAGS, {"keys": encode_json(list(tags))})
+def set_tags(connection: Connection, tags: Mapping[int, Sequence[str]], known: Sequence[int]) -> None:
+    """Write the tags of documents, by their keys, one row each, as operators look for them.
+
+    Of the `known` documents there may be tags, which go.
+    """
+    if known:
+        connection.execute(_DELETE_TAGS, {"keys": encode_json(list(known))})
     rows = ({"document_key": key, "tag": tag} for key, of_document in tags.items() for tag in of_document)
     insert_rows(connection, document_tags, rows)
 

@@ -66,23 +66,6 @@ _TIMES = select(embeddings.c.embedding_hash, embeddings.c.create_time).where(*_A
 _VECTORS = select(embeddings.c.embedding_hash, embeddings.c.vector).where(*_AMONG)
 
 
-def embedding_times(connection: Connection, collection: Collection, embedding_hashes: Sequence[str]) -> dict[str, int]:
-    """Return when those of some vectors that a collection uses were made, in milliseconds since 1970, by hash.
-
-    Vectors are stored once for all collections. Responses leave out those that only others use, be it
-    records of scopes that callers may not see, because counting them would reveal which texts these hold.
-    """
-    given = {
-        "tenant": collection.tenant,
-        "uid": collection.uid,
-        "digest": collection.identity.digest,
-        "hashes": encode_json(list(embedding_hashes)),
-    }
-    scopes = current_identity().scopes
-    times = _TIMES if scopes is None else _TIMES.where(_IS_USED.where(in_scopes(generations.c.document_key, scopes)))
-    return dict(connection.execute(times, given).all())
-
-
 def unneeded_embeddings(connection: Connection, identity_digest: str, leaving: Select[tuple[int]]) -> list[str]:
     """Return the hashes of the stored vectors that only chunks of the `leaving` generations (their keys) have."""
     other = chunks.alias("other")
@@ -128,13 +111,24 @@ class VectorCache(Aggregate):
 
     def get(self, identity_digest: str, embedding_hashes: Sequence[str]) -> dict[str, Vectors]:
         """Return the known vectors by embedding hash: float32, shape (dimensions,), read-only."""
-        with self._database.read() as connection:
-            return vectors_by_hash(connection, identity_digest, embedding_hashes)
+        given = {"digest": identity_digest, "hashes": encode_json(list(embedding_hashes))}
+        return {row.embedding_hash: to_vector(row.vector) for row in self._database.rows(_VECTORS, given)}
 
-    def used_by(self, collection: Collection, embedding_hashes: Sequence[str]) -> set[str]:
-        """Return the hashes of those vectors that chunks of the collection have already."""
-        with self._database.read() as connection:
-            return set(embedding_times(connection, collection, embedding_hashes))
+    def times(self, collection: Collection, embedding_hashes: Sequence[str]) -> dict[str, int]:
+        """Return when those of some vectors that a collection uses were made, in milliseconds since 1970, by hash.
+
+        Vectors are stored once for all collections. Responses leave out those that only others use, be it
+        records of scopes that callers may not see, because counting them would reveal which texts these hold.
+        """
+        given = {
+            "tenant": collection.tenant,
+            "uid": collection.uid,
+            "digest": collection.identity.digest,
+            "hashes": encode_json(list(embedding_hashes)),
+        }
+        scopes = current_identity().scopes
+        of_scopes = None if scopes is None else _IS_USED.where(in_scopes(generations.c.document_key, scopes))
+        return dict(self._database.rows(_TIMES if of_scopes is None else _TIMES.where(of_scopes), given))
 
     def put(self, identity_digest: str, embedding_hashes: Sequence[str], vectors: Vectors) -> None:
         """Store vectors, row i for hash i: float32, shape (len(embedding_hashes), dimensions); known ones stay."""

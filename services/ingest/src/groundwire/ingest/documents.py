@@ -252,7 +252,7 @@ class DocumentIngest:
         existing, embedder = under_way.existing, self.writer.embedder
         draft, warnings = self._parse(under_way, budget)
         new = self.writer.without_repeated(under_way.collection, draft.document_id, draft.chunks)
-        new_texts = embedder.new_texts(under_way.collection, new)
+        new_texts = embedder.new_texts(new, embedder.known_times(under_way.collection, new))
         return IngestPlan(
             outcome=IngestOutcome.REPLACED if existing else IngestOutcome.CREATED,
             current=existing,

@@ -1,6 +1,6 @@
 """Vectors of chunks: known ones from the catalog, the others from the model, each text once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,17 +115,20 @@ class ChunkEmbedder:
             report(done, max(done, total))
         return embedded
 
-    def new_texts(self, collection: Collection, chunks: Sequence[Chunk]) -> dict[str, int]:
-        """Return the texts that the collection does not have: the tokens of each by its embedding hash.
+    def known_times(self, collection: Collection, chunks: Sequence[Chunk]) -> dict[str, int]:
+        """Return when the vectors of those texts that the collection has already were made, by embedding hash."""
+        hashes, known = [chunk.embedding_hash for chunk in chunks], dict[str, int]()
+        for start in range(0, len(hashes), _LOOK_UP_BATCH):
+            known |= self.cache.times(collection, hashes[start : start + _LOOK_UP_BATCH])
+        return known
+
+    def new_texts(self, chunks: Sequence[Chunk], known: Container[str]) -> dict[str, int]:
+        """Return the texts that are not among those with the `known` hashes: the tokens of each by its embedding hash.
 
         Responses count these texts. How many texts the model really reads depends on what other
         collections hold, which is nobody's business. Texts with a vector of the caller are left out.
         """
-        hashes = [chunk.embedding_hash for chunk in chunks]
-        known: set[str] = set()
-        for start in range(0, len(hashes), _LOOK_UP_BATCH):
-            known |= self.cache.used_by(collection, hashes[start : start + _LOOK_UP_BATCH])
-        rows = zip(chunks, hashes, self._tokens(chunks), strict=True)
+        rows = zip(chunks, (chunk.embedding_hash for chunk in chunks), self._tokens(chunks), strict=True)
         return {
             name: tokens for chunk, name, tokens in rows if name not in known and chunk.given_embedding_hash is None
         }

@@ -206,6 +206,7 @@ class RecordUpkeep:
         found = self.catalog.records.find(tenant, collection, ids, scopes=scopes)
         for record_id in ids if isinstance(selection, Sequence) else ():
             if record_id not in found or not (include_deleted or found[record_id].document.delete_time is None):
+                self.catalog.collections.get(tenant, collection)  # it may be the collection that is not there
                 raise RecordNotFoundError(record_id)
         return [found[record_id] for record_id in ids if record_id in found]
 
@@ -331,7 +332,7 @@ class RecordUpkeep:
         plan = _Plan(self.catalog.records.find(identity.tenant, collection.name, ids), {}, [])
         quoted = sorted({each for item in named if isinstance(item, NewRecord) for each in item.quoted})
         gone = self.catalog.documents.locate(identity.tenant, quoted, None)[1] if quoted else set()
-        turns = _Turns(lambda name: self.catalog.records.last_turn(identity.tenant, collection.name, name))
+        turns = _Turns(lambda name: self.catalog.records.last_turn(collection, name))
         for number, (given, item) in enumerate(zip(items, named, strict=True)):
             if isinstance(item, GroundwireError) or isinstance(given, GroundwireError):
                 plan.items.append(item)

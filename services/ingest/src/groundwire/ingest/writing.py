@@ -88,9 +88,10 @@ class GenerationWriter:
             ]
             chunks = [chunk for draft in drafts for chunk in draft.chunks]
             # Counted before its own chunks are in the catalog: they would make every text a known one.
-            new_texts = frozenset(self.embedder.new_texts(collection, chunks))
+            known = self.embedder.known_times(collection, chunks)
+            new_texts = frozenset(self.embedder.new_texts(chunks, known))
             with Step("ingest.begin"):
-                pending = self.catalog.documents.begin_together(collection, drafts)
+                pending = self.catalog.documents.begin_together(collection, drafts, known)
             try:
                 total = len(chunks)
                 with Step("ingest.embed"):
