@@ -201,6 +201,15 @@ async def test_a_call_to_the_next_service_is_made_with_the_credential_of_the_cal
     assert key not in repr(request_context.current())
 
 
+async def test_a_call_to_the_next_service_has_the_request_id_and_the_trace_of_the_caller() -> None:
+    trace, servicer = f"00-{'a' * 32}-{'b' * 16}-01", fake_ingest()
+    async with serving(servicer) as (_, port):
+        request_context.bind(RequestContext("asked-once", traceparent=trace))
+        async with open_channel(f"127.0.0.1:{port}", user_agent="answer") as channel:
+            await library_grpc.LibraryServiceStub(channel).GetDocument(REQUEST)
+    assert [(each.request_id, each.traceparent) for each in servicer.seen] == [("asked-once", trace)]
+
+
 def tls(authority: Authority, files: tuple[Path, Path], client_ca: Path | None = None) -> dict[str, Any]:
     return {"tls": TlsFiles(*files, client_ca), "access": AccessOptions(by_certificate=client_ca is not None)}
 

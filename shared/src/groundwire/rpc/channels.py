@@ -17,6 +17,7 @@ from groundwire.kernel.identity import DELEGATED_RIGHTS, Identity
 from groundwire.rpc import request_context
 from groundwire.rpc.request_context import ACTS_FOR_KEY, AUTHORIZATION_KEY, REQUEST_ID_KEY
 from groundwire.rpc.tls import ClientTls
+from groundwire.rpc.tracing import TRACEPARENT_KEY
 
 DEADLINE_MARGIN_S: Final = 0.05
 """What a server keeps of its caller's time for itself when it calls the next one."""
@@ -219,7 +220,9 @@ class _PassOn:
         # By its certificate the next service knows this one alone, whatever else the caller has sent.
         if self._delegation is not None and not (current.authorization and self._delegation.key):
             credential = self._delegation.metadata(current.identity)
-        for key, value in ((REQUEST_ID_KEY, current.request_id), *credential):
+        # By these two, logs and traces of both services are found together.
+        ids = ((REQUEST_ID_KEY, current.request_id), (TRACEPARENT_KEY, current.traceparent))
+        for key, value in (*ids, *credential):
             if value and metadata.get(key) is None:
                 metadata.add(key, value)
         return details._replace(timeout=passed_on_timeout_s(details.timeout), metadata=metadata)

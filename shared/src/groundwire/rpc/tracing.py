@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from groundwire.kernel.errors import MissingExtraError
 from groundwire.kernel.latencies import trace_steps
-from groundwire.rpc import request_context
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
@@ -92,16 +91,6 @@ def end_call(span: "Span | None", code: str, request_id: str) -> None:
 
         span.set_status(StatusCode.ERROR, code)
     span.end()
-
-
-def outgoing_metadata() -> tuple[tuple[str, str], ...]:
-    """Return what calls made for the current call carry, so that logs and traces of both services are found together.
-
-    That is its request id, and its trace context if it has one.
-    """
-    call = request_context.current()
-    pairs = ((request_context.REQUEST_ID_KEY, call.request_id), (TRACEPARENT_KEY, call.traceparent))
-    return tuple((key, value) for key, value in pairs if value)
 
 
 def _begin_step(name: str) -> Callable[[], None] | None:
