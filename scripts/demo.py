@@ -41,14 +41,11 @@ def main() -> int:
             print("\n# All that the model writes, and what of it no source supports")
             _run([*asked, "--grounding", "annotate"], environment)
             print("\n# What leaves by default")
-        return _tour(asked, scratch / "answer.json", environment)
-
-
-def _tour(asked: list[str], answer: Path, environment: dict[str, str]) -> int:
-    _run(asked, environment)
-    with answer.open("w", encoding="utf-8") as output:
-        _run([*asked, "--json"], environment, output)
-    return _run(["verify", str(answer)], environment)
+        _run(asked, environment)
+        answer = scratch / "answer.json"
+        with answer.open("w", encoding="utf-8") as output:
+            _run([*asked, "--json"], environment, output)
+        return _run(["verify", str(answer)], environment)
 
 
 @contextmanager

@@ -83,7 +83,13 @@ def main(arguments: list[str] | None = None) -> int:
         generate(fresh)
         stale = stale_files(fresh, GENERATED)
         if not check:
-            _replace(fresh, stale)
+            for name in stale:
+                source, destination = fresh / name, GENERATED / name
+                if source.exists():
+                    destination.parent.mkdir(parents=True, exist_ok=True)
+                    destination.write_bytes(source.read_bytes())
+                else:
+                    destination.unlink()  # nothing makes it any more
             print(f"{len(stale)} files changed in {GENERATED.relative_to(ROOT)}")
             return 0
     for name in stale:
@@ -159,17 +165,6 @@ def _contents(folder: Path) -> dict[str, bytes]:
         for path in folder.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-
-
-def _replace(fresh: Path, stale: list[str]) -> None:
-    """Make the stale files of protos/gen equal to the fresh ones and remove those that are no more."""
-    for name in stale:
-        source, destination = fresh / name, GENERATED / name
-        if source.exists():
-            destination.parent.mkdir(parents=True, exist_ok=True)
-            destination.write_bytes(source.read_bytes())
-        else:
-            destination.unlink()
 
 
 if __name__ == "__main__":

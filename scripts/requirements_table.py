@@ -61,7 +61,15 @@ class Results:
 
 def main() -> int:
     """Return 0 when nothing failed and exactly the required rows are shown."""
-    arguments = _arguments()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tests", nargs="*", default=["tests"], help="where to look for tests")
+    parser.add_argument(
+        "--require", action="append", default=[], help="rows that must be shown: S1-05, S1-01..S1-93, or C01..C07"
+    )
+    usual = "not slow and not faults and not limits and not clients"
+    parser.add_argument("--markers", default=usual, help="which tests to run")
+    parser.add_argument("--workers", default="0", help="how many tests to run at once: a number, or logical")
+    arguments = parser.parse_args()
     with ROWS.open(encoding="utf-8") as listed:
         known = list(csv.reader(listed, delimiter="\t"))
     marked = Marked()
@@ -78,7 +86,9 @@ def main() -> int:
     results = {row: _worst(tests.values()) for row, tests in shown_by.items()}
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(_table(known, shown_by, results))
-    _summarise(console, known, results)
+    for service in dict.fromkeys(service for _, service, _ in known):
+        rows = [row for row, owner, _ in known if owner == service]
+        console.print(f"{service}: {sum(results.get(row) == 'passed' for row in rows)} of {len(rows)} rows shown")
 
     ids = {row for row, _, _ in known}
     required = set(_required(arguments.require))
@@ -89,24 +99,12 @@ def main() -> int:
         "required, not shown": required - shown,
         "shown, not required": shown - required if required else set(),
     }
-    for what, rows in problems.items():
-        if rows:
-            console.print(f"[red]{what}[/red]: {', '.join(sorted(rows))}")
+    for what, wrong in problems.items():
+        if wrong:
+            console.print(f"[red]{what}[/red]: {', '.join(sorted(wrong))}")
     if exit_code != pytest.ExitCode.OK:
         console.print(f"[red]pytest ended with {int(exit_code)}[/red]")
     return 1 if any(problems.values()) or exit_code != pytest.ExitCode.OK else 0
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tests", nargs="*", default=["tests"], help="where to look for tests")
-    parser.add_argument(
-        "--require", action="append", default=[], help="rows that must be shown: S1-05, S1-01..S1-93, or C01..C07"
-    )
-    usual = "not slow and not faults and not limits and not clients"
-    parser.add_argument("--markers", default=usual, help="which tests to run")
-    parser.add_argument("--workers", default="0", help="how many tests to run at once: a number, or logical")
-    return parser.parse_args()
 
 
 def _required(ranges: Sequence[str]) -> Iterator[str]:
@@ -138,12 +136,6 @@ def _table(known: Sequence[Sequence[str]], rows: dict[str, dict[str, str]], resu
         style = styles.get(result, "yellow" if row in results else "dim")
         table.add_row(row, service, what, names, f"[{style}]{result}")
     return table
-
-
-def _summarise(console: Console, known: Sequence[Sequence[str]], results: dict[str, str]) -> None:
-    for service in dict.fromkeys(service for _, service, _ in known):
-        rows = [row for row, owner, _ in known if owner == service]
-        console.print(f"{service}: {sum(results.get(row) == 'passed' for row in rows)} of {len(rows)} rows shown")
 
 
 if __name__ == "__main__":

@@ -42,31 +42,21 @@ FILES = [
 
 def main() -> int:
     """Return the exit code of the test run."""
-    with tempfile.TemporaryDirectory(prefix="groundwire-wheel-") as scratch:
-        return _run(Path(scratch))
-
-
-def _run(scratch: Path) -> int:
-    venv.create(scratch / "venv", with_pip=True)
-    python = str(scratch / "venv" / "bin" / "python")
-    _call(python, "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1", "build")
-    _call(python, "-m", "build", "--outdir", str(scratch / "dist"), str(ROOT))
-    (wheel,) = (scratch / "dist").glob("*.whl")
-    _call(python, "-m", "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt"), f"{wheel}[all]")
-    _call(python, "-m", "pip", "install", "--quiet", "--group", f"{ROOT / 'pyproject.toml'}:dev")
-    checkout = scratch / "checkout"
-    _copy_tests(checkout)
-    spread = ["-n", "logical", "--dist", "loadfile", "--no-loadscope-reorder"]
-    command = [
-        python,
-        "-m",
-        "pytest",
-        *spread,
-        "-m",
-        "not slow and not faults and not limits and not clients",
-        *sys.argv[1:],
-    ]
-    return subprocess.run(command, cwd=checkout, check=False).returncode  # noqa: S603 - our own command
+    with tempfile.TemporaryDirectory(prefix="groundwire-wheel-") as folder:
+        scratch = Path(folder)
+        venv.create(scratch / "venv", with_pip=True)
+        python = str(scratch / "venv" / "bin" / "python")
+        _call(python, "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1", "build")
+        _call(python, "-m", "build", "--outdir", str(scratch / "dist"), str(ROOT))
+        (wheel,) = (scratch / "dist").glob("*.whl")
+        _call(python, "-m", "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt"), f"{wheel}[all]")
+        _call(python, "-m", "pip", "install", "--quiet", "--group", f"{ROOT / 'pyproject.toml'}:dev")
+        checkout = scratch / "checkout"
+        _copy_tests(checkout)
+        spread = ["-n", "logical", "--dist", "loadfile", "--no-loadscope-reorder"]
+        markers = ["-m", "not slow and not faults and not limits and not clients"]
+        command = [python, "-m", "pytest", *spread, *markers, *sys.argv[1:]]
+        return subprocess.run(command, cwd=checkout, check=False).returncode  # noqa: S603 - our own command
 
 
 def _copy_tests(checkout: Path) -> None:

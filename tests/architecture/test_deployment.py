@@ -16,7 +16,7 @@ from scripts.image_contents import install, targets
 
 from groundwire.cli.app import app
 from groundwire.standalone.settings import ServiceName, load_settings
-from groundwire.standalone.stores import check_stores
+from groundwire.standalone.start_checks import check_stores
 from tests.packages import in_checkout
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -114,14 +114,14 @@ class Product:
         for pool in workers:
             self._stack.callback(pool.close)
         self._ingest = ingest_bootstrap.build(
-            catalog=catalog,
+            database=catalog,
             vectors=self._vectors,
             embedder=embedder,
             settings=IngestSettings(scrub_after_quiet_s=0),
             workers=workers[0],
         )
         retrieve = retrieve_bootstrap.build(
-            catalog=catalog,
+            database=catalog,
             vectors=self._vectors,
             embedder=embedder,
             settings=RetrieveSettings(),

@@ -31,7 +31,7 @@ class Store:
         self.vectors = open_vector_store(vectors_url, data_dir=folder)
         self.harness = Harness(folder, self.vectors, **settings).without_housekeeping()
         self.searching: RetrieveService = build(
-            catalog=self.harness.catalog,
+            database=self.harness.catalog,
             vectors=self.vectors,
             embedder=self.harness.embedder,
             settings=RetrieveSettings(),

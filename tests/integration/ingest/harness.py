@@ -154,7 +154,7 @@ class Harness:
         self.catalog = open_database(folder / "catalog.db", clock)
         self.workers = Workers(4)
         self.service: IngestService = build(
-            catalog=self.catalog,
+            database=self.catalog,
             vectors=self.vectors,
             embedder=self.embedder,
             settings=IngestSettings(sweep_every_s=0.05, **settings),

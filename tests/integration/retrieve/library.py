@@ -104,7 +104,7 @@ class Library:
         self.documents = Documents(self.database)
         self.workers = Workers(2)
         self.service: RetrieveService = build(
-            catalog=self.database,
+            database=self.database,
             vectors=self.vectors,
             embedder=self.embedder,
             settings=settings or BY_ENGINE,

@@ -23,7 +23,7 @@ class ReadingRoom:
     ) -> None:
         self.ingest = Harness(folder, vectors, CountingEmbedder(dimensions)).without_housekeeping()
         self.service: RetrieveService = build(
-            catalog=self.ingest.catalog,
+            database=self.ingest.catalog,
             vectors=self.ingest.vectors,
             embedder=self.ingest.embedder,
             settings=settings or RetrieveSettings(),

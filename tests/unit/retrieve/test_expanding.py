@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.kernel.chunk import ChunkPlace
+from groundwire.kernel.chunk import ChunkLocation
 from groundwire.kernel.spans import Span
 from groundwire.retrieve.expansion import DocumentMap, ExpandMode, Expansion, Extent, Place
 
@@ -17,7 +17,7 @@ def _documents(draw: st.DrawFn) -> DocumentMap:
     for number in range(draw(st.integers(1, 12))):
         length = draw(st.integers(5, 40))
         path = tuple(draw(st.sampled_from([(), ("A",), ("A", "B"), ("A", "C"), ("D",)])))
-        places.append(ChunkPlace(number, Span(start, start + length, start, start + length), path, 3))
+        places.append(ChunkLocation(number, Span(start, start + length, start, start + length), path, 3))
         start += draw(st.integers(max(1, length // 2), length + 3))
     end = max(place.span.end for place in places) + draw(st.integers(0, 5))
     return DocumentMap(places, Place(end, end))
@@ -61,7 +61,7 @@ def test_merged_extents_share_no_text_and_hold_every_requested_chunk(
 def test_a_section_ends_where_another_of_the_same_name_begins_elsewhere() -> None:
     paths = [("A", "Notes"), ("A",), ("B",), ("B", "Notes")]
     places = [
-        ChunkPlace(number, Span(10 * number, 10 * number + 9, 10 * number, 10 * number + 9), path, 3)
+        ChunkLocation(number, Span(10 * number, 10 * number + 9, 10 * number, 10 * number + 9), path, 3)
         for number, path in enumerate(paths)
     ]
     document = DocumentMap(places, Place(40, 40))

@@ -34,7 +34,7 @@ class Catalog:
         self.duplicates = DuplicateChunks(database)
         self.texts = Texts(database)
         self.embeddings = VectorCache(database)
-        self.full_text = LexicalCheck(database)
+        self.lexical_check = LexicalCheck(database)
         self.records = Records(database)
         self.accesses = RecordAccesses(database)
         self.restorations = Restorations(database)

@@ -30,7 +30,7 @@ from groundwire.catalog.texts import slice_of_generation
 from groundwire.catalog.vectors import vectors_by_hash
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache
-from groundwire.kernel.chunk import ChunkPlace
+from groundwire.kernel.chunk import ChunkLocation
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
@@ -441,7 +441,7 @@ class PassageReader:
             raise ChunkNotFoundError(str(reference))
         return next(to_stored_chunks([row]))
 
-    def places(self, document_id: str) -> list[ChunkPlace]:
+    def places(self, document_id: str) -> list[ChunkLocation]:
         """Return where all chunks of a document stand, by rising sequence number."""
         statement = (
             select(*_PLACE_COLUMNS)
@@ -451,7 +451,7 @@ class PassageReader:
             .order_by(_c.sequence_num)
         )
         return [
-            ChunkPlace(
+            ChunkLocation(
                 sequence_num=row.sequence_num,
                 span=Span(row.char_start, row.char_end, row.byte_start, row.byte_end),
                 hierarchy_path=tuple(row.hierarchy_path),

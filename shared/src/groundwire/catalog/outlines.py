@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Select, select
+from sqlalchemy import select
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.rows import live_generation_keys, to_collection
@@ -20,6 +19,17 @@ from groundwire.kernel.errors import CollectionNotFoundError
 
 _BYTES_PER_SECTION = 600
 _CACHED_BYTES = 64 << 20
+_OUTLINE = select(
+    documents.c.document_id,
+    chunks.c.chunk_number,
+    chunks.c.sequence_num,
+    chunks.c.char_start,
+    chunks.c.char_end,
+    chunks.c.chapter,
+    chunks.c.section,
+    chunks.c.level,
+    chunks.c.upper,
+).join_from(chunks, documents, chunks.c.document_key == documents.c.document_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +64,17 @@ class Outlines:
             collection, version = to_collection(row), (row[collections.c.uid], row[collections.c.changed_position])
             outline = self._cache.get(version)
             if outline is None:
-                rows = connection.execute(_statement(row[collections.c.collection_key])).all()
+                of_live = chunks.c.generation_key.in_(live_generation_keys(row[collections.c.collection_key]))
+                # Records have no chapters, and not everybody may see them.
+                in_order = _OUTLINE.where(of_live, documents.c.record.is_(None)).order_by(
+                    documents.c.document_key, chunks.c.sequence_num
+                )
+                rows = connection.execute(in_order).all()
                 sections = sections_of([OutlineChunk(*found) for found in rows])
                 stored = unit_vectors_of(connection, collection.identity, [section.lead for section in sections])
                 outline = Outline(sections, _aligned(sections, *stored, collection.identity.dimensions))
                 self._cache.put(version, outline, outline.vectors.nbytes + _BYTES_PER_SECTION * len(sections))
         return collection, outline
-
-
-def _statement(key: int) -> Select[Any]:
-    """Return the statement for all chunks of a collection in the order of documents and texts, outer ones first.
-
-    Records have no chapters, and not everybody may see them.
-    """
-    return (
-        select(
-            documents.c.document_id,
-            chunks.c.chunk_number,
-            chunks.c.sequence_num,
-            chunks.c.char_start,
-            chunks.c.char_end,
-            chunks.c.chapter,
-            chunks.c.section,
-            chunks.c.level,
-            chunks.c.upper,
-        )
-        .join_from(chunks, documents, chunks.c.document_key == documents.c.document_key)
-        .where(chunks.c.generation_key.in_(live_generation_keys(key)), documents.c.record.is_(None))
-        .order_by(documents.c.document_key, chunks.c.sequence_num)
-    )
 
 
 def _aligned(sections: Sequence[Section], numbers: NDArray[np.int64], rows: Vectors, dimensions: int) -> Vectors:

@@ -1,6 +1,5 @@
 """`groundwire answers` and `ground`: answers that are kept, and a text of anybody, compared with the sources."""
 
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -13,7 +12,7 @@ from groundwire.cli.citations import quoted_place
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import grounding_json, shown_name
 from groundwire.cli.options import collection_option, read_text, server_options
-from groundwire.cli.output import Styled, excerpt, print_line, print_table, print_text, printed_as_json
+from groundwire.cli.output import excerpt, print_line, print_table, print_text, printed_as_json
 from groundwire.cli.search import retrieval_options
 
 app = click.Group("answers", help="List and show answers that are kept.")
@@ -77,6 +76,7 @@ def _fate(verification: citation_pb2.CitationVerification) -> str:
 
 
 _QUOTE_CHARS = 300
+_INDENT = " " * 14
 _STYLES = {
     grounding_pb.CLAIM_VERDICT_SUPPORTED: "green",
     grounding_pb.CLAIM_VERDICT_DISPUTED: "yellow",
@@ -121,8 +121,15 @@ def ground(text: Path, collection: str, chunk_ids: tuple[str, ...], options: Ret
                 continue
             markers = "".join(f" [{source.marker}]" for source in claim.sources)
             print_line((f"{verdict:<13}", _STYLES.get(claim.verdict, "")), f" {claim.text}", (markers, "bold"))
-            for note in _notes(claim, citations):
-                print_line(*note)
+            # Below a claim: what its sources lack, and which say otherwise, with their dates.
+            for each in claim.discrepancies:
+                print_line(_INDENT, _difference(each))
+            for opposing in claim.opposing:
+                citation = citations[opposing.marker]
+                date = f" of {citation.date_created.ToDatetime():%Y-%m-%d}" if citation.HasField("date_created") else ""
+                print_line(_INDENT, f"[{opposing.marker}]{date} says otherwise: {_difference(opposing.discrepancy)}")
+            if claim.HasField("closest"):
+                print_line(_INDENT, (f"closest [{claim.closest.marker}], support {claim.support:.2f}", "dim"))
         print_line()
         whole = shown_name(grounding_pb.GroundingVerdict.DESCRIPTOR, response.verdict).replace("-", " ")
         print_line(f"{whole}: {response.supported_count} of {response.needed_count} claims have a source")
@@ -132,20 +139,6 @@ def ground(text: Path, collection: str, chunk_ids: tuple[str, ...], options: Ret
             print_line(excerpt(citation.quote, _QUOTE_CHARS))
     if response.verdict in _FAILED:
         raise click.exceptions.Exit(1)
-
-
-def _notes(
-    claim: grounding_pb.GroundedClaim, citations: Mapping[int, citation_pb2.Citation]
-) -> Iterator[Sequence[str | Styled]]:
-    """Yield the lines below a claim: what its sources lack, and which say otherwise, with their dates."""
-    for each in claim.discrepancies:
-        yield (" " * 14, _difference(each))
-    for opposing in claim.opposing:
-        citation = citations[opposing.marker]
-        date = f" of {citation.date_created.ToDatetime():%Y-%m-%d}" if citation.HasField("date_created") else ""
-        yield (" " * 14, f"[{opposing.marker}]{date} says otherwise: {_difference(opposing.discrepancy)}")
-    if claim.HasField("closest"):
-        yield (" " * 14, (f"closest [{claim.closest.marker}], support {claim.support:.2f}", "dim"))
 
 
 def _difference(discrepancy: grounding_pb.Discrepancy) -> str:

@@ -8,7 +8,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2, citation_pb2, grounding_pb2
-from groundwire.api.common.v1 import degraded_stage_pb2, hit_pb2, search_mode_pb2
+from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
 from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.client.values import enum_name, plain_metadata, plain_value
@@ -27,7 +27,25 @@ def search_json(response: retrieve_service_pb2.RetrieveResponse) -> dict[str, An
         "search": milliseconds(report.search_time),
         "total": milliseconds(report.total_time),
     }
-    return {"results": [_hit(hit) for hit in response.results], "timings_ms": timings}
+    results = [
+        {
+            "rank": hit.rank,
+            "chunk_id": hit.chunk.chunk_id,
+            "chunk_number": hit.chunk.chunk_number,
+            "document_id": hit.chunk.document_id,
+            "source": hit.chunk.source_uri,
+            "score": round(hit.relevance_score, _DECIMALS),
+            "content": hit.chunk.content,
+            "start": hit.chunk.span.start,
+            "end": hit.chunk.span.end,
+            "section": hit.chunk.section or None,
+            "chapter": hit.chunk.chapter,
+            "page_numbers": list(hit.chunk.page_numbers),
+            "metadata": plain_metadata(hit.chunk.metadata),
+        }
+        for hit in response.results
+    ]
+    return {"results": results, "timings_ms": timings}
 
 
 def applied_json(response: retrieve_service_pb2.RetrieveResponse) -> dict[str, Any]:
@@ -155,25 +173,6 @@ def shown_name(kind: EnumDescriptor, value: int) -> str:
 def milliseconds(duration: Duration) -> float:
     """Return a duration in milliseconds, rounded to a microsecond."""
     return round(duration.seconds * 1000 + duration.nanos / 1_000_000, 3)
-
-
-def _hit(hit: hit_pb2.Hit) -> dict[str, Any]:
-    chunk = hit.chunk
-    return {
-        "rank": hit.rank,
-        "chunk_id": chunk.chunk_id,
-        "chunk_number": chunk.chunk_number,
-        "document_id": chunk.document_id,
-        "source": chunk.source_uri,
-        "score": round(hit.relevance_score, _DECIMALS),
-        "content": chunk.content,
-        "start": chunk.span.start,
-        "end": chunk.span.end,
-        "section": chunk.section or None,
-        "chapter": chunk.chapter,
-        "page_numbers": list(chunk.page_numbers),
-        "metadata": plain_metadata(chunk.metadata),
-    }
 
 
 def _citation(citation: citation_pb2.Citation) -> dict[str, Any]:

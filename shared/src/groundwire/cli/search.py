@@ -159,7 +159,13 @@ def search(
         shown["passages"] = [passage_json(passage) for passage in passages]
     if printed_as_json(shown):
         return
-    _show_applied(response)
+    applied = applied_json(response)
+    if applied["degraded"]:
+        print_line(f"left out: {', '.join(applied['degraded'])}", err=True)
+    if applied["filter"] is not None:
+        print_line(f"filter: {json.dumps(applied['filter'], ensure_ascii=False)}", err=True)
+    for section in applied["sections"]:
+        print_line(f"searched in: {' › '.join(section['path'])}", err=True)
     if passages is None:
         _show_hits(response)
     else:
@@ -196,17 +202,6 @@ def _expanded(
         passages += part.passages
         chunk_ids = part.omitted_chunk_ids
     return passages
-
-
-def _show_applied(response: pb.RetrieveResponse) -> None:
-    """Say on standard error what was applied beside the query."""
-    applied = applied_json(response)
-    if applied["degraded"]:
-        print_line(f"left out: {', '.join(applied['degraded'])}", err=True)
-    if applied["filter"] is not None:
-        print_line(f"filter: {json.dumps(applied['filter'], ensure_ascii=False)}", err=True)
-    for section in applied["sections"]:
-        print_line(f"searched in: {' › '.join(section['path'])}", err=True)
 
 
 def _show_hits(response: pb.RetrieveResponse) -> None:
@@ -415,23 +410,17 @@ def show_explanation(plan: explain_plan_pb2.ExplainPlan) -> None:
         print_line(line)
     print_line()
     columns = ("rank", "relevance", "similarity", "words", "fate", "chunk")
-    print_table(columns, list(map(_candidate, plan.candidates[:_SHOWN])), "no candidates", is_excerpt=True)
+    rows = []
+    for each in plan.candidates[:_SHOWN]:
+        nodes = {node.name: node for node in _nodes(each.score)}
+        rank = str(each.rank) if each.HasField("rank") else _DASH
+        scores = (f"{each.score.value:.3f}", _scored(nodes.get("similarity")), _scored(nodes.get("lexical_score")))
+        rows.append((rank, *scores, _words(each.fate), each.place or each.chunk_id))
+    print_table(columns, rows, "no candidates", is_excerpt=True)
     hidden = plan.candidate_count - min(_SHOWN, len(plan.candidates))
     if hidden > 0:
         print_line((f"… and {counted(hidden, 'candidate')} more; --json shows up to 100", "dim"))
     print_line()
-
-
-def _candidate(each: explain_plan_pb2.ExplainCandidate) -> tuple[str, ...]:
-    nodes = {node.name: node for node in _nodes(each.score)}
-    return (
-        str(each.rank) if each.HasField("rank") else _DASH,
-        f"{each.score.value:.3f}",
-        _scored(nodes.get("similarity")),
-        _scored(nodes.get("lexical_score")),
-        _words(each.fate),
-        each.place or each.chunk_id,
-    )
 
 
 def _nodes(node: explain_plan_pb2.ScoreNode) -> Iterator[explain_plan_pb2.ScoreNode]:

@@ -103,7 +103,7 @@ def embedding_text(hierarchy_path: Sequence[str], content: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkPlace:
+class ChunkLocation:
     """One chunk without its text; fields as in `Chunk`.
 
     `upper` chunks stand for a whole document, chapter or section; `parent` is the sequence number of the one above.

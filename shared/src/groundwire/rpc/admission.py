@@ -238,7 +238,11 @@ class Admission:
             message = f"the server works on {pool.limit} calls of this kind already"
             raise OverloadedError(message, limit=pool.limit, work=call.work)
         identity = request_context.current().identity
-        owner, most = _owner(call, identity, pool.limit)
+        if call.work is Work.WATCH:
+            owner, most = call.context.peer(), _WATCHES_PER_CONNECTION
+        else:
+            owner = f"{identity.tenant}\n{identity.subject}" if identity.subject else ""
+            most = max(1, int(pool.limit * _SHARE))
         if owner and pool.by_owner[owner] >= most:
             message = f"the caller has {most} calls of this kind already"
             raise OverloadedError(message, limit=most, work=call.work)
@@ -261,10 +265,3 @@ class Admission:
                 self._idle.set()
 
         call.free_place = leave
-
-
-def _owner(call: Call, identity: Identity, limit: int) -> tuple[str, int]:
-    """Return to whom a call is counted, the connection or the credential, and how many of its kind it may have."""
-    if call.work is Work.WATCH:
-        return call.context.peer(), _WATCHES_PER_CONNECTION
-    return f"{identity.tenant}\n{identity.subject}" if identity.subject else "", max(1, int(limit * _SHARE))

@@ -143,22 +143,17 @@ def load_key(path: Path) -> bytes:
     """
     try:
         with _loading:
-            key = _stored_key(path)
-            if key is None:
-                _log.warning("the key of page tokens is damaged; a new one is made", file=path.name)
-                path.unlink()
-        return key or _new_key(path)
+            try:
+                key = path.read_bytes()
+            except FileNotFoundError:
+                return _new_key(path)
+            if len(key) == _KEY_BYTES and len(set(key)) > 1:
+                return key
+            _log.warning("the key of page tokens is damaged; a new one is made", file=path.name)
+            path.unlink()
+            return _new_key(path)
     except OSError as error:
         raise PreconditionError(f"cannot read or make {path.name} in the data folder: {error.strerror}") from error
-
-
-def _stored_key(path: Path) -> bytes | None:
-    """Return the key in a file, no bytes without a file, None if it holds no key."""
-    try:
-        key = path.read_bytes()
-    except FileNotFoundError:
-        return b""
-    return key if len(key) == _KEY_BYTES and len(set(key)) > 1 else None
 
 
 def _new_key(path: Path) -> bytes:

@@ -43,18 +43,13 @@ class SigningKeys:
         """
         digest = hashlib.sha256(token.encode()).digest()
         checked = self._checked.get(digest)
-        if checked is None or checked[1] <= time.time():
-            claims = self._claims(token, rules)
-            checked = _identity(claims, rules), float(claims["exp"]) + LEEWAY_S
-            self._checked.put(digest, checked)
-        return checked[0]
-
-    def _claims(self, token: str, rules: "TokenRules") -> dict[str, Any]:
+        if checked is not None and checked[1] > time.time():
+            return checked[0]
         try:
             key_id = jwt.get_unverified_header(token).get("kid", "")
             # A provider with one key need not name it.
             key, algorithm = self._keys[key_id] if key_id or len(self._keys) != 1 else next(iter(self._keys.values()))
-            claims: dict[str, Any] = jwt.decode(
+            claims = jwt.decode(
                 token,
                 key,
                 algorithms=[algorithm],
@@ -69,7 +64,9 @@ class SigningKeys:
             raise UnauthenticatedError("the token is not valid yet", problem="not_yet_valid") from None
         except (jwt.PyJWTError, KeyError, ValueError, TypeError):
             raise UnauthenticatedError("the token is unknown", problem="unknown") from None
-        return claims
+        identity = _identity(claims, rules)
+        self._checked.put(digest, (identity, float(claims["exp"]) + LEEWAY_S))
+        return identity
 
 
 def _identity(claims: Mapping[str, Any], rules: "TokenRules") -> Identity:

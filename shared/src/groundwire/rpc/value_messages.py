@@ -1,9 +1,10 @@
-"""Single values as messages, and back: times, durations and metadata; for servers and clients."""
+"""Single values as messages, and back: times, durations, enums and metadata; for servers and clients."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from enum import Enum
+from typing import Any, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -11,6 +12,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwire.api.common.v1 import metadata_value_pb2 as pb
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filters import Value
+
+EnumT = TypeVar("EnumT", bound=Enum)
 
 _SECOND_NS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,6 +63,12 @@ def _shown(duration: timedelta) -> str:
     if days and duration == timedelta(days=days):
         return "1 day" if days == 1 else f"{days} days"
     return "1 second" if seconds == 1 else f"{seconds:g} seconds"
+
+
+def members_by_number(enum: Any, kind: type[EnumT]) -> dict[Any, EnumT]:
+    """Map the numbers of a protobuf enum to the members of ours, which have the same names behind the prefix."""
+    prefix = enum.DESCRIPTOR.values[0].name.removesuffix("UNSPECIFIED")
+    return {enum.Value(prefix + each.name): each for each in kind}
 
 
 def to_metadata(metadata: Mapping[str, Value]) -> dict[str, pb.MetadataValue]:

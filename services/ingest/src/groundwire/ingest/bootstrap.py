@@ -116,7 +116,7 @@ class IngestService:
 
 def build(
     *,
-    catalog: Database,
+    database: Database,
     vectors: VectorStore,
     embedder: Embedder,
     settings: IngestSettings,
@@ -127,43 +127,29 @@ def build(
 
     `signing_key` is that of the tokens, None for one in the data folder.
     """
-    stored = Catalog(catalog)
-    chunk_embedder = ChunkEmbedder(stored.embeddings, embedder, settings.embed_batch_tokens)
-    engine_locks = KeyedLocks(among_processes=catalog.exclusive)
-    points = PointCheck(stored, vectors, chunk_embedder, engine_locks)
-    engine = EngineUpkeep(stored, vectors, points, engine_locks)
-    staging = StagingFolder(settings.staging or catalog.folder / STAGING_FOLDER)
-    uploads = UploadReceiver(stored.uploads, staging, settings.max_staged_bytes)
+    catalog = Catalog(database)
+    chunk_embedder = ChunkEmbedder(catalog.embeddings, embedder, settings.embed_batch_tokens)
+    engine_locks = KeyedLocks(among_processes=database.exclusive)
+    points = PointCheck(catalog, vectors, chunk_embedder, engine_locks)
+    engine = EngineUpkeep(catalog, vectors, points, engine_locks)
+    staging = StagingFolder(settings.staging or database.folder / STAGING_FOLDER)
+    uploads = UploadReceiver(catalog.uploads, staging, settings.max_staged_bytes)
     completer = DeletionCompleter(
-        stored, engine, vectors, quiet_s=settings.scrub_after_quiet_s, within_s=settings.scrub_within_s
+        catalog, engine, vectors, quiet_s=settings.scrub_after_quiet_s, within_s=settings.scrub_within_s
     )
-    upkeep = Upkeep(stored, uploads, engine, completer, embedder.identity.digest)
+    upkeep = Upkeep(catalog, uploads, engine, completer, embedder.identity.digest)
     # Where several processes share a catalog, what one of them leaves behind is taken over by another one.
     of_others = [Job("operations", lambda _s, _b: long_work.operations.look_after(), every_s=_TAKE_OVER_EVERY_S)]
-    lanes = [*upkeep.lanes(), of_others] if catalog.is_shared else upkeep.lanes()
-    housekeeping = Housekeeping(lanes, catalog.clock, settings.sweep_every_s)
+    lanes = [*upkeep.lanes(), of_others] if database.is_shared else upkeep.lanes()
+    housekeeping = Housekeeping(lanes, database.clock, settings.sweep_every_s)
 
     def after_write(collection: Collection) -> None:
         engine.wrote(collection)
         housekeeping.nudge()
 
-    limits = ParserLimits(
-        base_s=settings.parser_base_s,
-        s_per_mib=settings.parser_s_per_mib,
-        memory_base_bytes=settings.parser_memory_base_mib * _MIB,
-        memory_per_byte=settings.parser_memory_per_byte,
-        memory_bytes=settings.parser_memory_mib * _MIB,
-        stall_s=settings.parser_stall_s,
-        reading=ReadingLimits(
-            zip_entries=settings.parser_zip_entries,
-            inflated_bytes=settings.parser_inflated_mib * _MIB,
-            zip_ratio=settings.parser_zip_ratio,
-            pages=settings.parser_pages,
-        ),
-    )
-    parser = ParserPool(embedder.tokenizer.definition, limits, settings.parser_processes)
+    parser = ParserPool(embedder.tokenizer.definition, _parser_limits(settings), settings.parser_processes)
     writer = GenerationWriter(
-        stored,
+        catalog,
         vectors,
         chunk_embedder,
         embedder.tokenizer.name,
@@ -172,7 +158,7 @@ def build(
     # Ingests and changes of a document exclude one another.
     sources = KeyedLocks(MAX_WAITING)
     ingest = DocumentIngest(
-        stored,
+        catalog,
         parser,
         writer,
         sources,
@@ -182,11 +168,11 @@ def build(
         after_write,
     )
     document_upkeep = DocumentUpkeep(
-        stored, engine, completer, chunk_embedder, vectors, sources, after_write=housekeeping.nudge
+        catalog, engine, completer, chunk_embedder, vectors, sources, after_write=housekeeping.nudge
     )
-    record_upkeep = RecordUpkeep(stored, document_upkeep, writer, KeyedLocks(), after_write)
+    record_upkeep = RecordUpkeep(catalog, document_upkeep, writer, KeyedLocks(), after_write)
     collection_upkeep = CollectionUpkeep(
-        stored,
+        catalog,
         vectors,
         engine_name(vectors),
         completer,
@@ -201,19 +187,19 @@ def build(
         housekeeping.add([persona.job()])
 
     # Page tokens and consistency tokens are signed by one key, which a restart must not change.
-    key = signing_key or load_key(catalog.folder / PAGE_TOKEN_KEY_FILE)
+    key = signing_key or load_key(database.folder / PAGE_TOKEN_KEY_FILE)
     page_tokens = PageTokens(key)
-    parts = CallParts(Pools.beside(workers, settings.concurrent_documents), stored, ConsistencyTokens(key))
+    parts = CallParts(Pools.beside(workers, settings.concurrent_documents), catalog, ConsistencyTokens(key))
     runs = SharedRuns()
-    builder = IndexBuilder(stored, vectors, chunk_embedder, runs, housekeeping.nudge)
+    builder = IndexBuilder(catalog, vectors, chunk_embedder, runs, housekeeping.nudge)
 
     def sweep(budget: Budget) -> int:
         return housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), budget)
 
     long_work = LongWork(
         builder,
-        StoreCheck(stored, points, builder, vectors, runs, sweep),
-        DocumentPurge(stored, housekeeping.nudge),
+        StoreCheck(catalog, points, builder, vectors, runs, sweep),
+        DocumentPurge(catalog, housekeeping.nudge),
         ingest,
         uploads,
         parts,
@@ -238,4 +224,21 @@ def build(
         housekeeping=housekeeping,
         upkeep=upkeep,
         parser=parser,
+    )
+
+
+def _parser_limits(settings: IngestSettings) -> ParserLimits:
+    return ParserLimits(
+        base_s=settings.parser_base_s,
+        s_per_mib=settings.parser_s_per_mib,
+        memory_base_bytes=settings.parser_memory_base_mib * _MIB,
+        memory_per_byte=settings.parser_memory_per_byte,
+        memory_bytes=settings.parser_memory_mib * _MIB,
+        stall_s=settings.parser_stall_s,
+        reading=ReadingLimits(
+            zip_entries=settings.parser_zip_entries,
+            inflated_bytes=settings.parser_inflated_mib * _MIB,
+            zip_ratio=settings.parser_zip_ratio,
+            pages=settings.parser_pages,
+        ),
     )

@@ -51,10 +51,10 @@ class Upkeep:
     def find_lost_indexes(self) -> None:
         """Find out what is lost or of an earlier version; before anybody searches or writes."""
         self.engine.find_lost(Budget(_FIND_LOST_S))
-        found = self.catalog.full_text.written_by_other_rules()
+        found = self.catalog.lexical_check.written_by_other_rules()
         self.old_words.update({uid: Subject(uid, tenant, name) for uid, tenant, name in found})
         if not found:
-            self.catalog.full_text.note_rules()
+            self.catalog.lexical_check.note_rules()
 
     def lanes(self) -> list[list[Job]]:
         """Return the jobs that take turns with one another.
@@ -75,10 +75,10 @@ class Upkeep:
 
         def renew(subject: Subject, budget: Budget) -> int:
             # Half a second for a thousand chunks.
-            self.catalog.full_text.rebuild(subject.tenant, subject.collection, budget)
+            self.catalog.lexical_check.rebuild(subject.tenant, subject.collection, budget)
             del self.old_words[subject.key]
             if not self.old_words:
-                self.catalog.full_text.note_rules()
+                self.catalog.lexical_check.note_rules()
                 _log.info("renewed the full-text indexes of an earlier version")
             return 1
 

@@ -230,7 +230,7 @@ class IndexBuilder:
                     built.engine_name, lambda: self.catalog.embeddings.points(built, _POINTS_PER_BATCH), budget
                 )
                 report(Progress(Stage.INDEXING, 1, 1))
-            self.catalog.full_text.rebuild(collection.tenant, collection.name, budget)
+            self.catalog.lexical_check.rebuild(collection.tenant, collection.name, budget)
 
             def catch_up_at_once(missing: Sequence[int], gone: Sequence[int]) -> bool:
                 budget.check()

@@ -346,10 +346,10 @@ class StoreCheck:
             finding for finding in self.catalog.inspection.table_problems(budget) if finding.collection in {*names, ""}
         )
         for name in names:
-            damaged = list(self.catalog.full_text.problems(budget, tenant, [name]))
+            damaged = list(self.catalog.lexical_check.problems(budget, tenant, [name]))
             if damaged and repair:
-                self.catalog.full_text.rebuild(tenant, name, budget)
-                is_left = any(self.catalog.full_text.problems(budget, tenant, [name]))
+                self.catalog.lexical_check.rebuild(tenant, name, budget)
+                is_left = any(self.catalog.lexical_check.problems(budget, tenant, [name]))
                 damaged = [replace(finding, repaired=not is_left) for finding in damaged]
             yield from damaged
         for pending in self.catalog.documents.leftovers():

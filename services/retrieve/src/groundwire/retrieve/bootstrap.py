@@ -70,7 +70,7 @@ class RetrieveService:
 
 def build(
     *,
-    catalog: Database,
+    database: Database,
     vectors: VectorStore,
     embedder: Embedder,
     settings: RetrieveSettings,
@@ -82,21 +82,21 @@ def build(
 
     `signing_key` is that of the tokens, None for one in the data folder.
     """
-    key = signing_key or load_key(catalog.folder / PAGE_TOKEN_KEY_FILE)
+    key = signing_key or load_key(database.folder / PAGE_TOKEN_KEY_FILE)
     time, extractor = clock or SystemClock(), _extractor(settings)
-    parse_question = ParseQuestion(Vocabularies(catalog), extractor)
-    stored = Catalog(catalog)
-    search = _search(stored, vectors, embedder, settings, time, parse_question, key)
-    logs, pipeline, accesses = QueryLogs(catalog), Pipeline(), stored.accesses
+    parse_question = ParseQuestion(Vocabularies(database), extractor)
+    catalog = Catalog(database)
+    search = _search(catalog, vectors, embedder, settings, time, parse_question, key)
+    logs, pipeline, accesses = QueryLogs(database), Pipeline(), catalog.accesses
     recorder = QueryRecorder(logs, timedelta(days=settings.query_log_days), accesses)
     servicer = RetrieveServicer(
         search=search,
-        record=RecordSearch(stored.collections, recorder, pipeline, settings.query_log, accesses),
+        record=RecordSearch(catalog.collections, recorder, pipeline, settings.query_log, accesses),
         embedder=embedder,
         limits=RequestLimits(settings.max_query_chars, settings.max_top_k),
         clock=time,
-        results=ResultCache(settings.result_cache_mib << 20, catalog, search.views, search.wait_for_position),
-        expand_chunks=ExpandChunks(Passages(catalog), settings.approved_source_prefixes),
+        results=ResultCache(settings.result_cache_mib << 20, database, search.views, search.wait_for_position),
+        expand_chunks=ExpandChunks(Passages(database), settings.approved_source_prefixes),
         parse_question=parse_question,
         retrieve_context=RetrieveContext(search, settings.rag_persona_min_relevance),
         context_limits=settings.context_limits,
@@ -104,7 +104,7 @@ def build(
         workers=workers,
     )
     library_servicer = LibraryServicer(
-        library=Library(stored, vectors),
+        library=Library(catalog, vectors),
         tokens=PageTokens(key),
         logs=logs,
         recorder=recorder,
@@ -117,8 +117,8 @@ def build(
     return RetrieveService(servicer, library_servicer, search, recorder, extractor)
 
 
-def library(catalog: Database, vectors: VectorStore) -> Library:
-    return Library(Catalog(catalog), vectors)
+def library(database: Database, vectors: VectorStore) -> Library:
+    return Library(Catalog(database), vectors)
 
 
 def _extractor(settings: RetrieveSettings) -> RuleExtractor | EndpointExtractor:

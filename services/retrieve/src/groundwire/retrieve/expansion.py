@@ -8,7 +8,7 @@ from itertools import takewhile
 from groundwire.catalog.chunks import PassageReader, Passages
 from groundwire.catalog.scopes import is_in_scopes
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.chunk import ChunkPlace
+from groundwire.kernel.chunk import ChunkLocation
 from groundwire.kernel.errors import ChunkNotFoundError, InvalidRequestError, PreconditionError
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.spans import Span
@@ -79,7 +79,7 @@ class DocumentMap:
     `places` has all chunks by rising sequence number; those of text come first, without gaps, from 0.
     """
 
-    def __init__(self, places: Sequence[ChunkPlace], end: Place) -> None:
+    def __init__(self, places: Sequence[ChunkLocation], end: Place) -> None:
         self.leaves = [place for place in places if not place.upper]
         self.uppers = {place.sequence_num: place for place in places if place.upper}
         self.end = end
@@ -181,7 +181,7 @@ class DocumentMap:
         upper = self.uppers.get(sequence_num)
         return (sequence_num, sequence_num) if upper is None else self._below(upper)
 
-    def _below(self, upper: ChunkPlace) -> tuple[int, int]:
+    def _below(self, upper: ChunkLocation) -> tuple[int, int]:
         held = [
             leaf.sequence_num
             for leaf in self.leaves
@@ -294,20 +294,16 @@ class ExpandChunks:
                 chunks = {chunk.chunk.sequence_num: chunk for chunk in wanted}
                 single = [of_document.expand(number, rule) for number in chunks]
                 extents += [(of_document, chunks, extent) for extent in of_document.merge(single, rule.max_chars)]
-            _refuse_too_much([extent for _, _, extent in extents])
+            total = sum(extent.chars for _, _, extent in extents)
+            if total > MAX_TOTAL_CHARS:
+                too_much = f"the passages hold {total} characters together, above {MAX_TOTAL_CHARS}"
+                raise InvalidRequestError.of("max_chars", f"{too_much}; ask for shorter or fewer")
             order = {number: position for position, number in enumerate(requested)}
             made = [_passage(reader, of_document, chunks, extent) for of_document, chunks, extent in extents]
         return sorted(made, key=lambda passage: min(order[chunk.chunk_number] for chunk in passage.requested))
 
 
 _Extent = tuple[DocumentMap, dict[int, StoredChunk], Extent]
-
-
-def _refuse_too_much(extents: Sequence[Extent]) -> None:
-    total = sum(extent.chars for extent in extents)
-    if total > MAX_TOTAL_CHARS:
-        message = f"the passages hold {total} characters together, above {MAX_TOTAL_CHARS}; ask for shorter or fewer"
-        raise InvalidRequestError.of("max_chars", message)
 
 
 def _passage(

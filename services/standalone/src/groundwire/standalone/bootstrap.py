@@ -12,11 +12,10 @@ from groundwire.kernel.vector_store import VectorStore
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
-from groundwire.standalone.parts import Parts, searching, writing
+from groundwire.standalone.parts import Parts, open_database, searching, writing
 from groundwire.standalone.readiness import Dependency
 from groundwire.standalone.server_info import server_service
 from groundwire.standalone.settings import ProcessSettings, ServiceName
-from groundwire.standalone.stores import open_database
 
 CATALOG_FILE = "catalog.db"
 
@@ -63,7 +62,7 @@ def build_services(
         from groundwire.ingest.bootstrap import build as build_ingest  # noqa: PLC0415
 
         parts.ingest = build_ingest(
-            catalog=catalog,
+            database=catalog,
             vectors=vectors,
             embedder=embedder,
             settings=settings.ingest,
@@ -74,7 +73,7 @@ def build_services(
         from groundwire.retrieve.bootstrap import build as build_retrieve  # noqa: PLC0415
 
         parts.retrieve = build_retrieve(
-            catalog=catalog,
+            database=catalog,
             vectors=vectors,
             embedder=embedder,
             settings=settings.retrieve,

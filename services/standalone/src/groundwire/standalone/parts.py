@@ -1,14 +1,17 @@
-"""What a process consists of, and which of its services cannot do without what."""
+"""What a process consists of, which of its services need what, and how its databases are opened."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import grpc
+from pydantic import SecretStr
 
+from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.standalone.readiness import Dependency
+from groundwire.standalone.settings import DATABASE_SERVERS, ServerSettings
 
 if TYPE_CHECKING:
     from groundwire.answer.bootstrap import AnswerService
@@ -49,3 +52,24 @@ def writing(offered: Iterable[Service]) -> frozenset[str]:
 
 def _named(offered: Iterable[Service], names: frozenset[str]) -> frozenset[str]:
     return frozenset(service.name for service in offered if service.name.rpartition(".")[2] in names)
+
+
+def open_database(server: ServerSettings, url: str, file: str, field: str, password: SecretStr | None) -> "Database":
+    """Open a catalog, or a database of sessions; `file` below the data folder is that of `sqlite:` without one.
+
+    Raises:
+        InvalidRequestError: the URL is of another form; names the field.
+        GroundwireError: as `Database.open` does.
+    """
+    from groundwire.catalog.database import Database, Limits  # noqa: PLC0415 - answers need no database
+
+    if url.startswith("sqlite:"):
+        url = f"sqlite:{server.data / (url.removeprefix('sqlite:') or file)}"
+    elif not url.startswith(DATABASE_SERVERS):
+        raise InvalidRequestError.of(field, f"{url!r} is of neither form: sqlite:FILE, postgresql://…")
+    return Database.open(
+        url,
+        folder=server.data,
+        password=None if password is None else password.get_secret_value(),
+        limits=Limits(server.catalog_connections, server.catalog_wait_s, server.catalog_statement_s),
+    )

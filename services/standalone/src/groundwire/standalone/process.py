@@ -28,9 +28,9 @@ from groundwire.standalone.start_checks import (
     check_delegation,
     check_exposure,
     check_folder,
+    check_stores,
     plain_disk_failures,
 )
-from groundwire.standalone.stores import check_stores
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess

@@ -101,21 +101,17 @@ class ReadinessMonitor:
         while True:
             lost: set[str] = set()
             for watched in self._watched:
-                failure = watched.failure()
-                self._note(watched, failure)
+                failure, dependency, now = watched.failure(), watched.dependency, time.monotonic()
                 if failure:
-                    lost |= watched.dependency.services
+                    lost |= dependency.services
+                # Said once when it is lost, and once when it is back.
+                if failure and watched.failed_at is None:
+                    watched.failed_at = now
+                    services = sorted(service.rpartition(".")[2] for service in dependency.services)
+                    _log.error("a dependency is lost", dependency=dependency.name, error=failure, not_serving=services)
+                elif not failure and watched.failed_at is not None:
+                    lost_s, watched.failed_at = now - watched.failed_at, None
+                    _log.info("a dependency is back", dependency=dependency.name, lost_s=round(lost_s, 1))
             for service in self._services:
                 await self._board.set_ready(service, service not in lost)
             await asyncio.sleep(_LOOK_EVERY_S)
-
-    @staticmethod
-    def _note(watched: _Watched, failure: str) -> None:
-        now, name = time.monotonic(), watched.dependency.name
-        if failure and watched.failed_at is None:
-            watched.failed_at = now
-            services = sorted(service.rpartition(".")[2] for service in watched.dependency.services)
-            _log.error("a dependency is lost", dependency=name, error=failure, not_serving=services)
-        elif not failure and watched.failed_at is not None:
-            lost_s, watched.failed_at = now - watched.failed_at, None
-            _log.info("a dependency is back", dependency=name, lost_s=round(lost_s, 1))

@@ -21,11 +21,10 @@ from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.request_context import RequestContext
 from groundwire.rpc.tls import ClientTls
 from groundwire.rpc.workers import Workers
-from groundwire.standalone.parts import Parts
+from groundwire.standalone.parts import Parts, open_database
 from groundwire.standalone.readiness import Dependency
 from groundwire.standalone.server_info import server_service
 from groundwire.standalone.settings import IN_MEMORY, ProcessSettings, ServerSettings
-from groundwire.standalone.stores import open_database
 
 if TYPE_CHECKING:
     from groundwire.catalog.database import Database

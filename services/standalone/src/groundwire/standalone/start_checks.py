@@ -13,11 +13,12 @@ from pathlib import Path
 
 from groundwire.kernel.errors import (
     ExhaustedError,
+    FieldViolation,
     InvalidRequestError,
     PreconditionError,
     StoreUnavailableError,
 )
-from groundwire.standalone.settings import IN_MEMORY, ServerSettings
+from groundwire.standalone.settings import DATABASE_SERVERS, IN_MEMORY, ServerSettings, ServiceName
 
 _MAX_PORT = 65_535
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
@@ -29,6 +30,46 @@ _ADDRESS_TROUBLES = {
     errno.EADDRNOTAVAIL: "this machine has no such address",
     errno.EACCES: "only root may listen on such a port",
 }
+
+
+def check_stores(service: ServiceName, server: ServerSettings) -> None:
+    """Return if a process can run this service on the stores that are configured.
+
+    Raises:
+        InvalidRequestError: naming the setting that does not fit.
+    """
+    is_answer, is_alone = service is ServiceName.ANSWER, service is not ServiceName.ALL
+    shares_catalog = server.catalog.startswith(DATABASE_SERVERS)
+    shares_sessions = server.sessions.startswith(DATABASE_SERVERS)
+    rules = (
+        (is_answer and not server.retrieve, "retrieve", "must say where to search, such as dns:///retrieve:50051"),
+        (not is_answer and server.retrieve, "retrieve", "is for `serve answer`"),
+        (not is_answer and server.ingest, "ingest", "is for `serve answer`"),
+        (not is_answer and server.sessions, "sessions", "is for `serve answer`; elsewhere they are in the catalog"),
+        (
+            server.processes > 1 and service not in {ServiceName.RETRIEVE, ServiceName.ANSWER},
+            "processes",
+            "is for `serve retrieve` and `serve answer`",
+        ),
+        (
+            is_answer and server.processes > 1 and not shares_sessions,
+            "sessions",
+            "must be postgresql://…, which several processes can share",
+        ),
+        (
+            is_alone and not is_answer and not shares_catalog,
+            "catalog",
+            f"must be postgresql://… for `serve {service}`: SQLite has one owner, which is `serve`",
+        ),
+        (
+            is_alone and not is_answer and "://" not in server.vectors,
+            "vectors",
+            f"must be a server for `serve {service}`, such as qdrant://HOST: an engine in a folder has one owner",
+        ),
+    )
+    violations = [FieldViolation(field, message) for is_broken, field, message in rules if is_broken]
+    if violations:
+        raise InvalidRequestError(violations)
 
 
 def check_address(listen: str, field: str = "listen") -> None:

@@ -300,17 +300,13 @@ class QdrantEdgeVectorStore(EngineStore):
             with own.holding(self._lock):
                 if served.serves(copy) and not served.is_dropped.is_set():
                     _log.error("the files of a collection are damaged", collection=name, damage=damage)
-                    self._replace(served, own)
+                    made = self._create(served.folder, served.dimensions, own, is_complete=False)
+                    with made.reading() as empty, served.writing(own):
+                        served.is_complete = False
+                        old = served.switch(Path(empty))
+                    self._retire(served, old)
                     self._unverified.add(name)
         return self._being_filled()
-
-    def _replace(self, served: ServedCollection, budget: Budget) -> None:
-        """Let an empty copy, to be filled from the catalog, take the place of the serving one."""
-        made = self._create(served.folder, served.dimensions, budget, is_complete=False)
-        with made.reading() as copy, served.writing(budget):
-            served.is_complete = False
-            old = served.switch(Path(copy))
-        self._retire(served, old)
 
     def _rewrite(self, served: ServedCollection, budget: Budget) -> None:
         target = new_copy(served.folder)

@@ -64,7 +64,9 @@ def with_tables(raw: Any, page: Any, text: str) -> str:
         text: all of its text, lines ending in CR LF.
     """
     lines = _read_lines(raw, page, text)
-    step = _step(lines)
+    steps = sorted(step for one, other in pairwise(lines) if (step := one.bottom - other.bottom) > 0)
+    # The usual distance between lines: those within paragraphs are closest, titles and lists may be further apart.
+    step = steps[len(steps) // 4] if steps else 0.0
     parts: list[str] = []
     end = index = 0
     while index < len(lines):
@@ -130,21 +132,18 @@ def _with_signs(cells: Sequence[_Cell]) -> list[_Cell]:
     return joined
 
 
-def _step(lines: Sequence[_Line]) -> float:
-    """Return the usual distance from a line to the next one below, 0 where there is none."""
-    steps = sorted(step for one, other in pairwise(lines) if (step := one.bottom - other.bottom) > 0)
-    # Lines within paragraphs are the closest ones; titles and lists may have more of the wider steps.
-    return steps[len(steps) // 4] if steps else 0.0
-
-
 def _table_at(lines: Sequence[_Line], start: int, step: float) -> int:
     """Return how many lines from `start` on are rows of one table, 0 where none begins."""
     end = start
     columns: list[tuple[float, float]] = []
-    while end < min(len(lines), start + _MOST_ROWS) and _may_be_row(lines[end]):
+    while end < min(len(lines), start + _MOST_ROWS):
+        cells = lines[end].cells
+        # Dots lead to a page number in a table of contents, which answers nothing.
+        if len(cells) < 2 or any(_LEADERS.search(cell.text) for cell in cells):  # noqa: PLR2004 - a row has several
+            break
         if end > start and not 0 < lines[end - 1].bottom - lines[end].bottom <= _FAR * step:
             break
-        columns = _merged([*columns, *((cell.left, cell.right) for cell in lines[end].cells)])
+        columns = _merged([*columns, *((cell.left, cell.right) for cell in cells)])
         # Cells of one row that fall into one column show that the rows do not line up.
         if any(
             len({_column(columns, cell) for cell in line.cells}) < len(line.cells) for line in lines[start : end + 1]
@@ -154,11 +153,6 @@ def _table_at(lines: Sequence[_Line], start: int, step: float) -> int:
     rows = lines[start:end]
     lengths = [len(cell.text.split()) for line in rows for cell in line.cells[1:]]
     return end - start if len(rows) >= _FEWEST_ROWS and median(lengths) <= _CELL_WORDS else 0
-
-
-def _may_be_row(line: _Line) -> bool:
-    # Dots lead to a page number in a table of contents, which answers nothing.
-    return len(line.cells) > 1 and not any(_LEADERS.search(cell.text) for cell in line.cells)
 
 
 def _merged(ranges: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

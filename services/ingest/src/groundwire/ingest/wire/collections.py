@@ -16,7 +16,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2 as pb
 from groundwire.api.ingest.v1 import collection_service_pb2 as service_pb
 from groundwire.ingest.collections import CollectionFigures, NewCollection
-from groundwire.ingest.wire.fields import given_values, known, numbers_of, parse_chunking, refuse_broken
+from groundwire.ingest.wire.fields import given_values, known, parse_chunking, refuse_broken
 from groundwire.kernel.collection import (
     DEFAULT_PROFILE,
     PROFILES,
@@ -31,12 +31,12 @@ from groundwire.kernel.collection import (
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name, parse_source_uri
 from groundwire.rpc.messages import to_identity_message
-from groundwire.rpc.value_messages import parse_duration, to_timestamp
+from groundwire.rpc.value_messages import members_by_number, parse_duration, to_timestamp
 
-_MODES = numbers_of(search_mode_pb2.SearchMode, "SEARCH_MODE", SearchMode)
-_DUPLICATES = numbers_of(pb.DuplicateChunkPolicy, "DUPLICATE_CHUNK_POLICY", DuplicateChunkPolicy)
-_FIELD_TYPES = numbers_of(pb.FieldType, "FIELD_TYPE", FieldType)
-_PROFILES = numbers_of(pb.Profile, "PROFILE", ProfileName)
+_MODES = members_by_number(search_mode_pb2.SearchMode, SearchMode)
+_DUPLICATES = members_by_number(pb.DuplicateChunkPolicy, DuplicateChunkPolicy)
+_FIELD_TYPES = members_by_number(pb.FieldType, FieldType)
+_PROFILES = members_by_number(pb.Profile, ProfileName)
 _TEXTUAL = frozenset({FieldType.STRING, FieldType.STRING_LIST})
 _FIELD_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _MAX_TOP_K = 100

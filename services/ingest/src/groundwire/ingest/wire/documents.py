@@ -25,7 +25,7 @@ from groundwire.ingest.ingesting import (
 )
 from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.parsing.source_text import SourceWarning, check_size
-from groundwire.ingest.wire.fields import known, numbers_of, parse_chunking, parse_fields, parse_metadata, parse_tags
+from groundwire.ingest.wire.fields import known, parse_chunking, parse_fields, parse_metadata, parse_tags
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
@@ -34,10 +34,10 @@ from groundwire.kernel.identifiers import RequestKey, parse_caller_id, parse_col
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.messages import to_document_message, to_span
 from groundwire.rpc.request_context import request_key
-from groundwire.rpc.value_messages import to_timestamp
+from groundwire.rpc.value_messages import members_by_number, to_timestamp
 
-_FORMATS = numbers_of(document_format_pb2.DocumentFormat, "DOCUMENT_FORMAT", DocumentFormat)
-_POLICIES = numbers_of(ingest_result_pb2.DuplicatePolicy, "DUPLICATE_POLICY", DuplicatePolicy)
+_FORMATS = members_by_number(document_format_pb2.DocumentFormat, DocumentFormat)
+_POLICIES = members_by_number(ingest_result_pb2.DuplicatePolicy, DuplicatePolicy)
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _BYTE_ORDER_MARK = "\ufeff"
 MAX_PLANNED_CHUNKS = 1000

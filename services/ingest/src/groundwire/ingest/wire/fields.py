@@ -9,8 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -30,9 +29,7 @@ from groundwire.kernel.document import (
 )
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, Scalar, Value
-from groundwire.rpc.value_messages import parse_timestamp
-
-EnumT = TypeVar("EnumT", bound=Enum)
+from groundwire.rpc.value_messages import EnumT, members_by_number, parse_timestamp
 
 _ALLOWED_CONTROLS = "\t\n\r"
 WITHOUT_CONTROLS = "must not contain control characters except tab, newline and return"
@@ -43,11 +40,6 @@ _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 def has_controls(text: str) -> bool:
     """Tell whether a text has control characters other than tab, newline and return."""
     return any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in text)
-
-
-def numbers_of(enum: Any, prefix: str, kind: type[EnumT]) -> dict[int, EnumT]:
-    """Map the numbers of a protobuf enum to the members of ours, which have the same names behind the prefix."""
-    return {enum.Value(f"{prefix}_{each.name}"): each for each in kind}
 
 
 def known(values: Mapping[int, EnumT], number: int, field: str) -> EnumT | None:
@@ -69,8 +61,8 @@ def refuse_broken(prefix: str, rules: Mapping[str, bool] | Iterable[tuple[str, b
         raise InvalidRequestError([FieldViolation(f"{prefix}{name}", said) for name, _, said in broken])
 
 
-_UNITS = numbers_of(collection_pb2.ChunkUnit, "CHUNK_UNIT", ChunkUnit)
-_CHUNKERS = numbers_of(collection_pb2.Chunker, "CHUNKER", ChunkerKind)
+_UNITS = members_by_number(collection_pb2.ChunkUnit, ChunkUnit)
+_CHUNKERS = members_by_number(collection_pb2.Chunker, ChunkerKind)
 _OVERRIDES = {"target_size": "target", "minimum_size": "minimum", "maximum_size": "maximum"}
 
 

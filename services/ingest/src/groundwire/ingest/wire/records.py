@@ -11,7 +11,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from groundwire.api.common.v1 import record_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.ingest.records import NewRecord, RecordOutcome, WrittenRecord
-from groundwire.ingest.wire.fields import WITHOUT_CONTROLS, has_controls, known, numbers_of, parse_metadata
+from groundwire.ingest.wire.fields import WITHOUT_CONTROLS, has_controls, known, parse_metadata
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError, collected
@@ -38,13 +38,13 @@ from groundwire.rpc.messages import (
     stored_metadata,
     to_record_message,
 )
-from groundwire.rpc.value_messages import parse_timestamp
+from groundwire.rpc.value_messages import members_by_number, parse_timestamp
 
 MAX_RECORDS = 100
 MAX_IDS = 1000
 MAX_LINKS = 100
-_ORDERS = numbers_of(pb.RecordOrder, "RECORD_ORDER", RecordOrder)
-_KINDS = numbers_of(pb.LinkKind, "LINK_KIND", LinkKind)
+_ORDERS = members_by_number(pb.RecordOrder, RecordOrder)
+_KINDS = members_by_number(pb.LinkKind, LinkKind)
 _KEY = "metadata."
 _CHANGEABLE = frozenset({"text", "timestamp", "origin", "scope", "metadata", "quoted_document_ids"})
 

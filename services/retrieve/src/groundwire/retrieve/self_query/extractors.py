@@ -106,16 +106,12 @@ def _value(field: FieldDescription, value: object) -> Scalar:
         ):
             return value
         case FieldType.TIME:
-            return _time(field, value)
+            # A plain date, or a time with an offset, as it was written.
+            moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+            if isinstance(value, str) and moment and (moment.tzinfo or _PLAIN_DATE.fullmatch(value)):
+                return value
+            raise ValueError(f"{field.name!r} takes a date such as 2024-07-01")
     raise ValueError(f"{value!r} is no value of {field.name!r}")
-
-
-def _time(field: FieldDescription, value: object) -> str:
-    """Return a plain date or a time with an offset as it was written."""
-    moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    if not isinstance(value, str) or moment is None or (moment.tzinfo is None and not _PLAIN_DATE.fullmatch(value)):
-        raise ValueError(f"{field.name!r} takes a date such as 2024-07-01")
-    return value
 
 
 def describe(fields: Sequence[FieldDescription]) -> list[dict[str, object]]:

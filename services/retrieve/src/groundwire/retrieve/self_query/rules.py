@@ -148,17 +148,14 @@ def _dates(question: Question) -> Iterator[Finding]:
     found = find_date_range(question.text, question.asked.date()) if fields else None
     if found is None:
         return
-    named = [field for field in fields if re.search(rf"\b{spoken(_stem(field.name))}", question.text, re.IGNORECASE)]
+    # `review` for `review_date`: what the question says is `reviewed`.
+    stems = {field: re.sub(r"_(?:date|time|at|on)$", "", field.name) for field in fields}
+    named = [field for field in fields if re.search(rf"\b{spoken(stems[field])}", question.text, re.IGNORECASE)]
     created = [field for field in fields if _canonical(field) == "date_created"]
     name = (named or created or fields)[0].name
     bounds = ((Comparator.GTE, found.first), (Comparator.LT, found.end))
     clauses = tuple(Comparison(name, comparator, day.isoformat()) for comparator, day in bounds if day is not None)
     yield Finding(name, clauses[0] if len(clauses) == 1 else And(clauses), found.at, (found.at, found.to))
-
-
-def _stem(name: str) -> str:
-    """Return `review` for `review_date`: what the question says is `reviewed`."""
-    return re.sub(r"_(?:date|time|at|on)$", "", name)
 
 
 def _values(question: Question) -> Iterator[Finding]:
@@ -315,17 +312,12 @@ def _numbers(question: Question) -> Iterator[Finding]:
 
 def _truths(question: Question) -> Iterator[Finding]:
     for field in question.fields:
-        match = (
-            re.search(rf"\b(?P<no>not\s+|un|non-?)?{spoken(_bare(field.name))}\b", question.text, re.IGNORECASE)
-            if field.type is FieldType.BOOLEAN
-            else None
-        )
+        if field.type is not FieldType.BOOLEAN:
+            continue
+        name = spoken(re.sub(r"^(?:is|has)_", "", field.name))
+        match = re.search(rf"\b(?P<no>not\s+|un|non-?)?{name}\b", question.text, re.IGNORECASE)
         if match is not None:
             yield Finding(field.name, Comparison(field.name, Comparator.EQ, match["no"] is None), match.start())
-
-
-def _bare(name: str) -> str:
-    return re.sub(r"^(?:is|has)_", "", name)
 
 
 _FINDERS: tuple[Callable[[Question], Iterator[Finding]], ...] = (

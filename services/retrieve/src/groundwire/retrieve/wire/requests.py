@@ -34,42 +34,19 @@ from groundwire.retrieve.expansion import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, 
 from groundwire.retrieve.search_types import Ranking, ResultOrder, SearchRequest
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.pagination import MAX_PAGE_SIZE
-from groundwire.rpc.value_messages import parse_timestamp
+from groundwire.rpc.value_messages import members_by_number, parse_timestamp
 
-MODES = {
-    search_mode_pb2.SEARCH_MODE_UNSPECIFIED: None,
-    search_mode_pb2.SEARCH_MODE_HYBRID: SearchMode.HYBRID,
-    search_mode_pb2.SEARCH_MODE_VECTOR: SearchMode.VECTOR,
-    search_mode_pb2.SEARCH_MODE_LEXICAL: SearchMode.LEXICAL,
-}
-ORDERS = {
-    search_mode_pb2.ORDER_BY_UNSPECIFIED: ResultOrder.RELEVANCE,
-    search_mode_pb2.ORDER_BY_RELEVANCE: ResultOrder.RELEVANCE,
-    search_mode_pb2.ORDER_BY_TIMESTAMP_DESC: ResultOrder.TIMESTAMP_DESC,
-    search_mode_pb2.ORDER_BY_TIMESTAMP_ASC: ResultOrder.TIMESTAMP_ASC,
-}
-RANKINGS = {
-    search_mode_pb2.RANKING_UNSPECIFIED: Ranking.RELEVANCE,
-    search_mode_pb2.RANKING_RELEVANCE: Ranking.RELEVANCE,
-    search_mode_pb2.RANKING_MEMORY: Ranking.MEMORY,
-}
-QUERY_TYPES = {
-    search_mode_pb2.QUERY_TYPE_CONCEPTUAL: QueryType.CONCEPTUAL,
-    search_mode_pb2.QUERY_TYPE_FACTUAL: QueryType.FACTUAL,
-    search_mode_pb2.QUERY_TYPE_SECTION_BASED: QueryType.SECTION_BASED,
-}
+MODES = members_by_number(search_mode_pb2.SearchMode, SearchMode)
+ORDERS = members_by_number(search_mode_pb2.OrderBy, ResultOrder)
+QUERY_TYPES = members_by_number(search_mode_pb2.QueryType, QueryType)
 QUERY_TYPE_VALUES = {kind: value for value, kind in QUERY_TYPES.items()}
-_IS_TOP_DOWN = {
-    search_mode_pb2.RETRIEVAL_STRATEGY_UNSPECIFIED: False,
-    search_mode_pb2.RETRIEVAL_STRATEGY_DIRECT: False,
-    search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN: True,
-}
+_RANKINGS = members_by_number(search_mode_pb2.Ranking, Ranking)
 _ENUMS: Mapping[str, Container[int]] = {
-    "mode": MODES,
-    "ranking": RANKINGS,
-    "order_by": ORDERS,
+    "mode": search_mode_pb2.SearchMode.values(),
+    "ranking": search_mode_pb2.Ranking.values(),
+    "order_by": search_mode_pb2.OrderBy.values(),
     "view": HitView.values(),
-    "strategy": _IS_TOP_DOWN,
+    "strategy": search_mode_pb2.RetrievalStrategy.values(),
 }
 _ALLOWED_CONTROLS = "\t\n\r"
 _MAX_SCOPES = 100
@@ -123,15 +100,15 @@ def parse_retrieve_request(
         where=where,
         top_k=options.top_k if options.HasField("top_k") else None,
         min_relevance=options.min_relevance if options.HasField("min_relevance") else None,
-        mode=MODES[options.mode],
+        mode=MODES.get(options.mode),
         dense_weight=options.dense_weight if options.HasField("dense_weight") else None,
-        order=ORDERS[options.order_by],
-        ranking=RANKINGS[options.ranking],
+        order=ORDERS.get(options.order_by, ResultOrder.RELEVANCE),
+        ranking=_RANKINGS.get(options.ranking, Ranking.RELEVANCE),
         collapse_duplicates=options.collapse_duplicates if options.HasField("collapse_duplicates") else True,
         vector=vector,
         query_types=tuple(QUERY_TYPES[kind] for kind in options.query_types),
         self_query=options.self_query,
-        top_down=_IS_TOP_DOWN[options.strategy],
+        top_down=options.strategy == search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN,
         asked=parse_timestamp(message.query_time, "query_time") if message.HasField("query_time") else None,
         exact=options.exact,
         snapshot=options.snapshot if options.HasField("snapshot") else None,
@@ -224,12 +201,7 @@ def question_time(request: pb.ParseQueryRequest, now: datetime) -> datetime:
     return parse_timestamp(request.question_time, "question_time")
 
 
-_EXPAND_MODES = {
-    pb.EXPAND_MODE_WINDOW: ExpandMode.WINDOW,
-    pb.EXPAND_MODE_NEIGHBOURS: ExpandMode.NEIGHBOURS,
-    pb.EXPAND_MODE_PARENT: ExpandMode.PARENT,
-    pb.EXPAND_MODE_HIERARCHY: ExpandMode.HIERARCHY,
-}
+_EXPAND_MODES = members_by_number(pb.ExpandMode, ExpandMode)
 _MAX_EXPANDED = 20
 _EXPAND_LIMITS = {"radius": (0, 20), "levels_up": (1, 3), "max_chars": (1, 1_000_000)}
 
@@ -330,7 +302,8 @@ def parse_context_request(
         InvalidRequestError: with every violation found.
         PermissionDeniedError: the credential does not allow a scope that is named.
     """
-    names = [_record_type_of(each.record_type) for each in message.sections]
+    known = {number: kind for kind, number in RECORD_TYPES.items()}
+    names = [known.get(each.record_type, "") for each in message.sections]
     violations = [*_section_violations(names, message.sections)]
     if message.HasField("max_tokens") and not 1 <= message.max_tokens <= _MAX_CONTEXT_TOKENS:
         violations.append(FieldViolation("max_tokens", f"must be 1 to {_MAX_CONTEXT_TOKENS}"))
@@ -370,7 +343,3 @@ def _section_violations(names: Sequence[str], sections: Sequence[pb.SectionLimit
             yield FieldViolation(f"{place}.record_type", f"{name} is listed already")
         elif each.HasField("top_k") and not 1 <= each.top_k <= MOST_RECORDS[name]:
             yield FieldViolation(f"{place}.top_k", f"must be 1 to {MOST_RECORDS[name]}")
-
-
-def _record_type_of(record_type: int) -> str:
-    return next((name for name, value in RECORD_TYPES.items() if value == record_type), "")

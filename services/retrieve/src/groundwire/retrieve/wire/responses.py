@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
+from groundwire.api.common.v1 import degraded_stage_pb2
 from groundwire.api.common.v1 import explain_plan_pb2 as explain_pb
 from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_IDS, Hit, HitView, MemoryScore
 from groundwire.api.retrieve.v1 import retrieve_report_pb2 as report_pb
@@ -32,24 +32,16 @@ from groundwire.retrieve.search_types import (
 )
 from groundwire.retrieve.self_query.questions import ParsedQuestion
 from groundwire.retrieve.vector_search import VectorPath
-from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES, RECORD_TYPES
+from groundwire.retrieve.wire.requests import MODES, ORDERS, QUERY_TYPE_VALUES, RECORD_TYPES
 from groundwire.rpc.calls import ReadyResponse
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.messages import chunk_in_view, documents_in_view, to_chunk_message, to_record_message, to_span
 from groundwire.rpc.pagination import MAX_PAGE_BYTES
-from groundwire.rpc.value_messages import parse_timestamp, to_duration, to_metadata, to_timestamp
+from groundwire.rpc.value_messages import members_by_number, parse_timestamp, to_duration, to_metadata, to_timestamp
 
-_MODES = {
-    SearchMode.HYBRID: search_mode_pb2.SEARCH_MODE_HYBRID,
-    SearchMode.VECTOR: search_mode_pb2.SEARCH_MODE_VECTOR,
-    SearchMode.LEXICAL: search_mode_pb2.SEARCH_MODE_LEXICAL,
-}
-_ORDERS = {
-    ResultOrder.RELEVANCE: search_mode_pb2.ORDER_BY_RELEVANCE,
-    ResultOrder.TIMESTAMP_DESC: search_mode_pb2.ORDER_BY_TIMESTAMP_DESC,
-    ResultOrder.TIMESTAMP_ASC: search_mode_pb2.ORDER_BY_TIMESTAMP_ASC,
-}
-_STATES = {state: report_pb.QueryState.Value(f"QUERY_STATE_{state.value}") for state in SearchState}
+_MODES = {mode: number for number, mode in MODES.items()}
+_ORDERS = {order: number for number, order in ORDERS.items()}
+_STATES = {state: number for number, state in members_by_number(report_pb.QueryState, SearchState).items()}
 
 
 def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, order: ResultOrder) -> pb.RetrieveResponse:
@@ -123,7 +115,16 @@ def own_part(
     if log_id is None:
         own.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RECORDING)
     if request.options.include_report:
-        _set_times(own.report, request, times)
+        received, processed = times.states[0][1], times.states[-1][1]
+        asked = parse_timestamp(request.query_time, "query_time") if request.HasField("query_time") else received
+        own.report.query_embedding_time.CopyFrom(to_duration(times.embedding_s))
+        own.report.search_time.CopyFrom(to_duration(times.search_s))
+        own.report.total_time.CopyFrom(to_duration(times.total_s))
+        own.report.query_time.CopyFrom(to_timestamp(asked))
+        own.report.process_time.CopyFrom(to_timestamp(max(processed, asked)))
+        own.report.states.extend(
+            report_pb.QueryStateChange(state=_STATES[state], reach_time=to_timestamp(at)) for state, at in times.states
+        )
     return own
 
 
@@ -149,19 +150,6 @@ def cut_to_size(response: pb.RetrieveResponse, max_bytes: int) -> pb.RetrieveRes
         ):
             response.documents.pop()
     return response
-
-
-def _set_times(report: report_pb.RetrieveReport, request: pb.RetrieveRequest, times: SearchTimes) -> None:
-    received, processed = times.states[0][1], times.states[-1][1]
-    asked = parse_timestamp(request.query_time, "query_time") if request.HasField("query_time") else received
-    report.query_embedding_time.CopyFrom(to_duration(times.embedding_s))
-    report.search_time.CopyFrom(to_duration(times.search_s))
-    report.total_time.CopyFrom(to_duration(times.total_s))
-    report.query_time.CopyFrom(to_timestamp(asked))
-    report.process_time.CopyFrom(to_timestamp(max(processed, asked)))
-    report.states.extend(
-        report_pb.QueryStateChange(state=_STATES[state], reach_time=to_timestamp(at)) for state, at in times.states
-    )
 
 
 def to_hit(hit: SearchHit, view: "HitView.ValueType", *, has_words: bool = True) -> Hit:

@@ -11,7 +11,7 @@ from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
 from groundwire.api.retrieve.v1 import schema_pb2
 from groundwire.kernel.errors import InvalidRequestError, NotFoundError
 from groundwire.rpc.value_messages import parse_timestamp, to_metadata
-from groundwire.schemas import MODELS, OWN_KEYS, Schema, check_metadata, schema_of
+from groundwire.schemas import MODELS, OWN_KEYS, check_metadata, schema_of
 
 _PREFIX = f"{OWN_KEYS}."
 
@@ -22,11 +22,21 @@ def schema_entries(document_type: str) -> list[schema_pb2.SchemaEntry]:
     Raises:
         NotFoundError: no such kind.
     """
-    return [_to_schema_entry(schema_of(kind)) for kind in ([document_type] if document_type else MODELS)]
+    schemas = [schema_of(kind) for kind in ([document_type] if document_type else MODELS)]
+    return [
+        schema_pb2.SchemaEntry(
+            document_type=schema.document_type,
+            schema_json=json.dumps(schema.json_schema, ensure_ascii=False),
+            fields=schema.fields,
+            required_fields=schema.required_fields,
+            example_json=json.dumps(schema.example, ensure_ascii=False),
+        )
+        for schema in schemas
+    ]
 
 
 def checked_metadata(document_type: str, metadata: Mapping[str, MetadataValue]) -> dict[str, MetadataValue]:
-    """Return metadata with defaults filled in.
+    """Return metadata with defaults filled in; empty lists are left out.
 
     Raises:
         InvalidRequestError: naming everything that is wrong.
@@ -39,26 +49,11 @@ def checked_metadata(document_type: str, metadata: Mapping[str, MetadataValue]) 
                 parsed.setdefault(OWN_KEYS, {})[key.removeprefix(_PREFIX)] = value
             else:
                 parsed[key] = value
-        return _to_flat_metadata(check_metadata(document_type, parsed))
+        checked = check_metadata(document_type, parsed)
     except NotFoundError as error:
         raise InvalidRequestError.of("document_type", f"unknown kind {document_type!r}") from error
-
-
-def _to_schema_entry(schema: Schema) -> schema_pb2.SchemaEntry:
-    return schema_pb2.SchemaEntry(
-        document_type=schema.document_type,
-        schema_json=json.dumps(schema.json_schema, ensure_ascii=False),
-        fields=schema.fields,
-        required_fields=schema.required_fields,
-        example_json=json.dumps(schema.example, ensure_ascii=False),
-    )
-
-
-def _to_flat_metadata(metadata: Mapping[str, Any]) -> dict[str, MetadataValue]:
-    """Return the messages of valid metadata; empty lists are left out."""
-    own = {_PREFIX + key: value for key, value in metadata.get(OWN_KEYS, {}).items()}
-    flat = {key: value for key, value in metadata.items() if key != OWN_KEYS} | own
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in flat.items()}
+    own = {_PREFIX + key: value for key, value in checked.pop(OWN_KEYS, {}).items()}
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in (checked | own).items()}
     return to_metadata({key: value for key, value in values.items() if value != ()})
 
 
