@@ -12,12 +12,11 @@ _RECEIVE_BYTES = 1 << 20
 
 
 class Channel:
-    """The owner's end; used by one thread at a time, and no wait of the owner is without an end.
+    """The owner's end; used by one thread at a time. The owner never waits without a limit.
 
-    A message that nobody waited for stays under way: `receive` goes on with sending and receiving, whoever calls it
-    next.
+    An unfinished message stays under way: the next call of `receive` goes on with sending and receiving.
 
-    Nothing longer than `most_bytes` is accepted from a child that one does not trust.
+    Messages longer than `most_bytes` are refused, for children that are not trusted.
     """
 
     def __init__(self, end: socket.socket, most_bytes: int | None = None) -> None:
@@ -48,7 +47,7 @@ class Channel:
                 raise EOFError("the child process has closed the connection")
             if (descriptor := self._socket.fileno()) < 0:
                 raise EOFError("the connection was closed here")
-            # An answer takes its time: to look for it before waiting would nearly always be in vain.
+            # An answer takes time: a read before waiting would nearly always find nothing.
             poll = select.poll()
             poll.register(descriptor, select.POLLIN | (select.POLLOUT if self._unsent else 0))
             if not poll.poll(max(0.0, ends_at - time.monotonic()) * 1000):
@@ -56,7 +55,7 @@ class Channel:
             self._receive_on()
 
     def close(self) -> None:
-        """Close this end; the child ends what it is at, and then listens no longer."""
+        """Close this end; the child finishes its work and stops listening."""
         self._socket.close()
 
     def _send_on(self) -> None:
@@ -73,7 +72,7 @@ class Channel:
         try:
             while received := self._socket.recv(_RECEIVE_BYTES):
                 self._received += received
-                # Nothing more is there for now: another look would only say so.
+                # Nothing more has arrived: another read would only block.
                 if len(received) < _RECEIVE_BYTES:
                     return
             self._is_closed_there = True
@@ -138,7 +137,7 @@ def read_json(received: bytearray) -> tuple[dict[str, Any], bytearray]:
     """Return the JSON and the bytes of what `json_parts` made.
 
     Raises:
-        EOFError: the other side speaks nonsense.
+        EOFError: the message is malformed.
     """
     try:
         end = _LENGTH.size + _LENGTH.unpack_from(received)[0]

@@ -25,7 +25,7 @@ class ChildProcess:
     an owner can start a child ahead of its first use.
 
     `module` has the function `main`, which gets `arguments`. There are `connections` socket pairs between the two.
-    `niceness`, 0 to 19, says how much the child gives way to others; `inherited` are descriptors that stay open in the
+    `niceness` is 0 to 19; `inherited` are descriptors that stay open in the
     child as long as it runs, `environment` variables that it has beside ours.
     """
 
@@ -49,7 +49,7 @@ class ChildProcess:
                 [sys.executable, "-P", "-m", _MAIN, module, str(niceness), ",".join(map(str, descriptors)), *arguments],
                 pass_fds=(*descriptors, *inherited),
                 stdin=subprocess.DEVNULL,
-                process_group=0,  # Ctrl-C is for the owner, who ends its children in order
+                process_group=0,  # Ctrl-C is for the owner, which ends its children in order
                 env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         except BaseException:
@@ -91,7 +91,7 @@ class ChildProcess:
         """End it at once, also when it was stopped; idempotent.
 
         Returns:
-            Whether it is gone; a process that waits for a dead disk goes when that answers.
+            Whether it is gone; a process that waits for a dead disk ends once the disk answers.
         """
         self._lifeline.close()
         # The process that watches the lifeline may have been stopped as well.

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> None:
     module, niceness, listed, *rest = arguments
     lifeline, *descriptors = map(int, listed.split(","))
     os.nice(int(niceness))
-    # Before anything heavy is imported: a process must not fork with threads running.
+    # Before heavy imports, which start threads: a process must not fork with threads running.
     watcher = os.getpid()
     worker = os.fork()
     if worker:

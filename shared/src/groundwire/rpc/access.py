@@ -65,7 +65,7 @@ class AccessOptions:
 class Access:
     """Identifies callers by their credentials and checks their rights; safe to use from many threads.
 
-    `quota` is that of callers whose credential leaves it open.
+    `quota` applies to callers whose credential sets none.
 
     Raises:
         InvalidRequestError: a file of keys cannot be read.
@@ -105,7 +105,7 @@ class Access:
         return work in {Work.HEALTH, Work.WATCH} or (self._options.is_open and not acts_for)
 
     def identify(self, authorization: str, peer: Callable[[], Any], acts_for: str = "") -> Identity:
-        """Return who calls, or for whom a service does.
+        """Return the caller, or whom a service calls for.
 
         `authorization` and `acts_for` are values of the metadata, empty when there are none; `peer` returns what the
         connection proved, as `auth_context` of gRPC does.
@@ -113,7 +113,7 @@ class Access:
         Raises:
             UnauthenticatedError: there is no credential, or it is not accepted.
             PermissionDeniedError: the credential may not act for others; metadata: right.
-            InvalidRequestError: `acts_for` is of another form.
+            InvalidRequestError: `acts_for` is malformed.
         """
         identity = self._proven(authorization, peer)
         if not acts_for:
@@ -124,7 +124,7 @@ class Access:
         try:
             said = json.loads(acts_for)
             tenant, subject = said["tenant"], said["subject"]
-            # Of a certificate any name comes; of a session that was begun without a credential none.
+            # A certificate may hold any name, and a session begun without a credential has no subject.
             is_good = is_name(tenant) and isinstance(subject, str) and len(subject) <= _MAX_SUBJECT_CHARS
             rights, scopes = parse_rights(said["rights"], ACTS_FOR_KEY), parse_scopes(said["scopes"], ACTS_FOR_KEY)
         except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Lets in what the server can do of each kind of work, and refuses the rest, and all new calls once it drains."""
+"""Admission control: bounds the calls of each kind of work, and refuses new ones while the server drains."""
 
 import asyncio
 import math
@@ -14,7 +14,7 @@ from groundwire.rpc import request_context
 from groundwire.rpc.calls import Call
 from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, Work, cost_of
 
-# Of callers that ask now and then; one that is forgotten begins with a full bucket.
+# Bounds the memory for callers that come and go; a forgotten one starts with a full bucket.
 _MAX_CALLERS: Final = 10_000
 _SOON_S: Final = 0.1
 
@@ -41,11 +41,11 @@ class Quotas:
     def charge(self, identity: Identity, cost: float) -> None:
         """Take `cost` units of the caller's rate.
 
-        A call that costs more than the burst is let in once all of that is there. What it overdraws has to come back
-        before the next one, so that no call is too large for ever, and none is cheaper than it is.
+        A call that costs more than the burst is admitted once the bucket is full. What it overdraws has to be refilled
+        before the next one, so that no call is too large to ever run, and none is charged less than it costs.
 
         Raises:
-            QuotaExceededError: not enough is left; it says when there will be.
+            QuotaExceededError: not enough is left; `retry_after_s` says when there will be.
         """
         per_second = identity.quota.per_second
         if per_second is None or not identity.subject:
@@ -68,7 +68,7 @@ class Quotas:
         """Count one more call of the caller; return what to call when it ends, None for one that is not counted.
 
         Raises:
-            QuotaExceededError: as many run as may at a time.
+            QuotaExceededError: the caller has as many calls running as it may.
         """
         limit = identity.quota.at_a_time
         if limit is None or not identity.subject:
@@ -89,7 +89,7 @@ class Quotas:
         account = self._accounts.get(caller)
         if account is None:
             account = self._accounts[caller] = _Account(units, self._clock())
-            # Those with running calls stay: another account would let as many in again.
+            # Accounts with running calls stay: a new one would admit as many calls again.
             for other in list(self._accounts)[: max(0, len(self._accounts) - _MAX_CALLERS)]:
                 if not self._accounts[other].running:
                     del self._accounts[other]
@@ -97,9 +97,9 @@ class Quotas:
         return account
 
 
-# A client needs one for each connection; so nobody takes them all over one.
+# A client needs one watch a connection, so one connection cannot take them all.
 _WATCHES_PER_CONNECTION: Final = 8
-# Of the places of a kind for one credential, so that the others always find some.
+# The share of a kind that one credential may take, so that the others always find room.
 _SHARE: Final = 0.75
 # Calls that have begun without a message. Each may hold a part of one in memory, so there must be a bound.
 _MAX_WAITING: Final = 512
@@ -115,10 +115,10 @@ class _Pool:
 
 
 class Admission:
-    """Counts a call from its first message until its response is taken, each kind of work by itself.
+    """Counts calls by kind of work, each from its first message until its response is taken.
 
     Before its first message a call only waits, for at most `first_message_s`, and costs no other its place: when too
-    many wait, the one that has waited longest ends. A client of good will sends the message with the call.
+    many wait, the one that has waited longest ends. A well-behaved client sends the message with the call.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Admission:
     async def hold(self, quiet_s: float, limit_s: float) -> None:
         """Keep the refusals of new calls back from now on; return once none came for `quiet_s`, at most `limit_s`.
 
-        Clients that call again as soon as they are refused would never leave a moment without a call; so they wait.
+        Clients that retry as soon as they are refused would never leave a quiet moment, so they are made to wait.
         """
         self._may_refuse.clear()
         ends_at = time.monotonic() + limit_s
@@ -179,7 +179,7 @@ class Admission:
             await asyncio.sleep(min(quiet_s, limit_s))
 
     def release(self) -> None:
-        """Let the refusals go."""
+        """Release the refusals that `hold` keeps back."""
         self._may_refuse.set()
 
     def cut(self) -> int:
@@ -195,8 +195,8 @@ class Admission:
         Raises:
             DrainingError: the server is stopping.
             StreamIdleError: no message came.
-            QuotaExceededError: the caller has used up what it may ask for.
-            OverloadedError: there is no place for one more of its kind.
+            QuotaExceededError: the caller's quota is used up.
+            OverloadedError: as many calls of its kind run as may.
         """
         if self._draining:
             await self._refuse_while_draining(call)

@@ -4,7 +4,7 @@ Every handler, also one that streams answers, is turned into a coroutine that en
 errors after the first streamed message, and cancellation while a slow reader takes one.
 
 The library would read the request of a unary call before any code of ours runs, wait for it without limit, and answer
-UNKNOWN to bytes that are no message. Therefore it is told that every method streams requests, and they are read here.
+UNKNOWN to bytes that are no message. So every method is declared as a stream of requests, which are read here.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 _PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
 # How long a client may take to make room for the status of a failed call.
 _STATUS_S: Final = 1.0
-# The clock of a caller began before ours: its cancellation at its deadline comes in shortly before our deadline.
+# A caller's clock starts before ours, so its cancellation at the deadline arrives shortly before our own deadline.
 _TRANSIT_S: Final = 0.1
 _NEVER: Final = float("inf")
 
@@ -81,8 +81,8 @@ class CallPath(grpc.GenericRpcHandler):
 
     Request id, time limit and peer are bound, the caller is identified, the first message is waited for, a place among
     the calls of its kind is taken, the handler runs within the time limit, errors become statuses, and one line goes to
-    the log. An interceptor of the library would do the same in a tenth of a millisecond more for each call: it looks
-    for the handler anew each time, in coroutines.
+    the log. An interceptor of the library would do the same, but a tenth of a millisecond slower: it looks the handler
+    up on every call, in coroutines.
 
     To the library it is the one handler of all services, because it would ask several in turn for each call.
     """
@@ -150,7 +150,7 @@ class CallPath(grpc.GenericRpcHandler):
         request_id = sent.get(REQUEST_ID_KEY, "")
         authorization, user_agent = sent.get(AUTHORIZATION_KEY, ""), sent.get(_USER_AGENT_KEY, "")
         if not _REQUEST_ID.fullmatch(request_id):
-            # It names a call and opens nothing. The system's own generator gives up the interpreter lock.
+            # It only names the call and need not be secure; the system's generator gives up the interpreter lock.
             request_id = f"{random.getrandbits(128):032x}"
         # The caller's deadline, but never more than the server's limit for the method.
         caller_s: float | None = context.time_remaining()
@@ -221,7 +221,7 @@ class CallPath(grpc.GenericRpcHandler):
                 try:
                     self._admission.quotas.charge(check(), units)
                 except QuotaExceededError as error:
-                    # Half an upload is of no use: the client is held up instead, as by a slow disk.
+                    # Half an upload is useless, so the client is slowed down instead, as by a slow disk.
                     await asyncio.sleep(error.retry_after_s or 0.0)
                 else:
                     return
@@ -253,7 +253,7 @@ class CallPath(grpc.GenericRpcHandler):
                 budget.cancel()
                 raise
             finally:
-                # From here on the client has to take the response. The library waits for that without limit.
+                # From here on the client has to read the response; the library would wait for that without limit.
                 call.limit(self._idle_s if call.has_place else None)
         except grpc.aio.AbortError:
             raise  # the status was sent
@@ -275,11 +275,11 @@ def as_groundwire_error(error: Exception, method: str) -> GroundwireError:
 async def _abort(context: Any, error: GroundwireError) -> None:
     """Send the status; what the library raises then, it raises again when the handler has returned.
 
-    A client that takes nothing does not take a status either, and one that is gone cannot.
+    A client that reads nothing does not read a status either, and one that is gone cannot.
     """
     status = to_status(error)
     if public_text(error, error.message) != error.message:
-        _log.warning("call failed", error=error.message)  # the caller does not get all of it
+        _log.warning("call failed", error=error.message)  # the caller gets only a part of it
     trailers = [*(context.trailing_metadata() or ()), to_trailer(status)]
     if error.retry_after_s is not None:
         trailers.append((_PUSHBACK_KEY, str(int(error.retry_after_s * 1000))))

@@ -23,7 +23,7 @@ DEADLINE_MARGIN_S: Final = 0.05
 """What a server keeps of its caller's time for itself when it calls the next one."""
 # The wire format rounds deadlines up, by less than one part in a hundred.
 _WIRE_ROUNDING: Final = 0.01
-# The longest time limit of a call: none is cut off because a certificate is replaced.
+# The longest time limit of a call, so that replacing a certificate cuts none off.
 _LONGEST_CALL_S: Final = 3600.0
 
 
@@ -50,7 +50,7 @@ SERVICE_SILENCE: Final = Silence(ping_after_ms=5_000, lost_after_ms=3_000, conne
 def service_config() -> dict[str, Any]:
     """Return the published service config of all services without its time limits: a caller sets its own on each call.
 
-    A limit in the config would cut one that the caller makes longer.
+    A limit in the config would cap a longer one that the caller sets.
     """
     text = resources.files("groundwire.api").joinpath("service_config", "all.json").read_text(encoding="utf-8")
     config: dict[str, Any] = json.loads(text)
@@ -68,10 +68,10 @@ def channel_arguments(user_agent: str, silence: Silence = CLIENT_SILENCE) -> lis
         ("grpc.service_config_disable_resolution", 1),
         ("grpc.keepalive_time_ms", silence.ping_after_ms),
         ("grpc.keepalive_timeout_ms", silence.lost_after_ms),
-        # The library gives each ping a minute otherwise, whatever the keepalive says.
+        # Otherwise the library waits a minute for each ping, whatever the keepalive settings say.
         ("grpc.http2.ping_timeout_ms", silence.lost_after_ms),
         ("grpc.min_reconnect_backoff_ms", silence.connect_ms),
-        # A replica that is back is found before the next one is replaced; by default that may take two minutes.
+        # So that a replica that is back is found before the next one is replaced; the default may take two minutes.
         ("grpc.initial_reconnect_backoff_ms", 200),
         ("grpc.max_reconnect_backoff_ms", 1_000),
     ]
@@ -79,7 +79,7 @@ def channel_arguments(user_agent: str, silence: Silence = CLIENT_SILENCE) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """That calls without a credential to pass on are made for the current identity, by a service that may act for it.
+    """Makes calls without a credential to pass on for the current identity, by a service that may act for it.
 
     The service proves itself by a key of the right `service`, or by the certificate of the channel when `key` is empty;
     then it makes all calls so.
@@ -88,7 +88,7 @@ class Delegation:
     key: str = field(default="", repr=False)
 
     def metadata(self, identity: Identity) -> tuple[tuple[str, str], ...]:
-        """Return what a call for this identity carries."""
+        """Return the metadata of a call for this identity."""
         said = {
             "tenant": identity.tenant,
             "subject": identity.subject,

@@ -99,9 +99,9 @@ def to_status(error: GroundwireError) -> status_pb2.Status:
 
 
 def public_text(error: GroundwireError, text: str) -> str:
-    """Return a text of an error without paths of the server, which libraries put into what they say.
+    """Return a text of an error without paths of the server, which libraries put into their messages.
 
-    What the caller said itself, in requests that are wrong or name what does not exist, is repeated as it is.
+    What the caller itself sent, in an invalid request or as the name of something missing, is repeated as it is.
     """
     if isinstance(error, (InvalidRequestError, NotFoundError, AlreadyExistsError, ConflictError)):
         return text
@@ -125,7 +125,7 @@ def error_of(
     raw = next((value for key, value in trailing_metadata if key == _DETAILS_KEY), b"")
     try:
         details = list(status_pb2.Status.FromString(raw).details)
-    except DecodeError:  # somebody else's idea of details
+    except DecodeError:  # details in another format, from a proxy perhaps
         details = []
     return _error_of(code, message, details)
 
@@ -204,7 +204,7 @@ def _rebuilt(
     if retry is not None:
         error.retry_after_s = retry.retry_delay.ToNanoseconds() / 1e9
     elif details and kind.retry_after_s is not None:
-        error.retry_after_s = None  # the server says that waiting is of no use; of the library there are no details
+        error.retry_after_s = None  # our server says that waiting is useless; errors of the library have no details
     if isinstance(error, NotFoundError):
         resource = _unpacked(details, error_details_pb2.ResourceInfo)
         error.name = metadata.get("resource") or (resource.resource_name if resource else "")

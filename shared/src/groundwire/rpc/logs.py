@@ -1,7 +1,7 @@
 """How the process logs: one JSON object a line on stderr, or readable lines for a person, written by one thread.
 
-Nobody else ever waits for the file. A write of its own for each call would cost a busy server more than anything else
-it does around the call; and a pipe that nobody reads, or a disk that hangs, would stop whoever logs.
+No other thread ever waits for the file. One write a call would cost a busy server more than anything else it does
+around the call, and a pipe that nobody reads, or a disk that hangs, would block every thread that logs.
 """
 
 import atexit
@@ -61,7 +61,7 @@ class LineLogger:
         self._take(line, is_urgent=False)
 
     def warning(self, line: str) -> None:
-        """Take a line that is to be seen at once."""
+        """Take a line that is written at once."""
         self._take(line, is_urgent=True)
 
     debug = info
@@ -105,14 +105,14 @@ class LineLogger:
                     self._changed.notify_all()
 
     def _write(self, text: str) -> None:
-        """Write to the file; what it does not take any more is lost, because nothing may fail for its log."""
+        """Write to the file; what it does not take is lost, because nothing may fail because of its log."""
         with suppress(OSError, ValueError):
             try:
                 descriptor = self._file.fileno()
             except io.UnsupportedOperation:  # a file in memory
                 self._file.write(text)
                 return
-            # Not through the buffer of the file: a process that ends waits for the lock of it.
+            # Not through the file's buffer: a process that ends would wait for the lock of that buffer.
             rest = memoryview(text.encode("utf-8", "backslashreplace"))
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
@@ -150,7 +150,7 @@ def configure_logging(log_format: LogFormat = "auto", level: int = logging.INFO)
 
 
 class Repetitions:
-    """Keeps a failure that comes again and again from filling the log; a processor for structlog.
+    """Keeps a failure that repeats from filling the log; a processor for structlog.
 
     A traceback is shown once a minute. A warning or error outside of calls, where nobody looks for its request id, is
     shown once a minute altogether, with the number of times it was left out before.
@@ -162,7 +162,7 @@ class Repetitions:
         self._left_out: Counter[object] = Counter()
 
     def __call__(self, _logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        """Return the event, shorter if it says something again.
+        """Return the event, shortened if it repeats an earlier one.
 
         Raises:
             structlog.DropEvent: it is left out.
@@ -250,7 +250,7 @@ def _renderers(log_format: LogFormat) -> list[structlog.typing.Processor]:
 
 
 def _complete(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Add what every line says; one processor instead of three, because each call of the server writes a line."""
+    """Add what every line has; one processor instead of three, because each call of the server writes a line."""
     call = request_context.current()
     if "request_id" not in event and call.request_id:
         event["request_id"] = call.request_id

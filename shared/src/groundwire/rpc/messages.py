@@ -27,21 +27,9 @@ def to_chunk_message(stored: StoredChunk, vector: Vectors | None = None) -> chun
     # A short chunk may overlap both neighbours by all it has; then nothing of it is its own.
     unique_start = min(chunk.span.start + chunk.overlap_prev_chars, chunk.span.end)
     return chunk_pb2.Chunk(
-        chunk_id=stored.chunk_id,
-        chunk_number=stored.chunk_number,
-        document_id=document.document_id,
-        generation=stored.generation,
-        source_uri=document.source_uri,
-        sequence_num=chunk.sequence_num,
-        span=to_span(chunk.span),
-        content=chunk.content,
+        **_ids_of(stored),
+        **_basics_of(stored),
         content_hash=chunk.content_hash,
-        chapter=chunk.chapter,
-        section=chunk.section or "",
-        section_heading=chunk.section_title,
-        page_numbers=chunk.page_numbers,
-        hierarchy_path=chunk.hierarchy_path,
-        level=chunk.level,
         token_count=chunk.token_count,
         tokenizer=document.tokenizer,
         word_count=len(chunk.content.split()),
@@ -57,14 +45,41 @@ def to_chunk_message(stored: StoredChunk, vector: Vectors | None = None) -> chun
         next_chunk_id=stored.links.following or "",
         parent_chunk_id=stored.links.parent or "",
         grandparent_chunk_id=stored.links.grandparent or "",
-        tags=stored.tags,
-        metadata=to_metadata(stored.metadata),
         embedding_model=document.embedding_model,
         embed_time=to_timestamp(stored.embed_time),
         create_time=to_timestamp(stored.ingest_time),
         etag=stored.etag,
         embedding=() if vector is None else vector.tolist(),
     )
+
+
+def _ids_of(stored: StoredChunk) -> dict[str, Any]:
+    """Return what every view of a chunk shows."""
+    return {
+        "chunk_id": stored.chunk_id,
+        "chunk_number": stored.chunk_number,
+        "document_id": stored.document.document_id,
+        "generation": stored.generation,
+        "span": to_span(stored.chunk.span),
+    }
+
+
+def _basics_of(stored: StoredChunk) -> dict[str, Any]:
+    """Return what the views from `BASIC` on show besides."""
+    chunk = stored.chunk
+    return {
+        "content": chunk.content,
+        "source_uri": stored.document.source_uri,
+        "sequence_num": chunk.sequence_num,
+        "chapter": chunk.chapter,
+        "section": chunk.section or "",
+        "section_heading": chunk.section_title,
+        "hierarchy_path": chunk.hierarchy_path,
+        "level": chunk.level,
+        "page_numbers": chunk.page_numbers,
+        "tags": stored.tags,
+        "metadata": to_metadata(stored.metadata),
+    }
 
 
 def to_span(span: Span) -> span_pb2.Span:
@@ -150,34 +165,10 @@ def chunk_in_view(stored: StoredChunk, view: "HitView.ValueType") -> chunk_pb2.C
     """Return the message of a chunk as far as the view goes; unspecified means `BASIC`."""
     if view == HIT_VIEW_FULL:
         return to_chunk_message(stored)
-    chunk, document = stored.chunk, stored.document
     if view == HIT_VIEW_IDS:
-        return chunk_pb2.Chunk(
-            chunk_id=stored.chunk_id,
-            chunk_number=stored.chunk_number,
-            document_id=document.document_id,
-            generation=stored.generation,
-            span=to_span(chunk.span),
-        )
-    # Made at once, not from the smaller view: every search makes ten of them, and merging copies each.
-    return chunk_pb2.Chunk(
-        chunk_id=stored.chunk_id,
-        chunk_number=stored.chunk_number,
-        document_id=document.document_id,
-        generation=stored.generation,
-        span=to_span(chunk.span),
-        content=chunk.content,
-        source_uri=document.source_uri,
-        sequence_num=chunk.sequence_num,
-        chapter=chunk.chapter,
-        section=chunk.section or "",
-        section_heading=chunk.section_title,
-        hierarchy_path=chunk.hierarchy_path,
-        level=chunk.level,
-        page_numbers=chunk.page_numbers,
-        tags=stored.tags,
-        metadata=to_metadata(stored.metadata),
-    )
+        return chunk_pb2.Chunk(**_ids_of(stored))
+    # Made at once, not from the smaller message: every search makes ten of them, and merging copies each.
+    return chunk_pb2.Chunk(**_ids_of(stored), **_basics_of(stored))
 
 
 def documents_in_view(documents: Iterable[Document], view: "HitView.ValueType") -> list[document_pb2.Document]:

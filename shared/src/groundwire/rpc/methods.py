@@ -10,7 +10,7 @@ from groundwire.kernel.identity import Right
 
 
 class Work(StrEnum):
-    """Kinds of work that cannot crowd one another out: each has a number of calls of its own that run at a time."""
+    """Kinds of work that cannot crowd one another out: each has its own limit of calls that run at a time."""
 
     SEARCH = "search"
     """Finds or answers: needs the model and the vector store."""

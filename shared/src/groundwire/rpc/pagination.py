@@ -23,7 +23,7 @@ Position: TypeAlias = tuple[str | int, ...]
 MAX_PAGE_SIZE: Final = 1000
 """Most entries of a page."""
 MAX_PAGE_BYTES: Final = 3 << 20
-"""Bytes after which a page ends: below the 4 MiB that clients take unless they are told otherwise."""
+"""Bytes after which a page ends: below the 4 MiB that clients accept by default."""
 
 MessageT = TypeVar("MessageT", bound=Message)
 _FRAMING_BYTES = 8  # the tag and the length of an entry in its list
@@ -157,15 +157,15 @@ def load_key(path: Path) -> bytes:
 
 
 def _new_key(path: Path) -> bytes:
-    """Make the file, or let somebody else be first, and return what is in it."""
+    """Make the file unless another process is faster, and return its content."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(secrets.token_bytes(_KEY_BYTES))
         file.flush()
-        os.fsync(file.fileno())  # else a power cut may leave the name without the bytes
+        os.fsync(file.fileno())  # otherwise a power cut may leave the name without the bytes
     try:
-        path.hardlink_to(draft)  # fails when somebody else was first, unlike a rename
+        path.hardlink_to(draft)  # unlike a rename it fails when another process was faster
     except FileExistsError:
         pass
     finally:

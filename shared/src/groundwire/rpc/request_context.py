@@ -1,4 +1,4 @@
-"""What is known about the call that the current task or thread works for, and what its repetition is recognised by."""
+"""What is known about the current call, and the key by which its repetition is recognised."""
 
 import hashlib
 from contextvars import ContextVar
@@ -28,9 +28,9 @@ class RequestContext:
 
     `request_id` is the tracing id of metadata `x-request-id` (not the field of mutating requests that makes
     retries safe). `identity` comes from the credential; where none is configured it is the tenant `default` with all
-    rights. `authorization` is the credential itself, for calls to other services on behalf of the caller; it belongs
-    into no log. `user_agent` is what the peer calls itself; libraries always send something, so it is never a proof of
-    anything. `traceparent` is the W3C trace context of the call, empty where nobody traces.
+    rights. `authorization` is the credential itself, for calls to other services on behalf of the caller; it must
+    never be logged. `user_agent` is what the peer calls itself; libraries always send something, so it proves nothing.
+    `traceparent` is the W3C trace context of the call, empty where nobody traces.
     """
 
     request_id: str
@@ -60,7 +60,7 @@ def current() -> RequestContext:
 
 
 def bind(context: RequestContext) -> None:
-    """Make `context` the one that `current()` returns in this task and in what it starts from now on.
+    """Make `current()` return `context` in this task and in what it starts from now on.
 
     There is no way back: every call has a task of its own, and the binding ends with it.
     """
@@ -77,10 +77,10 @@ def bind_identity(identity: Identity) -> None:
 
 
 def request_key(method: str, request: "Message", content_hash: str = "") -> RequestKey | None:
-    """Return what a mutating request is known by, None without `request_id`.
+    """Return the idempotency key of a mutating request, None without `request_id`.
 
-    `content_hash` stands for content that is not in the message. Callers with other scopes, who may not be told what
-    the first one was, make another request of the same message.
+    `content_hash` stands for content that is not in the message. From callers with other
+    scopes, who may not see the first answer, the same message is another request.
 
     Raises:
         InvalidRequestError: the id is no UUID.
@@ -92,6 +92,6 @@ def request_key(method: str, request: "Message", content_hash: str = "") -> Requ
     body.CopyFrom(request)
     body.ClearField("request_id")
     # Deterministic, because maps have no order of their own and a repetition must have the same digest.
-    told = content_hash + current().identity.owner.scopes_digest
-    digest = hashlib.sha256(body.SerializeToString(deterministic=True) + told.encode()).hexdigest()
+    beside_body = content_hash + current().identity.owner.scopes_digest
+    digest = hashlib.sha256(body.SerializeToString(deterministic=True) + beside_body.encode()).hexdigest()
     return RequestKey(parse_uuid(request_id, "request_id"), method, digest)

@@ -30,8 +30,8 @@ MAX_RECEIVE_BYTES = 4 * 1024 * 1024 + 64 * 1024
 _MAX_PENDING = 10_000
 # How long answers that are already made may take to leave.
 _FLUSH_S = 0.5
-# The library cancels calls that arrive while it stops, without a word; so it stops when none came for so long, or has
-# been waited for so long. Clients hear of it before the refusals that were kept back meanwhile.
+# The library silently cancels calls that arrive while it stops. So it stops only after a quiet period, or when the wait
+# for one has lasted this long; clients see NOT_SERVING before the refusals that are held back meanwhile.
 _QUIET_S = 0.1
 _HOLDING_S = 1.0
 _NEWS_S = 0.05
@@ -94,7 +94,7 @@ class ServerOptions:
             ("grpc.max_metadata_size", self.max_metadata_bytes),
             ("grpc.absolute_max_metadata_size", self.max_metadata_bytes),
             ("grpc.max_concurrent_streams", self.max_streams_per_connection),
-            # The library drops calls at random, without a word, when more have come than were looked at; ours get one.
+            # The library drops calls at random, without a status, when too many are queued; ours are refused with one.
             ("grpc.server.max_pending_requests", _MAX_PENDING),
             ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING),
             ("grpc.server_handshake_timeout_ms", _ms(self.handshake_timeout_s)),
@@ -249,7 +249,7 @@ class LagReading:
 
 
 class LagGauge:
-    """Sleeps `interval_s` over and over and notes how much too late it wakes.
+    """Sleeps `interval_s` again and again and notes how late it wakes.
 
     Sees everything that keeps the loop from running: blocking calls on it, and threads that hold the
     interpreter lock. A stall may begin in the middle of an interval, so that it is seen short by up to `interval_s`.

@@ -48,7 +48,7 @@ class ServerTls:
         return contents
 
     def _fetch(self) -> Any:
-        """Return what a new connection gets, None if it is what the last one got; a thread of the library asks."""
+        """Return the configuration of a new connection, None if unchanged; called in a thread of the library."""
         contents = self._contents.value
         if contents is self._given:
             return None

@@ -34,7 +34,7 @@ def start_tracing(service: str) -> Callable[[], None]:
         MissingExtraError: the extra `otel` is not installed.
     """
     try:
-        # Only who traces has the packages, and only they pay for the import.
+        # Imported only when tracing is on: others may not have the packages, and need not pay for the import.
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415

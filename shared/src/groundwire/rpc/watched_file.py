@@ -19,14 +19,14 @@ _LOG = logging.getLogger(__name__)
 
 
 class WatchedFiles(Generic[ValueT]):
-    """What some files say together, read again within a second after one of them changes.
+    """The value that some files hold together, read again within a second after one of them changes.
 
     Files that cannot be read or understood any more leave the last value in force, and the log says so: a file that
     is half written must not lock everybody out, and an empty list of keys is how to do that on purpose. A file that is
     still being written is left alone: half of it may make sense, such as a key before the line that limits it.
 
     A symbolic link counts as changed when it points elsewhere. `parse` makes the value of the contents, in the order of
-    the paths, or raises InvalidRequestError. `setting` is what the files are to the operator, for errors.
+    the paths, or raises InvalidRequestError. `setting` names them in errors.
 
     Raises:
         InvalidRequestError: the files cannot be read or understood at the start.

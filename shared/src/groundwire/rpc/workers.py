@@ -23,7 +23,7 @@ _END: Any = object()
 
 
 class Closable(Protocol):
-    """Holds something, as an open file, that has to be let go."""
+    """Holds something that has to be released, such as an open file."""
 
     def close(self) -> None: ...
 
@@ -158,7 +158,7 @@ class _Pipe(Generic[ReportT]):
 
     def end(self, _future: Future[Any]) -> None:
         """Send the end mark; the last thing the thread does."""
-        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
             self._loop.call_soon_threadsafe(self._queue.put_nowait, None)
 
     async def next(self) -> tuple[ReportT] | None:

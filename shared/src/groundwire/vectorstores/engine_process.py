@@ -20,25 +20,25 @@ from groundwire.processes.child import ChildProcess
 from groundwire.vectorstores.engine_server import Answer
 
 HUNG_AFTER_S: Final = 20.0
-"""After so long without a sign of life an engine is killed and replaced, unless the settings say otherwise."""
+"""An engine without a sign of life for this long is killed and replaced, unless the settings say otherwise."""
 
 _SERVER = "groundwire.vectorstores.engine_server"
 _READERS = 4
 _WRITERS = 2
 _READ_LIMIT_S = 60.0
 _WRITE_LIMIT_S = 600.0
-"""What one request may take, whatever its budget: the longest writes index and drop whole collections."""
+"""Limit of one request, whatever its budget: the longest writes index and drop whole collections."""
 _STEP_S = 0.1
-"""So often a waiting call looks whether its budget is over or the engine has fallen silent."""
+"""Interval at which a waiting call checks whether its budget is over or the engine has fallen silent."""
 _BEAT_S = 0.5
 _DRAIN_S = 0.02
 _SILENT_S = 3.0
-"""Without a sign of life for so long an engine counts as not responding: the disk may be slow for a moment."""
+"""An engine without a sign of life for this long counts as not responding; shorter silences may be a slow disk."""
 _REFUSED_AFTER_S = 5.0
-"""Without a sign of life for so long, calls fail instead of waiting; short of that they may still be answered."""
+"""After this long without a sign of life calls fail instead of waiting; before, they may still be answered."""
 _BUSY_LIMIT_S = 300.0
-"""A serving engine that works without answering for so long is in an endless loop; loading takes 1 s for each 30,000
-points."""
+"""A serving engine that is busy for this long without answering is in an endless loop; loading takes 1 s for each
+30,000 points."""
 _STOP_S = 60.0
 _STOP_SILENT_S = 10.0
 """Closing flushes: up to 3 s for a large shard on a busy disk."""
@@ -73,20 +73,20 @@ class _Connection:
         ends_at = time.monotonic() + timeout_s
         while (message := self._channel.receive(max(0.0, ends_at - time.monotonic()))) is not None:
             answer = Answer(*pickle.loads(message))  # noqa: S301 - our own engine
-            # Another id is that of a call which has left: nobody wants its answer any more.
+            # Another id belongs to a call that was abandoned: nobody waits for its answer any more.
             if answer.request_id == self._request_id:
                 return answer
         return None
 
     def close(self) -> None:
-        """Close this end; the engine ends what it is at, and then listens no longer."""
+        """Close this end; the engine finishes the current request and stops listening."""
         self._channel.close()
 
 
 class EngineProcess:
     """A running engine. Calls block their thread only; reads and writes do not queue behind one another.
 
-    A thread asks the engine every half second whether it lives. The library may hold the interpreter lock for
+    A thread pings the engine every half second. The library may hold the interpreter lock for
     seconds, in which the engine cannot answer; it counts as alive as long as it uses the processor. An engine that
     does neither (stopped, deadlocked, waiting for a dead disk) is silent.
 
@@ -127,7 +127,7 @@ class EngineProcess:
         )
         self._heartbeat, *channels = (_Connection(end) for end in self._process.connections)
         self._changed = threading.Condition()
-        # Apart from one another: no search waits for a connection that a write of minutes holds.
+        # Kept apart, so that no search waits for a connection that a write holds for minutes.
         self._readers = deque(channels[:_READERS])
         self._writers = deque(channels[_READERS:])
         self._abandoned: list[tuple[deque[_Connection], _Connection]] = []
@@ -162,8 +162,8 @@ class EngineProcess:
 
         Raises:
             StoreUnavailableError: the engine failed, has ended or does not respond.
-            DeadlineError: the deadline of the budget passed; the engine may still be at it.
-            CallCancelledError: the budget was cancelled; the engine may still be at it.
+            DeadlineError: the deadline of the budget passed; the engine may still be working on it.
+            CallCancelledError: the budget was cancelled; the engine may still be working on it.
         """
         return self._call(self._readers, budget, _READ_LIMIT_S, method, arguments)
 
@@ -190,7 +190,7 @@ class EngineProcess:
             return self._changed.wait_for(lambda: self.is_broken, timeout_s)
 
     def close(self) -> None:
-        """Let the engine finish what it is at, flush and end; kill it when it is silent. Idempotent."""
+        """Let the engine finish its requests, flush and end; kill it when it is silent. Idempotent."""
         with self._stopping:
             self._break()
             ends_at = time.monotonic() + _STOP_S
@@ -215,7 +215,7 @@ class EngineProcess:
         """End the engine at once: running calls fail, what was acknowledged is in the write-ahead log; idempotent.
 
         Returns:
-            Whether the process is gone; one that waits for a dead disk goes when that answers.
+            Whether the process is gone; one that waits for a dead disk ends once the disk answers.
         """
         self._break()
         return self._process.kill()
@@ -310,7 +310,7 @@ class EngineProcess:
                         return
                     self._look_for_work()
                     unanswered_s = time.monotonic() - asked_at
-                    # Both: one that was stopped and goes on has been silent, but was asked only just now.
+                    # Both: an engine that was suspended and continues has been silent, but was pinged only just now.
                     is_silent = min(self.silent_s, unanswered_s) >= self._hung_after_s
                     if is_silent or unanswered_s >= self._busy_limit_s:
                         _log.error(
@@ -335,7 +335,7 @@ class EngineProcess:
     def _take_back(self) -> None:
         with self._changed:
             waiting, self._abandoned = self._abandoned, []
-        # Outside the lock: each look takes a moment, and calls go on meanwhile.
+        # Outside the lock: reading the counters takes a moment, and calls go on meanwhile.
         still_waiting = [(free, channel) for free, channel in waiting if channel.answer(_DRAIN_S) is None]
         with self._changed:
             self._abandoned += still_waiting
@@ -348,7 +348,7 @@ class EngineProcess:
         try:
             return shutil.disk_usage(self._folder).free < _FREE_BYTES
         except OSError:
-            return False  # the engine says better what is wrong with the folder
+            return False  # the engine itself has the better error for the folder
 
     def _ended(self) -> StoreUnavailableError:
         if self._is_disk_full():

@@ -19,15 +19,15 @@ from groundwire.vectorstores.stored_fields import LAYOUT
 
 _LOCK_FILE = "LOCK"
 _OWNER_WAIT_S = 10.0
-"""What an engine of a dead owner may take to end."""
+"""How long an engine of a dead owner may take to end."""
 _FORMAT_FILE = "FORMAT"
 _FORMAT = re.compile(r"[a-z-]+ [0-9]+")
 
 _LOOK_S = 0.5
 _PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0)
-"""Before the attempts to start an engine again; the last one repeats."""
+"""Pauses before the attempts to restart an engine; the last one repeats."""
 _WAIT_S = 20.0
-"""What a call without a deadline waits for an engine that is being replaced."""
+"""How long a call without a deadline waits for an engine that is being replaced."""
 _STOP_S = 5.0
 _SCRUB_WAIT_S = 2.0
 
@@ -112,7 +112,7 @@ class OwnedEngine:
     def _replace(self, engine: EngineProcess) -> None:
         began_at = time.monotonic()
         _log.warning("the vector engine has ended and is started again")
-        # Two engines on one folder would destroy it: the old one has to be gone, not only to have been killed.
+        # Two engines on one folder would destroy it: the old one must have ended, not merely been killed.
         while not engine.kill():
             if self._paused(_LOOK_S):
                 return
@@ -198,9 +198,9 @@ class EngineStore(EngineAdapter):
 
     @contextmanager
     def _examining(self, collection: str, budget: Budget) -> Iterator[bool]:
-        """Yield whether this thread is the one to look for damage: it takes long, and one that waits for it is enough.
+        """Yield whether this thread is the one that looks for damage: it takes long, so one thread does it.
 
-        Nobody holds a lock meanwhile, so that other calls go on.
+        No lock is held meanwhile, so that other calls go on.
         """
         with budget.holding(self._lock):
             is_first = collection not in self._examined
@@ -229,7 +229,7 @@ class EngineStore(EngineAdapter):
             return ""
 
     def _patience(self, budget: Budget, *, at_any_size: bool) -> Budget:
-        """Return how long to wait for whoever writes the same files anew: a call waits for another call alone."""
+        """Return how long to wait for another rewrite of the same files: a call waits for calls alone."""
         return budget if at_any_size else budget.at_most(_SCRUB_WAIT_S)
 
     def _being_filled(self) -> StoreUnavailableError:

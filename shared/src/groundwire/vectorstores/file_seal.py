@@ -1,7 +1,7 @@
-"""The files of an engine: brought to disk, and sealed when they are closed, so that damage is seen before it is served.
+"""The files of an engine: synced, and sealed when they are closed, so that damage is found before it is served.
 
 Engines check little of what they read: a garbled file of vectors gives wrong results, a missing one none at all, and
-a file that was cut short ends the process. A sealed folder that still looks as it did needs no further look.
+a truncated file ends the process. A sealed folder that still looks the same need not be examined.
 """
 
 import json
@@ -19,7 +19,7 @@ file systems (tmpfs) do not count as a change of the time."""
 
 
 def sync_tree(folder: Path) -> None:
-    """Return once a folder with all that is in it is on disk; a few seconds for 300 files on a busy disk."""
+    """Sync a folder with all that is in it; takes a few seconds for 300 files on a busy disk."""
     for path in folder.rglob("*"):
         sync(path)
     sync(folder)
@@ -62,7 +62,7 @@ class Seal:
 
     @classmethod
     def read(cls, path: Path) -> "Seal | None":
-        """Return what a file of seals says; None when there is none, or only part of one."""
+        """Read a seal; None when there is none, or only part of one."""
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
             return cls({name: SealedFile(**facts) for name, facts in stored.items()})

@@ -77,7 +77,7 @@ class MemoryVectorStore:
                     held.numbers.append(number)
                     held.payloads.append({})
                 if row >= len(held.units):
-                    # Twice the rows: to grow by one at a time would copy all that are there each time.
+                    # Doubled: growing by one row at a time would copy all rows each time.
                     grown = np.zeros((max(64, 2 * row), held.dimensions), dtype=np.float32)
                     grown[: len(held.units)] = held.units
                     held.units = grown

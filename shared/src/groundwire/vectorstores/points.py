@@ -1,4 +1,4 @@
-"""What every adapter does with points: checks, pieces that an engine takes, cuts of rankings that ties leave alone."""
+"""What every adapter does with points: checks, batches, and cuts of rankings that do not depend on ties."""
 
 import math
 import re
@@ -40,7 +40,7 @@ def checked_name(collection: str) -> str:
 
 
 def checked_dimensions(dimensions: int) -> int:
-    """Return a vector length of 1 to 65,536.
+    """Return the vector length if it is 1 to 65,536.
 
     Raises:
         InvalidRequestError: naming the field `dimensions`.
@@ -51,7 +51,7 @@ def checked_dimensions(dimensions: int) -> int:
 
 
 def check_same_dimensions(collection: str, existing: int, dimensions: int) -> None:
-    """Return if a collection that exists has the vector length that it is asked for.
+    """Return if an existing collection has the requested vector length.
 
     Raises:
         StoreMismatchError: it has another one.
@@ -124,9 +124,9 @@ def batches(numbers: Iterable[int], size: int) -> Iterator[Sequence[int]]:
 def best(query: Callable[[int], list[tuple[int, float]]], limit: int) -> list[tuple[int, float]]:
     """Return (number, score) of the `limit` best points, best first, equal scores by number.
 
-    Engines cut equal scores where they like: so more is asked for until the cut falls between two scores.
+    Engines cut equal scores arbitrarily, so more are fetched until the cut falls between two scores.
 
-    `query` returns so many of the best points as (number, score), best first.
+    `query` returns that many of the best points as (number, score), best first.
     """
     fetch = limit + _SPARE
     while True:
@@ -134,12 +134,12 @@ def best(query: Callable[[int], list[tuple[int, float]]], limit: int) -> list[tu
         cut_is_clean = len(found) < fetch or found[-1][1] < found[limit - 1][1]
         if cut_is_clean or fetch >= limit + _MAX_TIES:
             return sorted(found, key=lambda point: (-point[1], point[0]))[:limit]
-        # Each time four times as many spare ones: few rounds also where hundreds are equal.
+        # Four times as many spare ones each round, so that few rounds suffice even where hundreds are equal.
         fetch = limit + 4 * (fetch - limit)
 
 
 class EngineAdapter(ABC):
-    """What the methods of the port have in common on every engine: they check, cut into pieces and convert.
+    """What the methods of the port do on every engine: check, split into batches and convert.
 
     Engines get plain integers, and payloads in their stored form; a condition is what `_compiled` makes of a filter.
     """

@@ -57,7 +57,7 @@ _CHANNEL: Final[Mapping[str, int]] = {
     "grpc.initial_reconnect_backoff_ms": 200,
     "grpc.max_reconnect_backoff_ms": 1_000,
     "grpc.min_reconnect_backoff_ms": 2_000,
-    # What is sent and not acknowledged for so long ends the connection; TCP alone would try ever more rarely.
+    # Data unacknowledged for this long ends the connection; TCP alone would retry at growing intervals.
     "grpc.keepalive_time_ms": 10_000,
     "grpc.keepalive_timeout_ms": 3_000,
     "grpc.http2.ping_timeout_ms": 3_000,
@@ -178,7 +178,7 @@ def checked_dimensions_of(collection: str, info: Any) -> int:
 
 
 def missing_indexes(info: Any) -> dict[str, Any]:
-    """Return the payload indexes that filters want and a collection has not got, by field.
+    """Return the payload indexes that filters need and a collection lacks, by field.
 
     Servers in strict mode refuse filters on fields without one.
     """
@@ -204,7 +204,7 @@ _OURS = "gw-"
 _PAGE = 10_000
 _CHECK_S = 2.0
 _REQUESTS = 64
-"""Requests at a time: more than there are calls, because some may have been left behind."""
+"""Requests at a time: more than there are calls, because some may have been abandoned."""
 # Servers learned to match substrings late, so those go through the catalog.
 _COMPILE = ConditionCompiler(_ENGINE, matches_substrings=False)
 
@@ -255,7 +255,7 @@ class QdrantServerVectorStore(EngineAdapter):
 
     def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending; reads a page at a time."""
-        self._dimensions_of(collection, budget)  # at once, not when the first number is asked for
+        self._dimensions_of(collection, budget)  # now, not when the first number is fetched
         scroll = partial(
             self._client.scroll, limit=_PAGE, with_payload=False, with_vectors=False, consistency=self._consistency
         )
@@ -265,7 +265,7 @@ class QdrantServerVectorStore(EngineAdapter):
             while offset is not None:
                 records, _ = self._call(collection, partial(scroll, offset=offset), budget)
                 yield from (int(record.id) for record in records)
-                # Behind the last number and not by the cursor of the server: writes meanwhile do not shift it.
+                # From the last number, not by the server's cursor: writes meanwhile would shift that.
                 offset = int(records[-1].id) + 1 if records else None
 
         return pages()
@@ -328,7 +328,7 @@ class QdrantServerVectorStore(EngineAdapter):
 
     def _ensure(self, collection: str, dimensions: int, budget: Budget) -> int:
         """Make a collection with an index for every filter field, or add what an interrupted call left out."""
-        # No lock, which others would wait for while the server is silent: each step may be done twice at once.
+        # Without a lock, on which others would wait while the server is silent: every step may run twice at once.
         info = self._info(collection, budget)
         if info is None:
             make = partial(self._client.create_collection, **self._options.collection_config(dimensions))

@@ -1,4 +1,4 @@
-"""Vector store servers: how their URLs are read, and calls of them that are repeated within bounds."""
+"""Vector store servers: parsing of their URLs, and calls that are retried within bounds."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ class ServerUrl:
 
 @dataclass(frozen=True, slots=True)
 class StoreServer:
-    """Where a server of vectors is and what is asked of it; `prefix` stands before the names of all collections."""
+    """Address and options of a vector server; `prefix` stands before the names of all collections."""
 
     url: ServerUrl
     api_key: str | None = None
@@ -38,7 +38,7 @@ class StoreServer:
 
     @property
     def timeout_s(self) -> int:
-        """Return the seconds that one request may take."""
+        """Return the limit of one request in seconds."""
         return int(self.url.options.get("timeout_s", _TIMEOUT_S))
 
 
@@ -57,7 +57,7 @@ def parse_server_url(
         InvalidRequestError: naming everything that is wrong, under the field `vectors`.
     """
     parts = urlsplit(url)
-    # All at once, so that whoever writes the URL corrects it once.
+    # All problems at once, so that the URL has to be corrected only once.
     problems = []
     if not parts.hostname:
         problems.append("names no host")
@@ -123,7 +123,7 @@ def name_prefix(text: str) -> str:
 T = TypeVar("T")
 
 _PAUSES_S = (0.1, 0.5)
-"""Before the second and the third attempt: long enough for a proxy to find another replica."""
+"""Pauses before the second and third attempt: long enough for a proxy to find another replica."""
 _MAX_SAID_CHARS = 200
 
 
@@ -139,7 +139,7 @@ def repeated(call: Callable[[float], T], is_transient: Callable[[Exception], boo
     """
     for pause_s in (*_PAUSES_S, None):
         budget.check()
-        # Each attempt has what the ones before have left: together they last no longer than the caller waits.
+        # Each attempt gets what the ones before left, so that together they last no longer than the caller waits.
         remaining_s = budget.remaining_s()
         try:
             return call(cap_s if remaining_s is None else min(cap_s, remaining_s))

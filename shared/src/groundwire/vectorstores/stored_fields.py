@@ -1,4 +1,4 @@
-"""How the filter keys of a chunk are written to engines that have their own ideas of types.
+"""How the filter keys of a chunk are stored in engines, whose types differ.
 
 The built-in fields keep their names and values: each holds one kind of value, so an engine cannot
 mix types up. The caller's own fields may hold anything, and engines differ on it (qdrant-edge takes

@@ -64,7 +64,7 @@ class Engine:
         if _CATALOG in broken:
             return self.open_anew(folder)
         damaged = _collections_of(self._data, {name.partition("/")[0] for name in broken})
-        # From here on the files change; whoever finds no seal knows that nobody closed them.
+        # From here on the files change: without a seal the next start knows that they were not closed.
         seal_of(self._data).unlink(missing_ok=True)
         self._open_client()
         for name in damaged:
@@ -91,7 +91,7 @@ class Engine:
         return facts_of(made)
 
     def complete(self, name: str) -> None:
-        """Take note that a collection has been filled."""
+        """Note that a collection has been filled."""
         set_complete(self._collections[name])
 
     def renew(self, name: str) -> None:
@@ -207,7 +207,7 @@ class Engine:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Wait until nobody reads, and let nobody begin to; writers are queued by the store."""
+        """Wait until nobody reads, and hold new readers back; writers are queued by the store."""
         with self._reading:
             self._reading.wait_for(lambda: self._readers == 0)
             yield
@@ -220,7 +220,7 @@ class Engine:
         self._collections[name].modify(name=name)
 
     def _reopen(self) -> None:
-        """Clean Chroma's catalog up, which takes that the library is closed."""
+        """Clean up Chroma's catalog, with the library closed meanwhile."""
         self._client.close()
         _remove_leftovers(self._data)
         self._open_client()

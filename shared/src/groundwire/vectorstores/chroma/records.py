@@ -1,4 +1,4 @@
-"""Collections, records and filters of Chroma, embedded and on servers, with every setting that matters said aloud."""
+"""Collections, records and filters of Chroma, embedded and on servers, with every setting that matters written out."""
 
 import math
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def make_collection(client: Any, name: str, dimensions: int, *, is_complete: boo
 
 
 def set_complete(collection: Any) -> None:
-    """Take note that a collection has been filled."""
+    """Note that a collection has been filled."""
     collection.modify(metadata={**collection.metadata, _IS_COMPLETE: True})
 
 
@@ -79,7 +79,7 @@ def facts_of(collection: Any) -> Facts:
 
 
 def checked_dimensions_of(collection: str, facts: Facts) -> int:
-    """Return the vector length of a collection if its metric is cosine: Chroma ignores ours without a word.
+    """Return the vector length of a collection if its metric is cosine: Chroma silently ignores ours.
 
     Raises:
         StoreMismatchError: it is another one.
@@ -96,8 +96,8 @@ _PAGE = 5000
 def nearest(collection: Any, vector: Vectors, limit: int, selection: dict[str, Any]) -> list[tuple[int, float]]:
     """Return (number, cosine) of the most similar records, best first, ties by number.
 
-    No walk through a graph reaches all of many equal vectors: of 600 it finds about 310. So after a reply that is
-    shorter than asked for all records that the selection keeps are compared one by one.
+    A walk through a graph does not reach all of many equal vectors: of 600 it finds about 310. So when a reply is
+    shorter than asked for, all selected records are compared one by one.
 
     `selection` is `where` or `ids` or both, as Chroma's `query` takes them.
     """

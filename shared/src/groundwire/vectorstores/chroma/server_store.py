@@ -38,10 +38,10 @@ _PORT = 8000
 _DELETED_MEANWHILE = "Error finding id"
 _BUSY = 429
 _SERVER_ERROR = 500
-# TCP tries ever more rarely to connect: whoever has waited for so long finds a server that is back sooner anew.
+# TCP retries at growing intervals: after this long a new attempt finds a server that is back sooner.
 _CONNECT_S = 3.0
 _request_limit_s: ContextVar[float | None] = ContextVar("request_limit_s", default=None)
-"""What every request of this thread gets for connecting and for each answer: the library takes no limit of a call."""
+"""Limit for connecting and for each answer of this thread's requests: the library takes none per call."""
 
 OPTIONS: Final[Mapping[str, Parse]] = {
     "tenant": str,
@@ -70,14 +70,14 @@ def open_server(options: StoreServer) -> Any:
 
     url, key = options.url, options.api_key
     timeout = httpx.Timeout(options.timeout_s, connect=_CONNECT_S)
-    # The library waits forever, and already when it is made.
+    # The library waits forever, even in its constructor.
     address = f"{'https' if url.is_encrypted else 'http'}://{url.host}:{url.port}"
     httpx.get(f"{address}/api/v2/heartbeat", timeout=timeout).raise_for_status()
     client = chromadb.HttpClient(
         host=url.host,
         port=url.port,
         ssl=url.is_encrypted,
-        # Servers of one's own check the first behind a proxy, hosted ones the second.
+        # A self-hosted server behind a proxy checks the first header, a hosted one the second.
         headers={"Authorization": f"Bearer {key}", "x-chroma-token": key} if key else None,
         settings=Settings(anonymized_telemetry=False),
         tenant=url.options.get("tenant", "default_tenant"),
@@ -217,7 +217,7 @@ class ChromaServerVectorStore(EngineAdapter):
         return self._handle(collection, budget)[1]
 
     def _ensure(self, collection: str, dimensions: int, budget: Budget) -> int:
-        # No lock, which others would wait for while the server is silent.
+        # Without a lock, on which others would wait while the server is silent.
         with suppress(CollectionNotFoundError):
             return self._dimensions_of(collection, budget)
         try:

@@ -33,7 +33,7 @@ _ENGINE = "chroma"
 # pieces it fills only where it has no cache of them for each thread.
 _ENVIRONMENT = {"MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 _START_S = 120.0
-"""What opening a folder may take: the library loads in 2 to 5 s, on a busy machine in 20."""
+"""Limit for opening a folder: the library loads in 2 to 5 s, on a busy machine in 20."""
 
 _log = structlog.get_logger(__name__)
 
@@ -80,7 +80,7 @@ class ChromaVectorStore(EngineStore):
         """Remove a collection, record by record first; see the port."""
         budget.check()
         with budget.holding(self._lock), budget.holding(self._writing):
-            # Out of sight first: no search begins on what is going.
+            # Forgotten first, so that no search starts on a collection that is being removed.
             dimensions = self._dimensions.pop(collection, None)
             if dimensions is None:
                 return
@@ -139,7 +139,7 @@ class ChromaVectorStore(EngineStore):
     def _ensure(self, collection: str, dimensions: int, budget: Budget) -> int:
         with budget.holding(self._lock):
             if collection not in self._dimensions:
-                # One that is gone has to be filled before it can be searched.
+                # A collection that is gone has to be filled before it can be searched.
                 is_complete = collection not in self._unverified
                 facts = self._engine.live(budget).write(budget, "create", collection, dimensions, is_complete)
                 self._learn({collection: facts})
@@ -209,7 +209,7 @@ class ChromaVectorStore(EngineStore):
             CollectionNotFoundError: it has been dropped meanwhile.
         """
         self._dimensions_of(collection)
-        # Whatever the call has left: every other call waits for the empty collection.
+        # With a budget of its own, whatever the call has left: every other call waits for the empty collection.
         budget = Budget(_START_S)
         with self._examining(collection, budget) as is_first:
             damage = self._damage("damage", collection, budget) if is_first else ""

@@ -39,7 +39,7 @@ from groundwire.vectorstores.stored_fields import stored_fields
 _BATCH = 250
 _DISCARD_S = 60.0
 _FEW = 25
-"""So many points are copied while writers wait: some milliseconds."""
+"""Most points that are copied while writers wait: some milliseconds."""
 _CURRENT = "CURRENT"
 _COPY = "copy-"
 _METRIC = "cosine"
@@ -70,7 +70,7 @@ def publish(copy: Path, dimensions: int, *, is_complete: bool = True) -> None:
 
 
 def unpublish(collection: Path) -> None:
-    """Make a collection gone for every later opener; its files stay."""
+    """Drop a collection for everybody who opens the folder later; its files stay."""
     (collection / _CURRENT).unlink(missing_ok=True)
     sync(collection)
 
@@ -92,7 +92,7 @@ def remove_copy(copy: Path) -> None:
 def sweep(store: Path) -> Iterator[tuple[Path, Current]]:
     """Remove leftovers and yield the collections; call with the store's lock held and no engine running.
 
-    Folders that hold anything else than copies are not ours and stay.
+    Folders that hold anything but copies are not ours and stay.
 
     Raises:
         StoreMismatchError: a collection has another metric than cosine.
@@ -146,7 +146,7 @@ class ServedCollection:
         self.is_complete = is_complete
         self.rebuilding = threading.Lock()
         self.removals = 0
-        """So many times points were removed; `scrubbed` is that number when the files were last written anew."""
+        """How often points were removed; `scrubbed` is that count when the files were last rewritten."""
         self.scrubbed = 0
         self.is_dropped = threading.Event()
         self._copy = copy
@@ -180,7 +180,7 @@ class ServedCollection:
 
         Raises:
             CollectionNotFoundError: it has been dropped.
-            DeadlineError: another writer was at work for as long as the budget lasts.
+            DeadlineError: another writer held the copy until the budget ran out.
             CallCancelledError: the budget was cancelled meanwhile.
         """
         with budget.holding(self._writing):
@@ -190,7 +190,7 @@ class ServedCollection:
             yield str(self._copy)
 
     def start_recording(self) -> None:
-        """Remember from now on which points are written."""
+        """Record from now on which points are written."""
         with self._writing:
             self._touched = set()
 
@@ -200,11 +200,11 @@ class ServedCollection:
             return self._take()
 
     def take_recorded_within_write(self) -> set[int]:
-        """Do the same inside `writing()`."""
+        """Do the same as `take_recorded` inside `writing()`."""
         return self._take()
 
     def stop_recording(self) -> None:
-        """Remember no longer."""
+        """Stop recording."""
         with self._writing:
             self._touched = None
 
@@ -253,7 +253,7 @@ class Rebuild:
         start_builder: starts the engine that builds.
         collection: what to rebuild.
         index_after: points from which on the copy gets an index of vectors; fewer are scanned.
-        budget: looked at between batches, and all the while the index is built.
+        budget: checked between batches, and while the index is built.
         is_closing: set when the store is closed, which ends the rebuild as well.
     """
 
@@ -293,7 +293,7 @@ class Rebuild:
             self._build(set(numbers), points)
             self._swap()
         except StoreUnavailableError:
-            self._check()  # an engine that was stopped on purpose has not failed
+            self._check()  # an engine that was stopped on purpose did not fail
             raise
         finally:
             self._collection.stop_recording()

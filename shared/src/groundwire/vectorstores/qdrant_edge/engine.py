@@ -88,11 +88,11 @@ class Shard:
         self._seal = Seal.read(seal_of(self._folder))
         if self._seal is not None and (names := self._seal.broken(self._folder)):
             raise DamagedShardError(f"{', '.join(names)}: missing, or other than it was written")
-        # From here on the files change; whoever finds no seal knows that nobody closed the shard.
+        # From here on the files change: without a seal the next start knows that the shard was not closed.
         seal_of(self._folder).unlink(missing_ok=True)
         try:
             self._shard = edge.EdgeShard.load(path)
-        except BaseException as error:  # the library panics, which is no Exception, on some damage
+        except BaseException as error:  # on some damage the library panics, which is no Exception
             raise DamagedShardError(f"it cannot be opened: {error}") from error
         self._syncs_writes = syncs_writes
         self._flushing = threading.Lock()
@@ -173,7 +173,7 @@ class Shard:
             Seal.of(self._folder, self._seal).write(seal_of(self._folder))
 
     def _wrote(self, count: int) -> None:
-        """Bring what the engine put into its log to disk; it leaves that to the system."""
+        """Sync the engine's write-ahead log to disk, which the engine leaves to the system."""
         self.last_use = time.monotonic()
         self._unflushed += count
         if not self._syncs_writes:
@@ -199,7 +199,7 @@ def create_shard(path: str, dimensions: int, *, indexes_fields: bool) -> None:
     vectors = edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine, memory=memory)
     # Indexing starts at one kilobyte: `optimize` is called only when an index is wanted.
     optimizers = edge.EdgeOptimizersConfig(indexing_threshold=1)
-    # The defaults of Qdrant, but half of the cores are left to those who serve.
+    # The defaults of Qdrant, but half of the cores are left to the serving processes.
     threads = max(1, (os.cpu_count() or 1) // 2)
     hnsw = edge.HnswIndexConfig(m=16, ef_construct=100, full_scan_threshold=10_000, max_indexing_threads=threads)
     # A shard has threads of its own; a small one has a single segment, which one thread searches.
@@ -225,7 +225,7 @@ _CLOSE_IDLE_S = 60.0
 _PAGE = 1000
 _OF_SHARD = frozenset({"upsert", "delete", "search", "numbers", "points", "count", "sizes", "optimize"})
 _OUTER_CAUSE = re.compile(r"os error (12|23|24|28|30|122)\b")
-"""No memory, too many open files, no space, a read-only disk, a quota: nothing that says anything of a shard."""
+"""No memory, too many open files, no space, a read-only disk, a quota: nothing that says anything about a shard."""
 
 
 @dataclass(slots=True, eq=False)
@@ -267,7 +267,7 @@ class Engine:
         self._most_open = most_open
 
     def build(self) -> None:
-        """Leave it to the owner to bring writes to disk, all of them at the end."""
+        """Leave it to the owner to sync writes to disk, all of them at the end."""
         self._syncs_writes = False
 
     def create(self, path: str, dimensions: int) -> None:
@@ -308,7 +308,7 @@ class Engine:
         with self._used(path) as shard:
             _, _, has_field_indexes = shard.sizes()
             create_shard(target, dimensions, indexes_fields=has_field_indexes)
-            # Brought to disk as a whole, below.
+            # Synced as a whole, below.
             copy = Shard(target, syncs_writes=False)
             after = 0
             while numbers := shard.numbers(after, _PAGE):
@@ -364,12 +364,12 @@ class Engine:
             self._forget_closed(path, slot)
 
     def _forget_closed(self, path: str, slot: _Slot) -> None:
-        """Drop the slot of a shard that is not open and that nobody waits for."""
+        """Drop the slot of a shard that is neither open nor waited for."""
         if slot.shard is None and not slot.users and self._slots.get(path) is slot:
             del self._slots[path]
 
     def _look_after_idle(self) -> None:
-        """Flush shards that rest, and those that have much to flush; close those that have rested long."""
+        """Flush idle shards, and those with much to flush; close those that have been idle for long."""
         while True:
             time.sleep(_LOOK_EVERY_S)
             for path, slot in list(self._slots.items()):

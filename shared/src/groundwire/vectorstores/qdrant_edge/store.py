@@ -49,7 +49,7 @@ _CLOSE_S = 60.0
 """Closing a shard flushes it: up to 3 s for a large one on a busy disk."""
 _PAGE = 10_000
 _START_S = 30.0
-"""What a new engine, or the opening of one collection, may take."""
+"""Limit for starting an engine, or opening one collection."""
 
 _log = structlog.get_logger(__name__)
 
@@ -61,7 +61,7 @@ class QdrantEdgeVectorStore(EngineStore):
         folder: made if missing.
         most_open: collections whose files are open at a time.
         index_fields_after: points from which on filters pay for indexes of fields (25 files and 100 kB each).
-        rebuild_after: points outside the index that are scanned without regret (2 to 3 ms for 20,000).
+        rebuild_after: points outside the index that may be scanned (2 to 3 ms for 20,000).
         rebuild_growth: share of the indexed points that must have come or changed since the last build.
         scrub_at_once: points up to which a collection is written anew within a call: 10,000 take a second.
         hung_after_s: seconds without a sign of life after which the engine is killed and started again.
@@ -117,7 +117,7 @@ class QdrantEdgeVectorStore(EngineStore):
                 return
             copy = served.drop()
             with served.rebuilding:
-                # First of all: a kill from here on leaves no collection that is half there.
+                # First, so that a kill from here on leaves no half-removed collection.
                 unpublish(served.folder)
                 del self._collections[collection]
                 self._unverified.discard(collection)
@@ -134,7 +134,7 @@ class QdrantEdgeVectorStore(EngineStore):
         served = self._served(collection)
         for batch in batches(numbers, self._batch):
             self._write(served, budget, "delete", as_ints(batch))
-        # Counted behind the write: a scrub that begins in between does not take this one for done.
+        # Counted after the write, so that a scrub that begins in between does not count this one as done.
         served.removals += 1
 
     def scrub(self, collection: str, budget: Budget, *, at_any_size: bool = False) -> bool:
@@ -208,7 +208,7 @@ class QdrantEdgeVectorStore(EngineStore):
     def _ensure(self, collection: str, dimensions: int, budget: Budget) -> int:
         with budget.holding(self._lock):
             if collection not in self._collections:
-                # One whose files are gone has to be filled before it can be searched.
+                # A collection whose files are gone has to be filled before it can be searched.
                 is_complete = collection not in self._unverified
                 folder = self._folder / collection
                 self._collections[collection] = self._create(folder, dimensions, budget, is_complete=is_complete)
@@ -239,8 +239,8 @@ class QdrantEdgeVectorStore(EngineStore):
         return self._read(self._served(collection), budget, "points", numbers)
 
     def _start(self, purpose: str, *arguments: Any, **options: Any) -> EngineProcess:
-        """Start an engine and tell it what it is for; it keeps the folder locked until it has ended, come what may."""
-        # The lock goes with the descriptor: a new owner must not open files that an engine of a dead one still writes.
+        """Start an engine and configure it; it keeps the folder locked until it has ended, come what may."""
+        # It inherits the lock: a new owner must not open files that the engine of a dead owner still writes.
         inherited = (self._owner.descriptor,)
         engine = EngineProcess(_ENGINE, _ENGINE_MODULE, self._folder, inherited=inherited, **options)
         try:
@@ -289,13 +289,13 @@ class QdrantEdgeVectorStore(EngineStore):
         budget: Budget,
     ) -> StoreUnavailableError:
         """Return a failure of a request as its caller should see it; a damaged copy gives way to an empty one."""
-        # An engine that goes on said itself what it cannot do: then the copy may be open, and something in it is wrong.
+        # An engine that still runs reported the failure itself: the copy may be open, with something in it damaged.
         method, name = "damage" if failed.is_broken else "unreadable", served.folder.name
         with self._examining(name, budget) as is_first:
             damage = self._damage(method, str(copy), budget) if is_first else ""
             if not damage:
                 return failure
-            # Whatever the call has left: every other call waits for the empty copy.
+            # With a budget of its own, whatever the call has left: every other call waits for the empty copy.
             own = Budget(_START_S)
             with own.holding(self._lock):
                 if served.serves(copy) and not served.is_dropped.is_set():
@@ -323,17 +323,17 @@ class QdrantEdgeVectorStore(EngineStore):
         self._retire(served, old)
 
     def _retire(self, served: ServedCollection, old: Path) -> None:
-        """Remove a copy that serves no more, once nobody reads it."""
+        """Remove a copy that no longer serves, once nobody reads it."""
         served.wait_unread(old)
         with contextlib.suppress(GroundwireError):  # an engine that died has closed everything
             self._engine.live(Budget(_CLOSE_S)).write(Budget(_CLOSE_S), "close", str(old))
         remove_copy(old)
 
     def _rebuild(self, served: ServedCollection, points: Callable[[], Iterable[PointBatch]], budget: Budget) -> None:
-        """Do it, with `rebuilding` held; points that are not given come from the serving copy."""
+        """Rebuild with `rebuilding` held; points that are not given come from the serving copy."""
         removals = served.removals
         engine = self._engine.live(budget)
-        # It has one shard, brings it to disk as a whole, and gives way to everything that serves.
+        # It has one shard, syncs it as a whole, and gives way to everything that serves.
         start_builder = partial(self._start, "build", niceness=_BUILDER_NICENESS, is_serving=False)
         rebuild = Rebuild(engine, start_builder, served, self._rebuild_after, budget, self._is_closed)
         rebuild.run(self._numbers(served, budget), points)
