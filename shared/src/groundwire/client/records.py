@@ -28,14 +28,13 @@ from groundwire.client.values import (
     value_message,
 )
 from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError
-from groundwire.kernel.identifiers import GLOBAL_SCOPE
+from groundwire.kernel.identifiers import ENTITY_SCOPE, GLOBAL_SCOPE
 from groundwire.rpc.error_status import from_status
 
 _PAGE_SIZE: Final = 100
 _BATCH_RECORDS: Final = 100
 _BATCH_BYTES: Final = 2 * 1024 * 1024
 """A batch that has so much is sent; with the last record it stays below the 4 MiB that servers take."""
-_ENTITY: Final = "entity:"
 _OF_ALL_TYPES: Final = ("record_id", "text", "origin", "scope", "etag", "quoted_document_ids")
 _ENUMS: Final = {"kind": record_pb2.MemoryKind, "role": role_pb2.Role, "origin": record_pb2.RecordOrigin}
 
@@ -144,6 +143,7 @@ class Record:
     @classmethod
     def of(cls, message: record_pb2.Record) -> "Record":
         details: Any = getattr(message, message.WhichOneof("details") or "memory")
+        of_scope = None if message.scope == GLOBAL_SCOPE else message.scope.removeprefix(ENTITY_SCOPE)
 
         def held(name: str, absent: Any = "") -> Any:
             is_there = name in details.DESCRIPTOR.fields_by_name
@@ -158,7 +158,7 @@ class Record:
             timestamp=message.timestamp.ToDatetime(UTC),
             origin=enum_name(record_pb2.RecordOrigin.DESCRIPTOR, message.origin),
             scope=message.scope,
-            entity=held("entity") or (message.scope.removeprefix(_ENTITY) if message.scope != GLOBAL_SCOPE else None),
+            entity=held("entity") or of_scope,
             importance=held("importance", None),
             kind=enum_name(record_pb2.MemoryKind.DESCRIPTOR, held("kind", 0)),
             confidence=held("confidence", None),
@@ -598,7 +598,7 @@ def _scoped(record_type: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields with the scope of an entity that is given alone; only memories have a field for it besides."""
     said = dict(fields)
     if said.get("entity") and "scope" not in said:
-        said["scope"] = f"{_ENTITY}{said['entity']}"
+        said["scope"] = f"{ENTITY_SCOPE}{said['entity']}"
         if record_type != "memory":
             del said["entity"]
     return said

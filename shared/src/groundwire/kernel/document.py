@@ -1,5 +1,6 @@
 """Documents, their generations, and the descriptive fields that travel with them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,11 +8,13 @@ from enum import StrEnum
 from typing import Any
 
 from groundwire.kernel.bounded_cache import bytes_of
-from groundwire.kernel.filters import Value
+from groundwire.kernel.filters import Scalar, Value
 from groundwire.kernel.identifiers import etag_of
 
 MAX_NAME_CHARS, MAX_DESCRIPTION_CHARS, MAX_ENTRIES = 1024, 8192, 64
 """Most code points of a title, name, tag, category or project, of a description, and most entries of a list."""
+MAX_LIST = 256
+"""Most elements of a list in metadata."""
 MAX_METADATA_BYTES = 256 * 1024
 """Most bytes of the keys and values of metadata in one request, so that a document always fits into a page."""
 ALIASES_SHOWN = 100
@@ -25,6 +28,13 @@ _CODES = (
 )
 ISO_639_1 = frozenset(_CODES.split())
 """Two-letter codes of ISO 639-1, `bh` and `sh` included, which it has withdrawn and old records still have."""
+
+
+def scalar_problem(value: Scalar) -> str:
+    """Return what is wrong with a value of metadata, or an element of its list; an empty text if nothing is."""
+    if isinstance(value, str) and (len(value) > MAX_DESCRIPTION_CHARS or "\x00" in value):
+        return f"must have at most {MAX_DESCRIPTION_CHARS} characters and no NUL"
+    return "must be a finite number" if isinstance(value, float) and not math.isfinite(value) else ""
 
 
 class DocumentFormat(StrEnum):

@@ -1,4 +1,4 @@
-"""Names, ids and keys: what is allowed, and how new ones are made. Parse once, trust afterwards."""
+"""Names, ids and keys, and the characters of texts: what is allowed, and how new ids are made."""
 
 import hashlib
 import json
@@ -17,11 +17,21 @@ _CONVERSATION = re.compile(r"conv-[A-Za-z0-9._-]{1,64}")
 _CALLER_ID = re.compile(r"[A-Za-z0-9._:#-]{1,128}")
 
 MAX_SOURCE_URI_CHARS = 1024
+METADATA_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+WITHOUT_CONTROLS = "must not contain control characters except tab, newline and return"
+"""What a text breaks that `has_controls`."""
 GLOBAL_SCOPE = "global"
 ENTITY_SCOPE = "entity:"
 """What stands before the name of an entity in its scope."""
 DEFAULT_TENANT = "default"
 """The tenant of every call of a server that has no credentials configured."""
+
+
+def has_controls(text: str) -> bool:
+    """Tell whether a text has control characters other than tab, newline and return."""
+    # Nearly all texts of one line are printable, which is quick to check.
+    return not text.isprintable() and any(unicodedata.category(char) == "Cc" and char not in "\t\n\r" for char in text)
 
 
 def parse_collection_name(name: str, field: str = "collection") -> str:

@@ -13,7 +13,7 @@ from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filters import Value
-from groundwire.kernel.identifiers import GLOBAL_SCOPE, parse_caller_id
+from groundwire.kernel.identifiers import ENTITY_SCOPE, GLOBAL_SCOPE, parse_caller_id
 
 SOURCE_PREFIX = "record:"
 """What the source of every record begins with, and of no other document."""
@@ -27,7 +27,6 @@ QUOTED = "quoted_document_ids"
 """Key of the metadata of a record that holds text of documents: their ids, in order."""
 MAX_QUOTED = 1000
 _NO_FILTER_KEYS = frozenset({"timestamp", HISTORY, QUOTED})
-_ENTITY = "entity:"
 _MEMORY_ID = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-[0-9a-f]{8}", re.ASCII)
 _FILTER_NAMES = {"type": "record_type", "source": "origin"}
 
@@ -73,7 +72,7 @@ def entity_of(record: Mapping[str, Any]) -> str | None:
     """Return whom a record is about: what it says itself, else what its scope says."""
     scope: str = record.get("scope", GLOBAL_SCOPE)
     entity: str | None = record.get("entity")
-    return entity or (scope.removeprefix(_ENTITY) if scope.startswith(_ENTITY) else None)
+    return entity or (scope.removeprefix(ENTITY_SCOPE) if scope.startswith(ENTITY_SCOPE) else None)
 
 
 def record_keys(source_uri: str, record: Mapping[str, Any]) -> dict[str, Value | None]:

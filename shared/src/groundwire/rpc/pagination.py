@@ -25,6 +25,9 @@ MAX_PAGE_SIZE: Final = 1000
 MAX_PAGE_BYTES: Final = 3 << 20
 """Bytes after which a page ends: below the 4 MiB that clients accept by default."""
 
+KEY_FILE: Final = "page-token.key"
+"""The file in the data folder that `load_key` reads."""
+
 MessageT = TypeVar("MessageT", bound=Message)
 _FRAMING_BYTES = 8  # the tag and the length of an entry in its list
 _KEY_BYTES = 32

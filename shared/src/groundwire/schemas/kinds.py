@@ -1,24 +1,24 @@
 """The kinds of value that metadata fields hold, checked the same way in every schema."""
 
-import math
-import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from groundwire.kernel.document import ISO_639_1
+from groundwire.kernel.document import ISO_639_1, MAX_DESCRIPTION_CHARS, MAX_ENTRIES, MAX_LIST, scalar_problem
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS
-from groundwire.kernel.identifiers import parse_caller_id, parse_conversation_id, parse_scope, parse_source_uri
+from groundwire.kernel.identifiers import (
+    METADATA_KEY,
+    SHA256,
+    parse_caller_id,
+    parse_conversation_id,
+    parse_scope,
+    parse_source_uri,
+)
 
 MAX_TITLE_CHARS = 1024
-MAX_TEXT_CHARS = 8192
-MAX_ENTRIES = 64
-MAX_LIST = 256
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _INT64 = 2**63
 _TIME = {"type": "string", "format": "date-time", "examples": ["2025-12-16T06:00:00+00:00"]}
 
@@ -92,7 +92,7 @@ def _importance(value: Any) -> Any:
 
 
 def _sha256(value: str) -> str:
-    if _SHA256.fullmatch(value) is None:
+    if SHA256.fullmatch(value) is None:
         raise ValueError("must be a SHA-256 of 64 hexadecimal digits")
     return value.lower()
 
@@ -122,7 +122,7 @@ def _custom(values: Any) -> Any:
     if len(values) > MAX_ENTRIES:
         raise ValueError(f"must have at most {MAX_ENTRIES} keys")
     for key, value in values.items():
-        if not isinstance(key, str) or _KEY.fullmatch(key) is None:
+        if not isinstance(key, str) or METADATA_KEY.fullmatch(key) is None:
             raise ValueError(f"{key!r}: a key must be 1 to 64 of letters, digits and '_.-'")
         if key in BUILT_IN_FIELDS or key in ALIASES:
             raise ValueError(f"{key!r} is the name of a built-in field")
@@ -137,10 +137,8 @@ def _check_custom(key: str, value: Any) -> None:
     if not 1 <= len(elements) <= MAX_LIST or len(kinds) != 1 or not kinds <= {str, bool, int, float}:
         raise ValueError(f"{key!r} must be a text, number or truth value, or a list of 1 to {MAX_LIST} of one kind")
     for each in elements:
-        if isinstance(each, str) and (len(each) > MAX_TEXT_CHARS or "\x00" in each):
-            raise ValueError(f"{key!r} must have at most {MAX_TEXT_CHARS} characters and no NUL")
-        if isinstance(each, float) and not math.isfinite(each):
-            raise ValueError(f"{key!r} must be a finite number")
+        if problem := scalar_problem(each):
+            raise ValueError(f"{key!r} {problem}")
         if isinstance(each, int) and not -_INT64 <= each < _INT64:
             raise ValueError(f"{key!r} must fit into 64 bits")
 
@@ -148,7 +146,7 @@ def _check_custom(key: str, value: Any) -> None:
 RecordTime = Annotated[datetime, BeforeValidator(parse_time), PlainSerializer(with_offset), WithJsonSchema(_TIME)]
 DocumentTime = Annotated[datetime, BeforeValidator(parse_time), PlainSerializer(with_z), WithJsonSchema(_TIME)]
 Words = Annotated[str, Field(min_length=1, max_length=MAX_TITLE_CHARS), AfterValidator(not_blank)]
-Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(_without_nul)]
+Text = Annotated[str, Field(max_length=MAX_DESCRIPTION_CHARS), AfterValidator(_without_nul)]
 TextList = Annotated[list[str], Field(max_length=MAX_ENTRIES), AfterValidator(_each_not_blank)]
 Tags = Annotated[list[str], Field(max_length=MAX_ENTRIES), AfterValidator(_tags)]
 Importance = Annotated[int, Field(ge=1, le=5), BeforeValidator(_importance)]

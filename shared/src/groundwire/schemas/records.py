@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from groundwire.kernel.filters import RECORD_ALIASES, RECORD_FIELDS
-from groundwire.kernel.identifiers import GLOBAL_SCOPE
+from groundwire.kernel.identifiers import ENTITY_SCOPE, GLOBAL_SCOPE
 from groundwire.schemas.kinds import (
     Confidence,
     Conversation,
@@ -29,7 +29,6 @@ from groundwire.schemas.kinds import (
 )
 
 _TURN_RANGE = re.compile(r"([1-9]\d{0,8})-([1-9]\d{0,8})")
-_ENTITY = "entity:"
 
 
 class RecordMetadata(BaseModel):
@@ -124,16 +123,16 @@ class MemoryMetadata(RecordMetadata):
     def _entity_of_scope(cls, values: Any) -> Any:
         """Take the entity from the scope where it is left out (requirement S0-29)."""
         scope = values.get("scope") if isinstance(values, dict) else None
-        if isinstance(scope, str) and scope.startswith(_ENTITY) and values.get("entity") is None:
-            return {**values, "entity": scope.removeprefix(_ENTITY)} if scope != _ENTITY else values
+        if isinstance(scope, str) and scope.startswith(ENTITY_SCOPE) and values.get("entity") is None:
+            return {**values, "entity": scope.removeprefix(ENTITY_SCOPE)} if scope != ENTITY_SCOPE else values
         return values
 
     @field_validator("entity")
     @classmethod
     def _entity_agrees(cls, value: str | None, checked: ValidationInfo) -> str | None:
         scope = checked.data.get("scope", GLOBAL_SCOPE)
-        if scope != GLOBAL_SCOPE and value != scope.removeprefix(_ENTITY):
-            raise ValueError(f"must be {scope.removeprefix(_ENTITY)!r}, as the scope says")
+        if scope != GLOBAL_SCOPE and value != scope.removeprefix(ENTITY_SCOPE):
+            raise ValueError(f"must be {scope.removeprefix(ENTITY_SCOPE)!r}, as the scope says")
         return value
 
 

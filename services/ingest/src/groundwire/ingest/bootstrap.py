@@ -49,7 +49,7 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import GroundwireError
 from groundwire.kernel.vector_store import VectorStore
-from groundwire.rpc.pagination import PageTokens, load_key
+from groundwire.rpc.pagination import KEY_FILE, PageTokens, load_key
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.factory import engine_name
@@ -60,7 +60,6 @@ MAINTENANCE = "groundwire.api.ingest.v1.MaintenanceService"
 RECORDS = "groundwire.api.ingest.v1.RecordService"
 OPERATIONS = "google.longrunning.Operations"
 STAGING_FOLDER = "staging"
-PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
 _MIB = 1 << 20
 _TAKE_OVER_EVERY_S = 5.0
 
@@ -187,7 +186,7 @@ def build(
         housekeeping.add([persona.job()])
 
     # Page tokens and consistency tokens are signed by one key, which a restart must not change.
-    key = signing_key or load_key(database.folder / PAGE_TOKEN_KEY_FILE)
+    key = signing_key or load_key(database.folder / KEY_FILE)
     page_tokens = PageTokens(key)
     parts = CallParts(Pools.beside(workers, settings.concurrent_documents), catalog, ConsistencyTokens(key))
     runs = SharedRuns()

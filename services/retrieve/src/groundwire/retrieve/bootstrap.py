@@ -30,14 +30,13 @@ from groundwire.retrieve.servicers import LibraryServicer, RetrieveServicer
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.retrieve.wire.requests import RequestLimits
 from groundwire.retrieve.wire.result_cache import ResultCache
-from groundwire.rpc.pagination import PageTokens, load_key
+from groundwire.rpc.pagination import KEY_FILE, PageTokens, load_key
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.factory import engine_name
 
 RETRIEVE = "groundwire.api.retrieve.v1.RetrieveService"
 LIBRARY = "groundwire.api.retrieve.v1.LibraryService"
-PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def build(
 
     `signing_key` is that of the tokens, None for one in the data folder.
     """
-    key = signing_key or load_key(database.folder / PAGE_TOKEN_KEY_FILE)
+    key = signing_key or load_key(database.folder / KEY_FILE)
     time, extractor = clock or SystemClock(), _extractor(settings)
     parse_question = ParseQuestion(Vocabularies(database), extractor)
     catalog = Catalog(database)

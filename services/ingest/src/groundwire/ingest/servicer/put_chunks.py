@@ -23,10 +23,10 @@ from groundwire.ingest.parsing.source_text import check_size
 from groundwire.ingest.servicer.calls import CallParts
 from groundwire.ingest.uploads import ScratchFile, StagingFolder
 from groundwire.ingest.wire.documents import parse_described, to_ingest_result
-from groundwire.ingest.wire.fields import has_controls, parse_metadata, parse_tags, refuse_broken
+from groundwire.ingest.wire.fields import parse_metadata, parse_tags, refuse_broken
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import ExhaustedError, InvalidRequestError
-from groundwire.kernel.identifiers import parse_caller_id, prefixed_chunk_id
+from groundwire.kernel.identifiers import SHA256, has_controls, parse_caller_id, prefixed_chunk_id
 from groundwire.rpc import request_context
 from groundwire.rpc.request_context import request_key
 
@@ -35,7 +35,6 @@ _MAX_HEADING_CHARS = 1024
 _MAX_PAGES = 10_000
 _MAX_PATH = 64
 _MAX_LEVEL = 3
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _OF_SERVER = re.compile(r".*#chunk_\d{3,}|\d+")
 """Ids that the server makes itself, and numbers, which stand for chunk numbers."""
 MAX_PARTS_BYTES = 256 << 20
@@ -120,7 +119,7 @@ def _rules(message: pb.ReadyChunk, number: int) -> Iterator[tuple[str, bool]]:
     )
     yield (
         "content_hash must be 64 hexadecimal digits",
-        not message.content_hash or bool(_SHA256.fullmatch(message.content_hash)),
+        not message.content_hash or bool(SHA256.fullmatch(message.content_hash)),
     )
     yield f"content_hash differs: the content has {computed}", message.content_hash.lower() in {"", computed}
     yield f"level must be 0 to {_MAX_LEVEL}", 0 <= message.level <= _MAX_LEVEL

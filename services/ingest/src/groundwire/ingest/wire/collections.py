@@ -3,7 +3,6 @@
 What breaks a rule raises InvalidRequestError, which names the field.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
@@ -29,7 +28,7 @@ from groundwire.kernel.collection import (
     SearchMode,
 )
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
-from groundwire.kernel.identifiers import parse_collection_name, parse_source_uri
+from groundwire.kernel.identifiers import METADATA_KEY, parse_collection_name, parse_source_uri
 from groundwire.rpc.messages import to_identity_message
 from groundwire.rpc.value_messages import members_by_number, parse_duration, to_timestamp
 
@@ -38,7 +37,6 @@ _DUPLICATES = members_by_number(pb.DuplicateChunkPolicy, DuplicateChunkPolicy)
 _FIELD_TYPES = members_by_number(pb.FieldType, FieldType)
 _PROFILES = members_by_number(pb.Profile, ProfileName)
 _TEXTUAL = frozenset({FieldType.STRING, FieldType.STRING_LIST})
-_FIELD_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _MAX_TOP_K = 100
 _MAX_QUERY_CHARS = 8192
 _MAX_ENTRIES = 64
@@ -229,7 +227,7 @@ def _parse_field_descriptions(messages: Sequence[pb.FieldDescription]) -> tuple[
     described: dict[str, FieldDescription] = {}
     for number, message in enumerate(messages):
         field, values, kind = f"{path}[{number}]", tuple(message.allowed_values), _FIELD_TYPES.get(message.type)
-        is_name = _FIELD_NAME.fullmatch(message.name) is not None
+        is_name = METADATA_KEY.fullmatch(message.name) is not None
         is_set = len(set(values)) == len(values) <= _MAX_VALUES and all(value.strip() for value in values)
         rules = {
             "name must be 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'": is_name,

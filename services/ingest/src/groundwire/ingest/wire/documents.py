@@ -4,7 +4,6 @@ What breaks a rule raises InvalidRequestError, which names the field.
 """
 
 import hashlib
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
@@ -30,7 +29,7 @@ from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Filter, leaves
-from groundwire.kernel.identifiers import RequestKey, parse_caller_id, parse_collection_name, parse_source_uri
+from groundwire.kernel.identifiers import SHA256, RequestKey, parse_caller_id, parse_collection_name, parse_source_uri
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.messages import to_document_message, to_span
 from groundwire.rpc.request_context import request_key
@@ -38,7 +37,6 @@ from groundwire.rpc.value_messages import members_by_number, to_timestamp
 
 _FORMATS = members_by_number(document_format_pb2.DocumentFormat, DocumentFormat)
 _POLICIES = members_by_number(ingest_result_pb2.DuplicatePolicy, DuplicatePolicy)
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _BYTE_ORDER_MARK = "\ufeff"
 MAX_PLANNED_CHUNKS = 1000
 """A plan names no more chunks than this; its counts are those of all."""
@@ -91,7 +89,7 @@ def parse_described(
     message: pb.IngestDocumentRequest | pb.UploadHeader | pb.PutChunksHeader, tenant: str, content_field: str
 ) -> IngestRequest:
     """Return what a request says about a document but for its content."""
-    if message.source_hash and _SHA256.fullmatch(message.source_hash) is None:
+    if message.source_hash and SHA256.fullmatch(message.source_hash) is None:
         raise InvalidRequestError.of("source_hash", "must be 64 hexadecimal digits")
     return IngestRequest(
         tenant=tenant,

@@ -3,9 +3,6 @@
 What breaks a rule raises InvalidRequestError, which names the field.
 """
 
-import math
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -23,23 +20,16 @@ from groundwire.kernel.document import (
     ISO_639_1,
     MAX_DESCRIPTION_CHARS,
     MAX_ENTRIES,
+    MAX_LIST,
     MAX_METADATA_BYTES,
     MAX_NAME_CHARS,
     DocumentFields,
+    scalar_problem,
 )
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, Scalar, Value
+from groundwire.kernel.identifiers import METADATA_KEY, WITHOUT_CONTROLS, has_controls
 from groundwire.rpc.value_messages import EnumT, members_by_number, parse_timestamp
-
-_ALLOWED_CONTROLS = "\t\n\r"
-WITHOUT_CONTROLS = "must not contain control characters except tab, newline and return"
-_MAX_LIST = 256
-_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-
-
-def has_controls(text: str) -> bool:
-    """Tell whether a text has control characters other than tab, newline and return."""
-    return any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in text)
 
 
 def known(values: Mapping[int, EnumT], number: int, field: str) -> EnumT | None:
@@ -95,6 +85,10 @@ class _Checks:
         elif has_controls(value):
             self.refuse(field, WITHOUT_CONTROLS)
         return value or None
+
+    def scalar(self, field: str, value: Scalar) -> None:
+        if problem := scalar_problem(value):
+            self.refuse(field, problem)
 
     def texts(self, field: str, values: Sequence[str]) -> tuple[str, ...]:
         if len(values) > MAX_ENTRIES:
@@ -178,7 +172,7 @@ def _parse_metadata(
     parsed: dict[str, Value] = {}
     for key in sorted(messages):  # protobuf keeps no order, and the same request is to get the same answer
         place = f"{path}[{key!r}]"
-        if _KEY.fullmatch(key) is None:
+        if METADATA_KEY.fullmatch(key) is None:
             checks.refuse(place, "the key must be 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'")
         elif key in BUILT_IN_FIELDS or key in ALIASES:
             checks.refuse(place, "is the name of a built-in field")
@@ -198,19 +192,11 @@ def _parse_value(checks: _Checks, place: str, message: metadata_value_pb2.Metada
         return None if moment is None else epoch_ms(moment)
     if not kind.endswith("_list"):
         value: Scalar = getattr(message, kind)
-        _check_scalar(checks, place, value)
+        checks.scalar(place, value)
         return value
     values = tuple(getattr(message, kind).values)
-    if not 1 <= len(values) <= _MAX_LIST:
-        checks.refuse(place, f"must have 1 to {_MAX_LIST} values")
+    if not 1 <= len(values) <= MAX_LIST:
+        checks.refuse(place, f"must have 1 to {MAX_LIST} values")
     for number, each in enumerate(values):
-        _check_scalar(checks, f"{place}[{number}]", each)
+        checks.scalar(f"{place}[{number}]", each)
     return values
-
-
-def _check_scalar(checks: _Checks, place: str, value: Scalar) -> None:
-    if isinstance(value, str):
-        if len(value) > MAX_DESCRIPTION_CHARS or "\x00" in value:
-            checks.refuse(place, f"must have at most {MAX_DESCRIPTION_CHARS} characters and no NUL")
-    elif isinstance(value, float) and not math.isfinite(value):
-        checks.refuse(place, "must be a finite number")

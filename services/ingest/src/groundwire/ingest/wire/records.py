@@ -11,11 +11,12 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from groundwire.api.common.v1 import record_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.ingest.records import NewRecord, RecordOutcome, WrittenRecord
-from groundwire.ingest.wire.fields import WITHOUT_CONTROLS, has_controls, known, parse_metadata
+from groundwire.ingest.wire.fields import known, parse_metadata
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError, collected
 from groundwire.kernel.filters import Value
+from groundwire.kernel.identifiers import WITHOUT_CONTROLS, has_controls
 from groundwire.kernel.records import (
     HISTORY,
     MAX_QUOTED,
