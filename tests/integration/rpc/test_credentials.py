@@ -23,9 +23,9 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
 from groundwire.client import AsyncGroundwireClient, GroundwireClient, tls_from_files
 from groundwire.kernel.errors import DeadlineError, InvalidRequestError, UnavailableError
-from groundwire.kernel.identity import ALL_RIGHTS, Identity, Quota, Right
+from groundwire.kernel.identity import ALL_RIGHTS, Identity, Quota, Right, TokenRules
 from groundwire.rpc import request_context
-from groundwire.rpc.access import AccessOptions, TokenRules
+from groundwire.rpc.access import AccessOptions
 from groundwire.rpc.channels import open_channel
 from groundwire.rpc.key_file import create_key, read_key_file, revoke_key
 from groundwire.rpc.methods import CALL_LIMITS, Work, cost_of

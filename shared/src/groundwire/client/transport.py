@@ -21,9 +21,21 @@ from collections.abc import (
 )
 from contextlib import aclosing, closing, contextmanager
 from itertools import chain
+from pathlib import Path
 from queue import SimpleQueue
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar, overload
+from typing import (
+    Any,
+    BinaryIO,
+    Concatenate,
+    Final,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    overload,
+)
 
 import grpc
 from google.protobuf.message import Message
@@ -32,10 +44,6 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.methods import DeadlineTable
-
-if TYPE_CHECKING:
-    from groundwire.client.contract import StreamCall, UnaryCall
-    from groundwire.client.uploads import Upload
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -49,6 +57,26 @@ _SERVICES = ("ingest", "retrieve", "answer")
 _NAMED = re.compile(r"(?:^|,)(ingest|retrieve|answer)=")
 CallMetadata: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Metadata of calls by their keys, such as `{"authorization": "Bearer …"}`, or a function that returns them."""
+
+
+class ContractCall(Protocol[RequestT, ResponseT]):
+    """A line of the table in `contract`."""
+
+    request: Callable[..., RequestT]
+    response: type[ResponseT]
+
+    def bound(self, transport: Any) -> Any:
+        """Return the call on the channels of a transport."""
+
+
+class UploadAttempts(Protocol):
+    """What `uploads.Upload` knows from one attempt to the next."""
+
+    path: Path
+
+    def first_message(self) -> pb.UploadDocumentRequest: ...
+    def next_part(self, file: BinaryIO, offset: int) -> pb.UploadDocumentRequest | None: ...
+    def take(self, response: pb.UploadDocumentResponse) -> int | None: ...
 
 
 def addresses(address: str) -> dict[str, str]:
@@ -159,13 +187,13 @@ def _service_of(name: str) -> str:
 class SyncTransport(_Transport):
     """Blocks the thread, so that its coroutines never suspend."""
 
-    async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
+    async def send(self, call: ContractCall[RequestT, ResponseT], request: RequestT) -> ResponseT:
         """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
         response: ResponseT = call.bound(self).send(request)
         return response
 
     async def receive(
-        self, call: "StreamCall[..., RequestT, ResponseT]", request: RequestT
+        self, call: ContractCall[RequestT, ResponseT], request: RequestT
     ) -> AsyncGenerator[ResponseT, None]:
         """Send a request and yield the responses."""
         with closing(call.bound(self).send(request)) as responses:
@@ -187,7 +215,7 @@ class SyncTransport(_Transport):
         """Wait; return False as soon as the client is closed."""
         return not self.closed.wait(pause_s)
 
-    async def exchange(self, upload: "Upload") -> None:
+    async def exchange(self, upload: UploadAttempts) -> None:
         """Make one attempt of an upload: send its header, learn from where, and send the parts while it reports."""
         offsets: SimpleQueue[int | None] = SimpleQueue()
         with self.typed_errors():
@@ -228,13 +256,13 @@ class SyncTransport(_Transport):
 class AsyncTransport(_Transport):
     """Waits in the event loop."""
 
-    async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
+    async def send(self, call: ContractCall[RequestT, ResponseT], request: RequestT) -> ResponseT:
         """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
         response: ResponseT = await call.bound(self).send(request)
         return response
 
     async def receive(
-        self, call: "StreamCall[..., RequestT, ResponseT]", request: RequestT
+        self, call: ContractCall[RequestT, ResponseT], request: RequestT
     ) -> AsyncGenerator[ResponseT, None]:
         """Send a request and yield the responses."""
         async with aclosing(call.bound(self).send(request)) as responses:
@@ -275,7 +303,7 @@ class AsyncTransport(_Transport):
             finally:
                 call.cancel()
 
-    async def exchange(self, upload: "Upload") -> None:
+    async def exchange(self, upload: UploadAttempts) -> None:
         """Make one attempt of an upload: send its header, learn from where, and send the parts while it reports."""
         offsets: asyncio.Queue[int | None] = asyncio.Queue()
         with self.typed_errors():
@@ -306,7 +334,9 @@ async def _awaited_messages(
             yield make(item)
 
 
-def _parts(upload: "Upload", offsets: "SimpleQueue[int | None]") -> Generator[pb.UploadDocumentRequest, None, None]:
+def _parts(
+    upload: UploadAttempts, offsets: "SimpleQueue[int | None]"
+) -> Generator[pb.UploadDocumentRequest, None, None]:
     """Yield the header and, once the server said from where, the parts; runs in a thread of the library."""
     yield upload.first_message()
     offset = offsets.get()
@@ -319,7 +349,7 @@ def _parts(upload: "Upload", offsets: "SimpleQueue[int | None]") -> Generator[pb
 
 
 async def _awaited_parts(
-    upload: "Upload", offsets: "asyncio.Queue[int | None]"
+    upload: UploadAttempts, offsets: "asyncio.Queue[int | None]"
 ) -> AsyncIterator[pb.UploadDocumentRequest]:
     """Yield the header and, once the server said from where, the parts."""
     yield upload.first_message()

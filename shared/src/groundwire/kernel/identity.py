@@ -149,3 +149,14 @@ def current_identity() -> Identity:
 def bind_current_identity(identity: Identity) -> None:
     """Make `identity` what `current_identity` returns in this context from now on."""
     _current.set(identity)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRules:
+    """What a token must say besides being signed; the names are those of the claims that make the identity."""
+
+    issuer: str
+    audience: str
+    tenant_claim: str = "tenant"
+    rights_claim: str = "rights"
+    scopes_claim: str = "scopes"

@@ -14,7 +14,7 @@ from groundwire.kernel.errors import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from groundwire.kernel.identity import ALL_RIGHTS, DELEGATED_RIGHTS, Identity, Quota, Right
+from groundwire.kernel.identity import ALL_RIGHTS, DELEGATED_RIGHTS, Identity, Quota, Right, TokenRules
 from groundwire.rpc.key_file import PREFIX, KeyRing, is_name, parse_keys, parse_rights, parse_scopes
 from groundwire.rpc.methods import Work, is_within_scopes, right_of
 from groundwire.rpc.request_context import ACTS_FOR_KEY
@@ -27,17 +27,6 @@ _BEARER: Final = "bearer "
 _MAX_TOKEN_CHARS: Final = 8192
 _MAX_SUBJECT_CHARS: Final = 256
 _COMMON_NAME: Final = "x509_common_name"
-
-
-@dataclass(frozen=True, slots=True)
-class TokenRules:
-    """What a token must say besides being signed; the names are those of the claims that make the identity."""
-
-    issuer: str
-    audience: str
-    tenant_claim: str = "tenant"
-    rights_claim: str = "rights"
-    scopes_claim: str = "scopes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from groundwire.kernel.errors import PreconditionError
 from groundwire.kernel.identity import Quota
 from groundwire.rpc.access import Access, AccessOptions
 from groundwire.rpc.admission import Admission, Quotas
-from groundwire.rpc.calls import CallPath
+from groundwire.rpc.call_path import CallPath
 from groundwire.rpc.health import HealthBoard
 from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, STREAM_IDLE_S, DeadlineTable, Work
 from groundwire.rpc.tls import ServerTls, TlsFiles

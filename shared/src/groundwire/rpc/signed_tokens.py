@@ -4,17 +4,14 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import jwt
 
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.errors import InvalidRequestError, UnauthenticatedError
-from groundwire.kernel.identity import Identity
+from groundwire.kernel.identity import Identity, TokenRules
 from groundwire.rpc.key_file import is_name, parse_rights, parse_scopes
-
-if TYPE_CHECKING:
-    from groundwire.rpc.access import TokenRules
 
 LEEWAY_S: Final = 30
 """How far the clocks of the provider and of this server may differ."""
@@ -34,7 +31,7 @@ class SigningKeys:
         # the key that signed it.
         self._checked: BoundedCache[bytes, tuple[Identity, float]] = BoundedCache(_REMEMBERED)
 
-    def identify(self, token: str, rules: "TokenRules") -> Identity:
+    def identify(self, token: str, rules: TokenRules) -> Identity:
         """Return whose token this is.
 
         Raises:
@@ -69,7 +66,7 @@ class SigningKeys:
         return identity
 
 
-def _identity(claims: Mapping[str, Any], rules: "TokenRules") -> Identity:
+def _identity(claims: Mapping[str, Any], rules: TokenRules) -> Identity:
     tenant, subject, rights = claims.get(rules.tenant_claim), claims["sub"], claims.get(rules.rights_claim)
     try:
         if not is_name(tenant) or not is_name(subject):

@@ -117,8 +117,8 @@ async def _serve(
             parts = await asyncio.to_thread(_open, service, settings, stack, announce)
         import structlog  # noqa: PLC0415 - see above
 
-        from groundwire.kernel.identity import Quota  # noqa: PLC0415 - see above
-        from groundwire.rpc.access import AccessOptions, TokenRules  # noqa: PLC0415 - see above
+        from groundwire.kernel.identity import Quota, TokenRules  # noqa: PLC0415 - see above
+        from groundwire.rpc.access import AccessOptions  # noqa: PLC0415 - see above
         from groundwire.rpc.methods import CALL_LIMITS, DeadlineTable  # noqa: PLC0415 - see above
         from groundwire.rpc.server import GrpcServer, ServerOptions, serve  # noqa: PLC0415 - see above
         from groundwire.rpc.tls import TlsFiles  # noqa: PLC0415 - see above
