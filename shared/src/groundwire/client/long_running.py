@@ -1,7 +1,7 @@
 """Follows operations: long work that goes on at the server whether or not anybody watches."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from google.longrunning import operations_pb2
 from google.protobuf.duration_pb2 import Duration
@@ -13,12 +13,16 @@ from groundwire.client.results import Progress
 from groundwire.client.transport import Transport
 from groundwire.rpc.error_status import from_status
 
-if TYPE_CHECKING:
-    from groundwire.client import GroundwireClient
-
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 _LOOK = Duration(nanos=300_000_000)
+
+
+class BlockingClient(Protocol):
+    """What `wait_for` needs of a `GroundwireClient`."""
+
+    @property
+    def wait_operation(self) -> Callable[..., operations_pb2.Operation]: ...
 
 
 def metadata_of(operation: operations_pb2.Operation) -> pb.OperationMetadata:
@@ -42,7 +46,7 @@ def response_of(operation: operations_pb2.Operation, kind: type[ResponseT]) -> R
 
 
 def wait_for(
-    client: "GroundwireClient",
+    client: BlockingClient,
     operation: operations_pb2.Operation,
     kind: type[ResponseT],
     on_progress: Callable[[pb.OperationMetadata], None] = lambda _: None,
