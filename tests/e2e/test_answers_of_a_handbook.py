@@ -133,6 +133,17 @@ The degrees are whole numbers.
 """,
     "remarks.md": "# Remarks\n\n"
     + "\n\n".join(f"## Remark {n}\n\nRFC 20 proposes too much, says remark {n}." for n in range(1, 13)),
+    "formats.md": """# Formats
+
+| Format | Names | Canonical text | Structure of the text |
+|--------|-------|----------------|-----------------------|
+| text | files that end with .txt, and what is text without a name | the bytes as they are decoded | none at all |
+| markdown | files that end with .md or .markdown | the bytes as they are decoded | headings and blocks of code |
+| html | files that end with .html, .htm or .xhtml | extracted from the page | headings, lists and rows of tables |
+| pdf | files that end with .pdf | extracted page by page in the order of the file | pages, and headings of bookmarks |
+| docx | files that end with .docx | extracted from the document | headings, lists, rows of tables and notes |
+| csv | files that end with .csv or .tsv | extracted row by row, a line for each of the columns | each row is a record |
+""",
     "modules.md": """# Modules
 
 The tool consists of these modules:
@@ -312,6 +323,16 @@ def test_a_question_is_answered_by_what_a_person_would_have_picked(
     assert given.content.startswith(answer)
     assert given.citations[0].quote == quote
     assert client.verify_citations(citations=given.citations).all_verified
+
+
+def test_a_table_that_chunks_cut_apart_answers_with_its_first_column(client: GroundwireClient) -> None:
+    answer = client.ask(collection="handbook", question="Which formats are there?").answer
+    assert answer.content.startswith("Format: text, markdown, html, pdf, docx, csv. [1] [2]")
+    first, second = answer.citations[:2]
+    assert first.chunk_id != second.chunk_id
+    assert first.quote.startswith("| Format | Names |")
+    assert second.quote.splitlines()[-1].startswith("| csv |")
+    assert client.verify_citations(citations=answer.citations).all_verified
 
 
 @pytest.mark.parametrize(

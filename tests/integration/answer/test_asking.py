@@ -303,6 +303,30 @@ async def test_a_filter_of_the_caller_holds_beside_the_given_chunks(rig: Rig) ->
         await rig.ask("What do foxes eat?", chunk_ids=[f"{document.document_id}#chunk_000"], options=options)
 
 
+@pytest.mark.parametrize("is_bounded", [False, True])
+async def test_a_hit_is_read_with_its_section_unless_the_caller_bounds_the_search(
+    make_rig: MakeRig, is_bounded: bool
+) -> None:
+    read: list[str] = []
+
+    def write(passages: Sequence[Passage]) -> Sequence[Sequence[Statement]]:
+        read.extend(each.content for each in passages)
+        return []
+
+    rig = make_rig(generator=ScriptedGenerator(write))
+    rig.library.put(
+        "owls.txt",
+        ["Owls hunt mice.", "They sleep by day.", "Bears eat fish."],
+        headings=["Owls", "Owls", "Bears"],
+    )
+    options = retrieval_options_pb2.RetrievalOptions(top_k=1)
+    if is_bounded:
+        options.filter.CopyFrom(to_filter_message(parse_filter({"source": "owls.txt"})))
+    answer = await rig.ask("What do owls hunt?", options=options)
+    assert read == (["Owls hunt mice."] if is_bounded else ["Owls hunt mice.", "They sleep by day."])
+    assert len(answer.hits) == 1
+
+
 def _invented(passages: Sequence[Passage]) -> Sequence[Sequence[Statement]]:
     """Return a true statement among ones whose chunk, quote, bytes or document is made up."""
     passage = passages[0]

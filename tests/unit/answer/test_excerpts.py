@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from groundwire.answer.evidence import Markup
+from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.kernel.sentences import BlockKind
 from tests.unit.answer.builders import make_passage
@@ -129,8 +129,8 @@ def test_a_row_of_a_table_is_read_with_its_header() -> None:
     row, other, whole = _find(content)
     assert row.text == "Exit code 2: the request is wrong"
     assert _quoted(row) == "| `2` | the *request* is wrong |"
-    assert row.header is not None
-    assert content[slice(*row.header)] == "| Exit code | Meaning |"
+    ((passage, start, end),) = row.header
+    assert passage.content[start:end] == "| Exit code | Meaning |"
     assert other.text == "Exit code 3"
     assert (whole.text, whole.is_whole) == ("Exit code: 2, 3.", True)
     assert _quoted(whole) == content
@@ -276,7 +276,8 @@ def test_a_text_without_markup_keeps_its_characters() -> None:
 
 def test_places_count_the_excerpts_of_a_passage() -> None:
     found = find_excerpts([make_passage("Foxes eat mice. Owls eat mice."), make_passage("Bears eat fish.", rank=2)])
-    assert [(excerpt.passage.rank, excerpt.place) for excerpt in found] == [(1, 0), (1, 1), (2, 0)]
+    # The third does not follow the second.
+    assert [(excerpt.passage.rank, excerpt.place) for excerpt in found] == [(1, 0), (1, 1), (2, 3)]
 
 
 def test_empty_cells_of_a_table_leave_nothing_behind() -> None:
@@ -300,21 +301,52 @@ def test_a_sentence_that_the_border_of_a_chunk_cuts_is_joined_where_both_chunks_
     )
     second = replace(second, document_id="doc_1")
     found = find_excerpts([second, first])
-    joined = next(each for each in found if each.rest is not None)
+    joined = next(each for each in found if each.rest)
     assert joined.text == "Reviews of owls are held annually and help the owls to grow."
     assert _quoted(joined) == "Reviews of owls are held annually and help the"
-    assert joined.rest is not None
-    passage, start, end = joined.rest
+    ((passage, start, end),) = joined.rest
     assert passage is second
     assert passage.content[start:end] == "owls to grow."
-    assert [each.text for each in found if each.rest is None] == ["Owls eat mice.", "Owls sleep by day."]
+    assert [each.text for each in found if not each.rest] == ["Owls sleep by day.", "Owls eat mice."]
 
 
 @pytest.mark.parametrize(
-    ("gap", "following"), [(40, "owls to grow."), (1, "Owls eat mice."), (1, "# A heading"), (1, "owls to grow")]
+    ("gap", "following"), [(40, "owls to grow."), (2, "Owls eat mice."), (2, "# A heading"), (1, "owls to grow")]
 )
 def test_what_does_not_go_on_is_not_joined(gap: int, following: str) -> None:
     first = make_passage("Reviews of owls are held annually and help the", document_id="doc_1")
     second = make_passage(following, rank=2, start=first.span.end + gap, start_byte=first.span.end_byte + gap)
     found = find_excerpts([first, replace(second, document_id="doc_1")])
-    assert all(each.rest is None for each in found)
+    assert not any(each.rest for each in found)
+
+
+def _chunks(*contents: str) -> list[Passage]:
+    """Return chunks of one document that follow one another, with a line break between them."""
+    passages: list[Passage] = []
+    for rank, content in enumerate(contents, 1):
+        at = passages[-1].span.end + 1 if passages else 0
+        passages.append(replace(make_passage(content, rank=rank, start=at), document_id="doc_1"))
+    return passages
+
+
+def test_a_table_that_chunks_cut_apart_is_read_as_one() -> None:
+    first, second = _chunks("| Format | Names |\n|---|---|\n| pdf | .pdf |", "| rst | .rst |\n| csv | .csv |")
+    found = find_excerpts([second, first])
+    assert [each.text for each in found] == [
+        *("Format pdf: .pdf", "Format rst: .rst", "Format csv: .csv", "Format: pdf, rst, csv."),
+    ]
+    row, whole = found[1], found[-1]
+    assert row.passage is second
+    assert _quoted(row) == "| rst | .rst |"
+    assert row.header == ((first, 0, 18),)
+    assert (whole.passage, whole.rest) == (first, ((second, 0, len(second.content)),))
+
+
+def test_what_introduces_a_list_may_stand_in_the_chunk_before() -> None:
+    first, second = _chunks(
+        "Foxes live alone. They eat these animals:\n", "- mice of the woods\n- voles of the meadows"
+    )
+    whole = find_excerpts([second, first])[-1]
+    assert whole.text == "Foxes live alone. They eat these animals:\n- mice of the woods\n- voles of the meadows"
+    assert _quoted(whole) == "Foxes live alone. They eat these animals:\n"
+    assert whole.rest == ((second, 0, len(second.content)),)

@@ -44,11 +44,12 @@ def stem(word: str) -> str:
     """Return a word without its common English endings; other languages pass nearly unchanged.
 
     A light stemmer in the manner of Harman, "How effective is suffixing?", JASIS 42 (1991), the S-stemmer,
-    with -ed, -ing and -ly added; words of up to 3 letters stay.
+    with -ed, -ing and -ly added; words of up to 3 letters stay, and so does what would be left without a vowel.
     """
     word = word.removesuffix("'s")
     for ending, replacement, kept in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= kept:
+        root = word[: len(word) - len(ending)]
+        if word.endswith(ending) and len(root) >= kept and not _VOWELS.isdisjoint(root):
             word = word[: -len(ending)] + replacement
             break
     # `run` for `runn`; double l, s, z stay, as in `call`, `pass`, `buzz`.
@@ -63,8 +64,9 @@ _ENDINGS = (
     ("ies", "y", 2), ("ied", "y", 2),
     ("sses", "ss", 1), ("ches", "ch", 2), ("shes", "sh", 2), ("xes", "x", 2),
     ("ings", "", 3), ("ing", "", 3), ("ed", "", 3), ("ers", "er", 3), ("ily", "y", 3), ("ly", "", 4),
-    ("es", "", 3), ("ss", "ss", 0), ("us", "us", 0), ("is", "is", 0), ("s", "", 3), ("e", "", 4),
+    ("es", "", 3), ("ss", "ss", 0), ("us", "us", 0), ("is", "is", 0), ("s", "", 3), ("e", "", 3),
 )  # fmt: skip
 
 
+_VOWELS = frozenset("aeiouy")
 _SHORTEST_UNDOUBLED = 3

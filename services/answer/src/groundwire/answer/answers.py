@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import takewhile
+from operator import attrgetter
 
 from groundwire.answer.evidence import Passage, Source, Statement, section_at
 from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2, citation_pb2
@@ -276,8 +278,8 @@ class Composer:
         if not statement.sources:
             return replace(statement, text=_whole_words(statement.text, self._limit))
         first, *others = statement.sources
-        second_half = others[:1] if others and others[0].goes_on else []
-        own = (first, *second_half, *(source for source in others if source.passage == first.passage))
+        same = (source for source in others if source.passage == first.passage)
+        own = (first, *takewhile(attrgetter("goes_on"), others), *same)
         kept = _whole_words(statement.text, self._limit - len(_marks(self._cited.markers_of(own))))
         if first.quote != statement.text:
             return replace(statement, text=kept, sources=own)

@@ -64,7 +64,7 @@ class Source:
 
     `page_numbers` are the pages that the span stands on; empty before they were looked up, and for sources without
     pages. `assessed` is the probability in [0, 1] that the quote supports what it is cited for, None where nobody
-    estimated it. `goes_on` says that it is the second half of a sentence whose first half is the source before it.
+    estimated it. `goes_on` says that what the source before it quotes goes on in this one, in the next chunk.
     """
 
     passage: Passage

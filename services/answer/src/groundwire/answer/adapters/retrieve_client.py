@@ -52,6 +52,9 @@ from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.messages import only_ids, to_span
 
 _SELECTION_HITS = 10
+_EXPANDED_HITS = 5
+_SECTION_CHARS = 1600
+"""Hits that are read with their sections, and how much of these: as much as five or six small chunks."""
 _SUMMARY_HITS = 50
 # A batch has one worker and one response of 4 MiB for all of its searches.
 _SEARCHES_PER_CALL = 20
@@ -77,7 +80,8 @@ class RetrieveClient:
     async def retrieve(self, search: Search) -> Retrieval:
         is_restricted = search.chunk_ids or search.places or search.named_like or search.summary_of is not None
         if not search.scope or is_restricted:
-            return _retrieval(search, await _answered(self._stub.Retrieve(_request(search))))
+            retrieval = _retrieval(search, await _answered(self._stub.Retrieve(_request(search))))
+            return retrieval if is_restricted else await self._with_sections(search, retrieval)
         options, caller = _options(search), request_context.current().identity
         options.scopes.extend(dict.fromkeys(each for each in (search.scope, GLOBAL_SCOPE) if caller.allows_scope(each)))
         request = pb.RetrieveContextRequest(
@@ -101,6 +105,38 @@ class RetrieveClient:
         ]
         passages = tuple(replace(passage, rank=rank) for rank, passage in enumerate(found, start=1))
         return _report(search, passages, response.document_results, response, records=records)
+
+    async def _with_sections(self, search: Search, retrieval: Retrieval) -> Retrieval:
+        """Return what was found with the other chunks of the sections that the first hits stand in.
+
+        Small chunks cut lists, tables and instructions apart, of which a search seldom finds all parts. What the caller
+        shut out by a filter, or by reading the past, stays out.
+        """
+        if search.options is not None and (search.options.HasField("filter") or search.options.HasField("snapshot")):
+            return retrieval
+        first = {each.chunk_id: each for each in retrieval.passages[:_EXPANDED_HITS]}
+        if not first:
+            return retrieval
+        request = pb.ExpandRequest(
+            collection=search.collection,
+            chunks=[chunk_pb2.ChunkReference(chunk_id=each) for each in first],
+            mode=pb.EXPAND_MODE_HIERARCHY,
+            max_chars=_SECTION_CHARS,
+        )
+        try:
+            response: pb.ExpandResponse = await _answered(self._stub.Expand(request))
+        except ChunkNotFoundError:  # deleted since it was found
+            return retrieval
+        known = {each.chunk_id for each in retrieval.passages}
+        others = []
+        for expanded in response.passages:
+            hit = min((first[each] for each in expanded.requested_chunk_ids), key=lambda passage: passage.rank)
+            others += [
+                _beside(hit, chunk)
+                for chunk in expanded.chunks
+                if chunk.chunk_id not in known and expanded.generation == hit.generation
+            ]
+        return replace(retrieval, passages=(*retrieval.passages, *others))
 
     async def retrieve_all(self, searches: Sequence[Search]) -> list[Retrieval]:
         retrievals: list[Retrieval] = []
@@ -350,6 +386,21 @@ def _restrict(options: retrieval_options_pb2.RetrievalOptions, where: Filter) ->
         combined.filters.add().CopyFrom(options.filter)
     combined.filters.append(to_filter_message(where))
     options.filter.CopyFrom(filter_pb2.Filter(all_of=combined))
+
+
+def _beside(hit: Passage, chunk: chunk_pb2.Chunk) -> Passage:
+    """Return the passage of a chunk that stands in the section of a hit, with the relevance of that."""
+    return replace(
+        hit,
+        chunk_id=chunk.chunk_id,
+        chunk_number=chunk.chunk_number,
+        chapter=chunk.chapter,
+        section=chunk.section,
+        section_heading=chunk.section_heading,
+        page_numbers=tuple(chunk.page_numbers),
+        span=parse_span(chunk.span),
+        content=chunk.content,
+    )
 
 
 def _retrieval(search: Search, response: pb.RetrieveResponse) -> Retrieval:

@@ -32,8 +32,14 @@ _REASON = re.compile(
     re.IGNORECASE,
 )
 _STEP = re.compile(
-    r"^(?:to|you can|run|use|call|create|add|open|first|type|write|set)\b"
-    r"|\b(?:you can|we can|we use|by \w+ing|using|use the|with the)\b",
+    r"^(?:(?:to|if|when|for|with|in|then|first|next|finally|please|once)\b[^,.]{2,80}, (?:then )?"
+    r"|(?:then|first|next|please) )?"
+    r"(?:to|run|use|call|create|add|open|type|write|set|give|start|stop|copy|make|put|pass|install|send|delete|remove"
+    r"|choose|select|pick|enter|go|check|contact|submit|complete|visit|ask|tell|name|keep|let|replace|restore|enable"
+    r"|disable|turn|download|log|sign|fill|follow|review|import|define|declare|click|press|save|read|return|take|build"
+    r"|avoid|do|don['\u2019]t|never|always|be)\b"
+    r"|\b(?:(?:you|we|users?|employees|members|callers?) (?:can|could|must|should|may|need to|have to)|we use"
+    r"|by \w+ing|using|use the|with the)\b",
     re.IGNORECASE,
 )
 _EXAMPLE = re.compile(
@@ -55,7 +61,8 @@ _ANNOUNCEMENT = re.compile(
     r"\b(?:in|of) (?:this|the next|the previous|a later|the following) (?:chapter|section|part|appendix)|\bchapter \d"
     r"|^this (?:appendix|chapter|section|document|page|part) (?:is|contains|describes|explains|covers|outlines"
     r"|discusses|shows|introduces|lists|provides)\b|\b(?:section|chapter) (?:later|earlier)\b"
-    r"|\b(?:we|you)['\u2019]ll (?:see|learn|look|discuss|cover|talk|explore|use|write|build|create)"
+    r"|\b(?:we|you)['\u2019]ll (?:\w+ )?(?:see|learn|look|discuss|cover|talk|explore|use|write|build|create|define"
+    r"|explain|describe|introduce|start|begin)"
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",
     re.IGNORECASE,
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from textwrap import dedent
+from typing import TypeAlias
 
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.question import symbols
@@ -28,18 +29,23 @@ _NARROW = 3
 _EMPTY_CELLS = frozenset({"-", "\u2013", "\u2014"})
 
 
+Quoted: TypeAlias = tuple[Passage, int, int]
+"""A passage, and a range of its content."""
+
+
 @dataclass(frozen=True)
 class Excerpt:
-    """A part of a passage that can be quoted: `content[start:end]`, shown as `text`.
+    """A part of a text that can be quoted, shown as `text`: `content[start:end]` of the passage that it begins in.
 
+    Where it goes on in the next chunks, `end` lies behind the end of the passage, and `rest` has the ranges there.
     `text` is plain: without marks, on one line unless it is code or a list. `about` is what a reader has before the
     eyes when reading it there: the heading above, the lead-in of a list, the sentence that it goes on from.
     `field_of` says what a field of the head of a document is about, empty for all else: its first fields.
     `heading` is the nearest one above. `opens` tells the first of a section, which most often says what it is about.
-    `place` counts the excerpts of the passage from 0. `header` is where the header of a table row stands.
-    `is_whole` tells a whole list or the first column of a table from one item of it, `is_joined` a sentence that comes
-    with the one before. `leans` says that it opens with something that only text before it explains, which is not part
-    of the excerpt. `rest` is how it goes on in the next chunk, where the border of its own cuts it; `text` has both.
+    `place` counts the excerpts that can be read one after the other. `header` is where the header of a table row
+    stands. `is_whole` tells a whole list or the first column of a table from one item of it, `is_joined` a sentence
+    that comes with the one before. `leans` says that it opens with something that only text before it explains, which
+    is not part of the excerpt.
     """
 
     passage: Passage
@@ -52,11 +58,11 @@ class Excerpt:
     heading: str = ""
     opens: bool = False
     place: int = 0
-    header: tuple[int, int] | None = None
+    header: tuple[Quoted, ...] = ()
     is_whole: bool = False
     is_joined: bool = False
     leans: bool = False
-    rest: "tuple[Passage, int, int] | None" = None
+    rest: tuple[Quoted, ...] = ()
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -143,50 +149,88 @@ def find_excerpts(passages: Sequence[Passage]) -> list[Excerpt]:
     with what it introduces or not at all.
     """
     excerpts: dict[tuple[str, int, int, int], Excerpt] = {}
-    readers = [_Reader(passage) for passage in passages]
-    for reader in readers:
-        reader.read_on_from(readers)
-    for reader, passage in zip(readers, passages, strict=True):
-        found = list(reader.excerpts())
-        found += (cut for other in readers if (cut := reader.continued_in(other, len(found))) is not None)
-        for excerpt in found:
-            first, last = passage.span.start + excerpt.start, passage.span.start + excerpt.end
-            excerpts.setdefault((passage.document_id, passage.generation, first, last), excerpt)
+    place = 0
+    for run in _runs(passages):
+        for found in _Reader(run).excerpts():
+            excerpt = replace(_in_chunks(found, run), place=place)
+            span = excerpt.passage.span
+            key = excerpt.passage.document_id, excerpt.passage.generation
+            excerpts.setdefault((*key, span.start + excerpt.start, span.start + excerpt.end), excerpt)
+            place += 1
+        place += 1  # what stands elsewhere is not read on from this
     return list(excerpts.values())
 
 
-class _Reader:
-    """Reads one passage from top to bottom."""
+def _runs(passages: Sequence[Passage]) -> list[list[Passage]]:
+    """Return the passages in runs of chunks that follow one another in their document; best ranked runs first."""
+    runs: list[list[Passage]] = []
+    for passage in sorted(passages, key=lambda each: (each.document_id, each.generation, each.span.start)):
+        if runs and _follows(passage, runs[-1][-1]):
+            runs[-1].append(passage)
+        else:
+            runs.append([passage])
+    ranks = {each.chunk_id: place for place, each in enumerate(passages)}
+    return sorted(runs, key=lambda run: min(ranks[each.chunk_id] for each in run))
 
-    def __init__(self, passage: Passage) -> None:
-        self.passage = passage
-        self._content = passage.content
+
+def _follows(passage: Passage, before: Passage) -> bool:
+    """Tell whether a passage stands right behind another one of its document."""
+    is_same = (passage.document_id, passage.generation) == (before.document_id, before.generation)
+    return is_same and 0 <= passage.span.start - before.span.end <= _LONGEST_BREAK
+
+
+def _in_chunks(found: Excerpt, run: Sequence[Passage]) -> Excerpt:
+    """Return an excerpt of the text of a run with its places in the chunks that the run consists of."""
+    (passage, start, _), *rest = _quoted(run, found.start, found.end)
+    return replace(
+        found,
+        passage=passage,
+        start=start,
+        end=start + found.end - found.start,
+        header=tuple(part for _, *range_ in found.header for part in _quoted(run, *range_)),
+        rest=tuple(rest),
+    )
+
+
+def _quoted(run: Sequence[Passage], start: int, end: int) -> list[Quoted]:
+    """Return the ranges of the chunks of a run that a range of its text consists of."""
+    origin = run[0].span.start
+    parts = []
+    for passage in run:
+        offset = passage.span.start - origin
+        first, last = max(start - offset, 0), min(end - offset, len(passage.content))
+        if first < last and passage.content[first:last].strip():
+            parts.append((passage, first, last))
+    return parts
+
+
+class _Reader:
+    """Reads the text of a run of chunks from top to bottom."""
+
+    def __init__(self, run: Sequence[Passage]) -> None:
+        content = ""
+        for passage in run:
+            # Chunks end where a line or a block does, so that the break between them is that of lines or blocks.
+            content += "\n" * (passage.span.start - run[0].span.start - len(content)) + passage.content
+        self.passage = passage = replace(run[0], content=content)
+        self._content = content
         if passage.markup is Markup.RST:
             # Headings may be underlined with what is a fence or nothing in Markdown.
-            ruled = _ADORNMENT.sub(lambda line: "-" * len(line[0]), passage.content)
-            self.items = _with_literals(passage.content, split_sentences(ruled))
+            ruled = _ADORNMENT.sub(lambda line: "-" * len(line[0]), content)
+            self.items = _with_literals(content, split_sentences(ruled))
         else:
-            self.items = split_sentences(passage.content)
+            self.items = split_sentences(content)
             if passage.markup is Markup.NONE:
-                self.items = _along_lines(passage.content, self.items)
+                self.items = _along_lines(content, self.items)
         if passage.source_uri.startswith(SOURCE_PREFIX):
             # What the assistant said, as a summary has it, is no source for what it says.
-            self.items = split_sentences(without_hearsay(passage.content))
+            self.items = split_sentences(without_hearsay(content))
         self._heading = passage.section_heading if passage.markup is not Markup.NONE else ""
         self._antecedent: Sentence | None = None
         self._lead_in: Sentence | None = None
 
-    def read_on_from(self, others: "Sequence[_Reader]") -> None:
-        """Begin under the last heading of the passage before this one, where no chunk knows its headings."""
-        if self.passage.markup is not Markup.NONE:
-            return
-        for other in others:
-            headings = [item for item in other.items if item.kind is BlockKind.HEADING]
-            if headings and _follows(self.passage, other.passage):
-                self._heading = other.plain(headings[-1].start, headings[-1].end)
-
     def excerpts(self) -> Iterator[Excerpt]:
-        index = place = 0
+        index = 0
         opens = False
         while index < len(self.items):
             item = self.items[index]
@@ -214,45 +258,18 @@ class _Reader:
                 case BlockKind.MARKUP:
                     self._antecedent = None
             for excerpt in found:
-                yield replace(excerpt, heading=self._heading, opens=opens, place=place)
-                place += 1
+                yield replace(excerpt, heading=self._heading, opens=opens)
             opens = opens and not found
             index = following
-
-    def continued_in(self, other: "_Reader", place: int) -> Excerpt | None:
-        """Return the sentence that begins at the end of this passage and ends at the front of the other, if any.
-
-        Texts without blank lines, such as those of PDF, are often cut within a sentence.
-        """
-        passage, following = self.passage, other.passage
-        if not (self.items and other.items and _follows(following, passage)):
-            return None
-        begin, end = self.items[-1], other.items[0]
-        readable = {BlockKind.PROSE, BlockKind.LIST_ITEM}
-        goes_on = following.content[: end.start].strip() == "" and following.content[end.start].islower()
-        if begin.kind not in readable or end.kind not in readable or not goes_on:
-            return None
-        said = self.plain(begin.start, begin.end)
-        text = f"{said} {other.plain(end.start, end.end)}"
-        if ends_sentence(said) or not ends_sentence(text) or not _is_statement(text):
-            return None
-        rest = (following, end.start, end.end)
-        return Excerpt(
-            *(passage, BlockKind.PROSE, begin.start, begin.end, text, self._heading),
-            heading=self._heading,
-            place=place,
-            leans=_leans(text),
-            rest=rest,
-        )
 
     def _source(self, item: Sentence) -> str:
         return self._content[item.start : item.end]
 
-    def plain(self, start: int, end: int) -> str:
+    def _plain(self, start: int, end: int) -> str:
         return plain_text(self._content[start:end], self.passage.markup)
 
     def _prose(self, item: Sentence) -> Iterator[Excerpt]:
-        text = self.plain(item.start, item.end)
+        text = self._plain(item.start, item.end)
         end = item.end
         before, fields = self._antecedent, list(_FIELD.finditer(self._content, item.start, end))
         if text.endswith(":"):
@@ -265,9 +282,9 @@ class _Reader:
             self._antecedent = self._lead_in = None
         if len(fields) >= _MIN_FIELDS:
             # What the first two say is what the others are about: "PEP: 8", "Title: Style Guide".
-            first = " ".join(self.plain(*each.span()) for each in fields[:2])
+            first = " ".join(self._plain(*each.span()) for each in fields[:2])
             for each in fields:
-                text = self.plain(*each.span())
+                text = self._plain(*each.span())
                 of = f"{first} wrote written" if _OF_WRITERS.match(text) else first
                 yield Excerpt(self.passage, BlockKind.LIST_ITEM, *each.span(), text, first, field_of=of)
             return
@@ -279,11 +296,11 @@ class _Reader:
             self._antecedent = item
         leans, is_joined = _leans(text), False
         start = item.start
-        if leans and before is not None and not _leans(self.plain(before.start, before.end)):
-            joined = f"{self.plain(before.start, before.end)} {text}"
-            if len(joined) <= MAX_CHARS and _is_statement(self.plain(before.start, before.end)):
+        if leans and before is not None and not _leans(self._plain(before.start, before.end)):
+            joined = f"{self._plain(before.start, before.end)} {text}"
+            if len(joined) <= MAX_CHARS and _is_statement(self._plain(before.start, before.end)):
                 start, text, leans, is_joined = before.start, joined, False, True
-        about = self._heading if before is None else f"{self._heading} {self.plain(before.start, before.end)}"
+        about = self._heading if before is None else f"{self._heading} {self._plain(before.start, before.end)}"
         yield Excerpt(self.passage, item.kind, start, end, text, about, is_joined=is_joined, leans=leans)
 
     def _list(self, items: Sequence[Sentence]) -> Iterator[Excerpt]:
@@ -299,7 +316,7 @@ class _Reader:
                 entries.append([])
             entries[-1].append(item)
         ranges = [self._with_emphasis(entry[0].start, entry[-1].end) for entry in entries]
-        texts = [self.plain(start, end) for start, end in ranges]
+        texts = [self._plain(start, end) for start, end in ranges]
         for (start, end), text in zip(ranges, texts, strict=True):
             is_topic = _TOPIC.match(text) is not None and not ends_sentence(text)
             if _is_statement(text) and not is_topic and not text.endswith(":") and not self._is_link(start, end):
@@ -321,9 +338,9 @@ class _Reader:
         """
         if lead_in is None:
             return "", start
-        intro, before = self.plain(lead_in.start, lead_in.end), self._antecedent
+        intro, before = self._plain(lead_in.start, lead_in.end), self._antecedent
         if before is not None and before is not lead_in and _leans(intro):
-            joined = self.plain(before.start, lead_in.end)
+            joined = self._plain(before.start, lead_in.end)
             if len(joined) <= MAX_CHARS:
                 return joined, before.start
         return intro, lead_in.start
@@ -355,8 +372,8 @@ class _Reader:
             for line in re.finditer(r"[^\r\n]+", self._source(item))
         ]
         has_header = len(lines) > 1 and _TABLE_RULE.fullmatch(self._content[slice(*lines[1])]) is not None
-        header = lines[0] if has_header else None
-        names = self._cells(*header) if header else []
+        header = ((self.passage, *lines[0]),) if has_header else ()
+        names = self._cells(*lines[0]) if header else []
         about = f"{self._heading} {' '.join(names)}"
         first_column = []
         for start, end in lines[1:] if header else lines:
@@ -393,12 +410,6 @@ class _Reader:
             is_long = item.kind is BlockKind.PROSE and len(words(said)) >= _SPEAKING_WORDS
             return is_long or not item.begins_block or _UNFINISHED.search(said) is not None
         return said[-1] in ",;("
-
-
-def _follows(passage: Passage, before: Passage) -> bool:
-    """Tell whether a passage stands right behind another one of its document."""
-    is_same = (passage.document_id, passage.generation) == (before.document_id, before.generation)
-    return is_same and 0 <= passage.span.start - before.span.end <= _LONGEST_BREAK
 
 
 def _with_literals(content: str, items: Sequence[Sentence]) -> list[Sentence]:

@@ -8,6 +8,7 @@ from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.question import Question, QuestionKind, read_question
 from groundwire.answer.extractive.scoring import (
     Support,
+    answers_as_field,
     rarities,
     score_excerpts,
     scored_text,
@@ -19,7 +20,7 @@ from groundwire.answer.extractive.similarity import estimate_similarities
 from groundwire.answer.extractive.summary import summarise
 from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors, cosine
-from groundwire.answer.summary_requests import document_asked_for
+from groundwire.answer.summary_requests import document_asked_for, named_place
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.stems import content_stems
 from groundwire.rpc import request_context
@@ -53,9 +54,11 @@ class ExtractiveGenerator:
         """Yield one batch, or nothing when the support is weak; see `groundwire.answer.ports.Generator`."""
         budget = request_context.current().budget
         least = self._min_support if strictness is None else strictness
-        if document_asked_for(question) is not None and len({passage.document_id for passage in passages}) == 1:
+        name = document_asked_for(question)
+        is_found = name is not None and (not name or named_place(name, passages) is not None)
+        if is_found and len({passage.document_id for passage in passages}) == 1:
             statements = await self._workers.run(budget, _summary, passages)
-        elif document_asked_for(question) == "":
+        elif name == "":
             return  # "this document", and which one is not known
         else:
             asked, excerpts = await self._workers.run(budget, candidates, question, passages)
@@ -110,11 +113,10 @@ def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]
     for excerpt, evidence in chosen:
         sources: list[Source] = []
         for each, support in evidence:
-            sources.append(_source(each.passage, each.start, each.end, support))
-            if each.rest is not None:
-                sources.append(replace(_source(*each.rest, support), goes_on=True))
-        if excerpt.header is not None and not excerpt.is_whole:
-            sources.insert(1, _source(excerpt.passage, *excerpt.header, sources[0].support))
+            sources.append(_source(each.passage, each.start, min(each.end, len(each.passage.content)), support))
+            sources += (replace(_source(*part, support), goes_on=True) for part in each.rest)
+            if each is excerpt and not excerpt.is_whole:
+                sources += (_source(*part, support) for part in excerpt.header)
         is_inline = excerpt.kind is BlockKind.PROSE and previous is BlockKind.PROSE
         statements.append(Statement(excerpt.text, tuple(sources), " " if is_inline else "\n"))
         previous = excerpt.kind
@@ -126,9 +128,8 @@ def candidates(question_text: str, passages: Sequence[Passage]) -> tuple[Questio
     quotable = find_excerpts(passages)
     vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
     question = read_question(question_text, vocabulary)
-    if question.kind in {QuestionKind.REASON, QuestionKind.PROCEDURE}:
-        # `Status: Rejected` tells that it was rejected, and never why.
-        quotable = [each for each in quotable if not each.field_of]
+    # `Status: Rejected` tells that it was rejected, and never why.
+    quotable = [each for each in quotable if not each.field_of or answers_as_field(question, each)]
     return question, shortlist(question, quotable, MAX_CANDIDATES)
 
 

@@ -44,7 +44,8 @@ class Question:
 
     `stems` are the distinct stems of its content words in order; `subject` those of the thing a definition is
     asked of, empty for other kinds; `sides` those of each of two things that are compared. `wants_code` is true when it
-    asks for code, a command or an example.
+    asks for code, a command or an example. `compounds` are pairs of its words with the one that the material has for
+    both: ("back up", "backup").
     """
 
     text: str
@@ -53,6 +54,13 @@ class Question:
     subject: tuple[str, ...]
     wants_code: bool
     sides: tuple[frozenset[str], ...] = ()
+    compounds: tuple[tuple[str, str], ...] = ()
+
+    def stems_of(self, text: str) -> frozenset[str]:
+        """Return the stems of a heading or the like, where "Back up" is `backup` if it is that in the question."""
+        lowered = text.casefold()
+        joined = (stem(one) for pair, one in self.compounds if pair in lowered)
+        return frozenset((*content_stems(text), *joined))
 
 
 # A cue counts at the front of the question or of a clause, behind words of politeness or a preposition: "What happens
@@ -77,7 +85,7 @@ _CUES = {
     r"|what is the way to",
     QuestionKind.ENUMERATION: r"list|name (?:all|the|some)|enumerate|(?:what|which) (?:are|were) (?:all |the |some )*"
     r"(?:\w+ ){0,3}\w+s\b|(?:which|what) (?!is\b|was\b|does\b|has\b)(?:[\w-]+ ){0,2}?(?:[\w-]{2,}[^s\W]s)"
-    r" (?:of|are|do|can|could|may|were|have|exist|implement|support|must|should|will)",
+    r" (?:of|are|do|does|did|can|could|may|were|have|has|exist|implement|support|must|should|will|need)",
 }
 _ANYWHERE = {
     QuestionKind.QUANTITY: r"how (?:many|much)|what (?:percent|percentage|number|amount|proportion|fraction)",
@@ -138,11 +146,8 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
         is_plural = kind is QuestionKind.ENUMERATION and len(subject) > 1
         kind = QuestionKind.ENUMERATION if is_plural else QuestionKind.DEFINITION
     wants_code = _CODE.search(text) is not None
-    stems = [
-        _as_written(stem, vocabulary)
-        for stem in content_stems(_compounded(_COMPARISON.sub(" ", _ASKED_FOR.sub(" ", text)), vocabulary))
-        if not (wants_code and stem in _REQUESTS)
-    ]
+    asked, compounds = _compounded(_COMPARISON.sub(" ", _ASKED_FOR.sub(" ", text)), vocabulary)
+    stems = [_as_written(each, vocabulary) for each in content_stems(asked) if not (wants_code and each in _REQUESTS)]
     return Question(
         text=text,
         kind=kind,
@@ -150,6 +155,7 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
         subject=subject if kind is QuestionKind.DEFINITION else (),
         wants_code=wants_code,
         sides=_sides(text) if kind is QuestionKind.COMPARISON else (),
+        compounds=compounds,
     )
 
 
@@ -172,14 +178,19 @@ def _as_written(asked: str, vocabulary: AbstractSet[str]) -> str:
     return next(iter(get_close_matches(asked, sorted(alike), 1, _LEAST_LIKENESS)), asked)
 
 
-def _compounded(text: str, vocabulary: AbstractSet[str]) -> str:
-    """Return the words of a text, those pairs in one that the vocabulary has in one, but not as words apart."""
+def _compounded(text: str, vocabulary: AbstractSet[str]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the words of a text, those pairs in one that the vocabulary has in one, but not as words apart.
+
+    The pairs come second, each with the word that it became.
+    """
     compounded: list[str] = []
+    pairs: list[tuple[str, str]] = []
     for word in words(text):
         # "Python 2" is not the command `python2`.
         is_one = compounded and word.isalpha() and stem(compounded[-1] + word) in vocabulary
         if is_one and not {stem(compounded[-1]), stem(word)} <= vocabulary:
+            pairs.append((f"{compounded[-1]} {word}", compounded[-1] + word))
             compounded[-1] += word
         else:
             compounded.append(word)
-    return " ".join(compounded)
+    return " ".join(compounded), tuple(pairs)

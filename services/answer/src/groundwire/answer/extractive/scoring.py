@@ -55,6 +55,13 @@ class Scored:
 
 # Names of code and of constants: `top_k`, `DOCUMENT_ENCODING`, `SIGTERM`.
 _IDENTIFIER = re.compile(r"\b(?:[^\W_]+_\w+|[A-Z]{5,})\b")
+_NUMBERED = re.compile(r"^1\. ", re.MULTILINE)
+_INLINE_CODE = re.compile(r"`([^`\n]+)`")
+# "To replace a key, make a second one": what is done to what end.
+_PURPOSE = re.compile(
+    r"^(?:(?:in order )?to|if you (?:want|need|wish|would like) to|when you (?:want|need) to) ([^,.;:]{2,80})[,:]",
+    re.IGNORECASE,
+)
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
 _SHOWN_BY_WORDS = frozenset({QuestionKind.EXAMPLE, QuestionKind.COMPARISON})
 _FACT_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME, QuestionKind.QUANTITY})
@@ -120,6 +127,12 @@ def _document_name(passage: Passage) -> str:
     return " ".join(dict.fromkeys(word.lstrip("0") or word for word in words(f"{passage.title} {passage.source_uri}")))
 
 
+def _path(excerpt: Excerpt) -> str:
+    """Return the headings that an excerpt stands under: title of the document, chapter, section, nearest one."""
+    passage = excerpt.passage
+    return f"{passage.title}. {passage.chapter}. {passage.section}. {excerpt.heading}"
+
+
 def _is_own(question: Question, excerpt: Excerpt) -> bool:
     """Tell whether "Where do I live?" meets what somebody said of themselves, as records hold it."""
     is_record = excerpt.passage.source_uri.startswith(SOURCE_PREFIX)
@@ -154,11 +167,17 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     """
     passage = excerpt.passage
     source = passage.content[excerpt.start : excerpt.end]
-    headed = covered(weights, frozenset(content_stems(f"{passage.chapter} {excerpt.heading}")))
+    headed = covered(weights, question.stems_of(_path(excerpt)))
+    nearest = question.stems_of(excerpt.heading or passage.title)
+    entitled = headed * len(nearest.intersection(question.stems)) / max(1, len(nearest))
     definition = definition_match(question, excerpt.text, source)
     # What one of two things is sets it apart from the other as well as "unlike" does.
     is_contrast = bool(question.sides) and definition >= INTRODUCED_AS_TERM
-    match = 1.0 if is_contrast else kind_match(question, excerpt.text)
+    is_steps = excerpt.is_whole and _NUMBERED.search(excerpt.text) is not None
+    has_command = any(" " in code.strip() for code in _INLINE_CODE.findall(source))
+    shows_how = question.kind is QuestionKind.PROCEDURE and (excerpt.kind is BlockKind.CODE or is_steps or has_command)
+    purpose = _PURPOSE.match(excerpt.text) if question.kind is QuestionKind.PROCEDURE else None
+    match = 1.0 if is_contrast or shows_how else kind_match(question, excerpt.text)
     is_subject = bool(question.subject) and set(question.subject) == set(content_stems(passage.section_heading))
     parts = {
         "coverage": coverage,
@@ -170,6 +189,8 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
         "definition": definition,
         "headed": headed**2,
         "opens": excerpt.opens * headed**2,
+        "purpose": covered(weights, question.stems_of(purpose[1])) if purpose else 0.0,
+        "shows_how": entitled * (question.kind is QuestionKind.PROCEDURE and match > 0),
         "leaning": float(excerpt.leans),
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
@@ -179,13 +200,13 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
         "own": float(_is_own(question, excerpt)),
         "heading_is_subject": float(is_subject),
     }
-    form, share = _form(question, excerpt, headed)
+    form, share = _form(question, excerpt, headed, coverage)
     if form:
         parts[form] = share
     return parts
 
 
-def _form(question: Question, excerpt: Excerpt, headed: float) -> tuple[str, float]:
+def _form(question: Question, excerpt: Excerpt, headed: float, coverage: float) -> tuple[str, float]:
     """Return the weight of the form of an excerpt, empty for a plain sentence, and how far it counts."""
     match excerpt.kind:
         case BlockKind.CODE if question.wants_code:
@@ -196,14 +217,14 @@ def _form(question: Question, excerpt: Excerpt, headed: float) -> tuple[str, flo
             shown = headed if question.kind is QuestionKind.PROCEDURE else 0.0
             return ("told_code" if is_told else "unasked_code"), 1 - shown
         case BlockKind.LIST_ITEM | BlockKind.TABLE if excerpt.is_whole and question.kind is QuestionKind.ENUMERATION:
-            return "whole_list", 1.0
+            return "whole_list", max(headed, coverage)
         case BlockKind.TABLE if excerpt.is_whole:
             return "unasked_column", 1.0
         case BlockKind.LIST_ITEM if excerpt.is_whole:
-            is_steps = question.kind is QuestionKind.PROCEDURE and excerpt.opens
+            is_steps = question.kind is QuestionKind.PROCEDURE and (excerpt.opens or _NUMBERED.search(excerpt.text))
             return ("whole_list", headed) if is_steps else ("unasked_list", 1.0)
         case BlockKind.LIST_ITEM if excerpt.field_of:
-            return "unasked_field", float(not answers_as_field(question, excerpt))
+            return "", 0.0
         case BlockKind.LIST_ITEM if len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith("."):
             return ("unasked_label" if question.kind in EXPLAINED else "label"), 1.0
         case BlockKind.PROSE if not ends_sentence(excerpt.text):
@@ -247,6 +268,8 @@ def without_superseded(scored: Sequence[Scored]) -> list[Scored]:
 
 def answers_as_field(question: Question, excerpt: Excerpt) -> bool:
     """Tell whether a field such as `Created: 01-Mar-2019` is what is asked of the thing that the head names."""
+    if question.kind in {QuestionKind.REASON, QuestionKind.PROCEDURE}:
+        return False
     asked = set(question.stems)
     name, _, value = excerpt.text.partition(":")
     tells_more = not asked.issuperset(content_stems(value))

@@ -28,7 +28,9 @@ class RankingWeights:
     definition: float = 0.2
     heading_is_subject: float = 0.045
     headed: float = 0.02
-    opens: float = 0.08
+    opens: float = 0.1
+    shows_how: float = 0.15
+    purpose: float = 0.2
     unmet: float = 0.35
     continues_best: float = 0.03
     leaning: float = -0.1
@@ -40,7 +42,6 @@ class RankingWeights:
     whole_list: float = 0.09
     unasked_list: float = -0.05
     unasked_column: float = -0.20
-    unasked_field: float = -0.20
     joined: float = -0.03
     example: float = 0.15
     own: float = 0.25
