@@ -77,7 +77,7 @@ _PER_QUERY = 5000
 
 @dataclass(frozen=True, slots=True)
 class DeletionTraces:
-    """What a deletion concerned; `embedding_hashes` are of vectors nobody else needed, `indexed` counts chunks.
+    """What a deletion concerned; `embedding_hashes` are of vectors that nothing else needed, `indexed` counts chunks.
 
     `permanent`: rows and texts must be gone, and answers that quote them, not only what searches find.
     """
@@ -146,7 +146,7 @@ _IS_WAITING = deletions.c.complete_time.is_(None)
 
 @dataclass(frozen=True, slots=True)
 class StoreDeletion:
-    """What one store had of what was deleted, and how much of that is `left`; all of it while nobody has looked."""
+    """What one store had of what was deleted, and how much of that is `left`; all of it until a final search."""
 
     store: str
     total: int
@@ -282,7 +282,7 @@ class Deletions(Aggregate):
             return connection.execute(select(engine).where(*of_id, ready)).scalar()
 
     def scrub(self, budget: Budget) -> bool:
-        """Let the files of the catalog hold nothing of what was deleted; return whether that is so."""
+        """Remove deleted content from the files of the catalog; return whether all of it is gone."""
         return self._database.scrub(budget)
 
     def left_of(self, deleted: Deleted) -> dict[str, int]:
@@ -377,8 +377,8 @@ def _engine_and_readiness() -> tuple[ColumnElement[str], ColumnElement[bool]]:
     # Of the deletion in question also where it stands inside another subquery.
     engine = func.coalesce(serving.correlate(deletions).scalar_subquery(), deletions.c.engine_name)
     is_built = exists(select(1).where(index_builds.c.collection_uid == deletions.c.collection_uid))
-    # Later tasks are not waited for, or they would hold a receipt up for ever; but an engine collection that was
-    # replaced meanwhile has to be gone.
+    # Later tasks do not count, or they would delay a receipt for ever; but an engine collection that was replaced
+    # meanwhile has to be gone.
     is_due = or_(outbox.c.id <= deletions.c.last_task, outbox.c.kind == OutboxKind.DROP_COLLECTION.value)
     has_tasks = exists(select(1).where(outbox.c.engine_name.in_([engine, deletions.c.engine_name]), is_due))
     return engine, _IS_WAITING & ~is_built & ~has_tasks
@@ -430,9 +430,9 @@ def hide_documents(connection: Connection, collection: Collection, rows: Sequenc
 def delete_documents(connection: Connection, collection: Collection, rows: Sequence[RowMapping], now: int) -> Deleted:
     """Remove texts, chunks, full-text rows and unused vectors of documents; leave tombstones and queue the points.
 
-    The records that quote them go with them: no part of a text outlives it. Pending generations stay until who writes
-    them finds the document changed and takes them back. The number of statements does not depend on how many documents
-    there are.
+    The records that quote them go with them: no part of a text outlives it. Pending generations stay until their
+    writer finds the document changed and takes them back. The number of statements does not depend on the number of
+    documents.
 
     Args:
         connection: of the transaction.
@@ -460,7 +460,7 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
     traces = trace_documents(connection, collection, rows, leaving, permanent=True)
     if not rows:
         return Deleted.now(traces, [], now)
-    # By way of the outbox: the engine may be away, and a deletion does not wait for it.
+    # Through the outbox: the engine may be unavailable, and a deletion does not wait for it.
     tasks = queue_points(connection, OutboxKind.DELETE_POINTS, tenant, collection.engine_name, traces.numbers)
     last = select(generations.c.document_key, func.max(generations.c.generation)).where(of_documents)
     last_of = dict(connection.execute(last.group_by(generations.c.document_key)).all())
@@ -516,7 +516,7 @@ def delete_collection(connection: Connection, collection: Collection, now: int) 
     task = queue_drop(connection, collection.tenant, collection.engine_name)
     connection.execute(delete(collections).where(collections.c.collection_key == key))
     connection.execute(delete(query_logs).where(query_logs.c.collection_uid == collection.uid))
-    # No row is left to note the change; the count goes on all the same, for all that remember something by it.
+    # No row is left to note the change, but the position moves on, for caches that are keyed by it.
     advance_position(connection, key)
     redact_answers(connection, collection.tenant, traces.document_ids)
     return Deleted.now(

@@ -1,4 +1,4 @@
-"""All that is peculiar to PostgreSQL: connections, its JSON functions, its advisory locks, its errors.
+"""What is specific to PostgreSQL: connections, JSON functions, advisory locks, errors.
 
 The driver is imported when a server is connected to: it comes with the extra `postgres`.
 """
@@ -172,7 +172,7 @@ def number_holds(
 def _of_numbers(
     each: TableValuedAlias, of_integers: ColumnElement[bool], of_fractions: ColumnElement[bool]
 ) -> ColumnElement[bool]:
-    # Compared apart: as floats two integers may be equal that are not, as decimals no float is what was written.
+    # Compared separately: as floats different integers may be equal, and as decimals no float is what was written.
     return case((each.c.type == "integer", of_integers), (each.c.type == "real", of_fractions), else_=false())
 
 
@@ -345,7 +345,7 @@ def read_vectors(connection: Connection, identity_digest: str, numbers: Sequence
 
 
 def file_problems(connection: Connection) -> Iterator[tuple[str, str]]:
-    """Yield the indexes of the catalog that PostgreSQL itself does not trust."""
+    """Yield the indexes of the catalog that PostgreSQL marks as invalid."""
     invalid = """
         SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
         WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace
@@ -355,7 +355,7 @@ def file_problems(connection: Connection) -> Iterator[tuple[str, str]]:
 
 
 def lift_time_limit(connection: Connection) -> None:
-    """Let statements of this transaction take as long as they take: a look at everything, a change of the schema."""
+    """Lift the time limit of this transaction's statements: for full checks and changes of the schema."""
     connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
 
 
@@ -385,10 +385,10 @@ _CONNECT_S = 5
 _LOOK_S = 0.1
 _LOOK_IN_S = 1.0
 _SILENT_S = 5.0
-"""A server that does not answer `SELECT 1` for so long is lost; those who wait for it get an error."""
+"""A server that does not answer `SELECT 1` for this long is lost; waiting calls get an error."""
 _WRITER = "writer"
 _STUCK_S = 3.0
-"""Somebody may hold the lock of the writer for so long without asking anything of the server."""
+"""A session may hold the writer's lock for this long without running a statement."""
 _HOLDER = """
     SELECT activity.pid, extract(epoch FROM clock_timestamp() - state_change)::float8
     FROM pg_locks JOIN pg_stat_activity AS activity USING (pid)
@@ -467,8 +467,8 @@ def owner_class(schema: str) -> int:
 def _limited_connection() -> Any:
     """Return the class of connections that are closed when `must_end`, given how long a wait has lasted, says so.
 
-    It is asked every tenth of a second in which the server says nothing. The limits of the server itself are of no use
-    when it is frozen, or when what lies between swallows all it says.
+    It is asked every tenth of a second in which the server is silent. The server's own limits do not help when it is
+    frozen, or when the network drops everything.
     """
     import psycopg  # noqa: PLC0415 - comes with an extra
 
@@ -485,7 +485,7 @@ def _limited_connection() -> Any:
                 while True:
                     ready = yield state
                     if not ready and self.must_end(time.monotonic() - began_at):
-                        self.pgconn.finish()  # the answer may still come: nobody may take it for that of another
+                        self.pgconn.finish()  # a late answer must not be taken for another's
                         raise psycopg.OperationalError("the server does not answer")
                     state = gen.send(ready)
             except StopIteration as ended:
@@ -495,10 +495,10 @@ def _limited_connection() -> Any:
 
 
 class _Presence:
-    """One session that is open as long as the process is there: the locks that it holds end with either.
+    """One session that is open as long as the process lives; its locks end with it.
 
-    A session that breaks is replaced. Until then the others take the process for dead, and what it has not published
-    may be taken back; then it fails, as it would if another had been faster.
+    A broken session is replaced. Until then the other processes consider this one dead and may take back what it has
+    not published; its writes fail then, as after a lost race.
 
     Attributes:
         owner: the number of the process, 0 until `begin`.
@@ -526,7 +526,7 @@ class _Presence:
         self._thread.start()
 
     def begin(self) -> None:
-        """Take a number and show it."""
+        """Take a number and show it by a lock."""
         with self._engine.connect() as connection:
             self.owner = int(connection.exec_driver_sql(_JOIN).scalar_one())
         self._scalar(Budget(), "SELECT 1")
@@ -538,18 +538,18 @@ class _Presence:
             return bool(self._scalar(current_budget(), "SELECT pg_try_advisory_lock(%s)", number))
 
     def unlock(self, name: str) -> None:
-        """Let go of a lock; one that ended with its session is gone already."""
+        """Release a lock; one that ended with its session is gone already."""
         with suppress(DBAPIError):
             self._scalar(Budget(), "SELECT pg_advisory_unlock(%s)", lock_number(self.schema, name))
 
     def end(self) -> None:
-        """Be there no more; idempotent."""
+        """End the session; idempotent."""
         self._ending.set()
         self._thread.join()
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
-            # The server sees the end of a session some time after it.
+            # Explicitly, because the server notices the end of a session only some time later.
             with suppress(DBAPIError):
                 connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
             connection.close()
@@ -557,18 +557,18 @@ class _Presence:
 
     def _stay(self) -> None:
         while not self._ending.wait(_LOOK_IN_S):
-            with suppress(DBAPIError):  # the server is gone; the next look may find it again
+            with suppress(DBAPIError):  # the server is gone; the next attempt may find it again
                 self._scalar(Budget(), "SELECT 1")
 
     def _scalar(self, budget: Budget, statement: str, *parameters: int) -> Any:
-        # Held while the server is asked: a session answers one at a time. That takes seconds at most.
+        # Held during the statement: a session runs one at a time, which takes seconds at most.
         with budget.holding(self._lock):
             try:
                 if self._connection is None:
                     self._connection, self._is_shown = self._engine.connect(), False
                 if self.owner and not self._is_shown:
                     mine = (owner_class(self.schema), self.owner)
-                    # The server may not have noticed yet that the session before is gone, which shows it as well.
+                    # May fail until the server has noticed the end of the previous session, which has the lock.
                     shown = self._connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s, %s)", mine).scalar()
                     self._is_shown = bool(shown)
                 answer = self._connection.exec_driver_sql(statement, parameters).scalar()
@@ -586,13 +586,13 @@ class CatalogServer:
 
     One of them writes at a time, as one thread does in SQLite, so that positions come in the order of the commits.
 
-    Each process has a number among all that ever had the catalog open. What it has not finished bears it.
+    Each process that opens the catalog gets a new number, which marks its unfinished work.
 
     Args:
         url: `postgresql://USER@HOST:PORT/DATABASE`.
         password: of the user; without one the driver looks in PGPASSWORD and the user's .pgpass.
         wait_s: for another process that writes.
-        statement_s: for one statement, and for a process that stands still inside a transaction.
+        statement_s: for one statement, and for a process that is idle inside a transaction.
     """
 
     is_shared = True
@@ -605,7 +605,7 @@ class CatalogServer:
         except (ArgumentError, ValueError):
             raise InvalidRequestError.of("catalog", "must look like postgresql://USER@HOST:PORT/DATABASE") from None
         if given.password is not None:
-            # Everybody on the machine can read a command line, and whoever is shown the configuration the URL.
+            # Every user of the machine can read a command line, and configurations are shown with their URLs.
             raise InvalidRequestError.of("catalog", "must not hold the password; set GROUNDWIRE_CATALOG_PASSWORD")
         if importlib.util.find_spec("psycopg") is None:
             raise MissingExtraError("a PostgreSQL catalog needs psycopg", extra="postgres")
@@ -613,9 +613,9 @@ class CatalogServer:
         self._settings = {
             "lock_timeout": f"{wait_s * 1000:.0f}ms",
             "statement_timeout": f"{statement_s * 1000:.0f}ms",
-            # A process that stands still inside a transaction must not keep all others from writing.
+            # A process that is idle inside a transaction must not keep all others from writing.
             "idle_in_transaction_session_timeout": f"{statement_s * 1000:.0f}ms",
-            # Nor must one whose machine is gone without a word.
+            # Nor must one whose machine has silently disappeared.
             "tcp_keepalives_idle": "5",
             "tcp_keepalives_interval": "5",
             "tcp_keepalives_count": "2",
@@ -629,7 +629,7 @@ class CatalogServer:
         self._schema = self._presence.schema
 
         def must_end(_waited_s: float) -> bool:
-            # A statement may take as long as the server lets it while that answers others.
+            # While the server answers others, a statement may take as long as the server allows.
             return self._presence.is_lost
 
         # The pool of readers is that of the catalog, which keeps connections open itself.
@@ -638,7 +638,7 @@ class CatalogServer:
         writer = lock_number(self._schema, _WRITER)
 
         def wait_for_turn(connection: Connection) -> None:
-            # Freed by the server after the transaction is visible to all: who comes next sees what it did.
+            # Released by the server after the commit is visible to all, so the next writer sees it.
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (writer,))
             connection.info["owner"] = self._presence.owner
 
@@ -654,7 +654,7 @@ class CatalogServer:
             connect_args={
                 "connect_timeout": _CONNECT_S,
                 "application_name": "groundwire",
-                # A server that is gone without a word is noticed after 15 s.
+                # A server that has silently disappeared is noticed after 15 s.
                 "keepalives_idle": 5,
                 "keepalives_interval": 5,
                 "keepalives_count": 2,
@@ -698,7 +698,7 @@ class CatalogServer:
         return self._presence.try_lock(name)
 
     def end_exclusive(self, name: str) -> None:
-        """Let go of a lock."""
+        """Release a lock."""
         self._presence.unlock(name)
 
     @staticmethod
@@ -711,7 +711,7 @@ class CatalogServer:
         return ServerProbe(alone, self._schema)
 
     def prepare(self, connection: Connection) -> None:
-        """Make what the tables alone do not bring, in the transaction that is to make or upgrade them."""
+        """Create the functions that statements need, in the transaction that creates or upgrades the tables."""
         lift_time_limit(connection)
         connection.exec_driver_sql(_FUNCTIONS)
 
@@ -720,8 +720,8 @@ class CatalogServer:
         connection.exec_driver_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def end_snapshot(self, connection: Connection) -> None:
-        """Let the server tidy up what only this connection may have seen."""
-        # The reason why a connection broke was reported already.
+        """End the snapshot, so that the server can clean up what only it could see."""
+        # The failure of a broken connection was reported already.
         driver: Any = None if connection.invalidated else connection.connection.driver_connection
         if driver is not None and not driver.closed:
             connection.exec_driver_sql("COMMIT")
@@ -732,8 +732,7 @@ class CatalogServer:
             if len(self._numbers) >= count:
                 given, self._numbers = self._numbers[:count], self._numbers[count:]
                 return given
-        # Without the lock, for which others would wait meanwhile; they take numbers for themselves, of which some are
-        # never used.
+        # Without the lock, so that others need not wait; they take numbers of their own, some of which are never used.
         taken = max(count, _NUMBERS_AT_ONCE)
         with translated_failures(), self.reading.connect() as connection:
             up_to = int(connection.exec_driver_sql(_TAKE_NUMBERS, (taken, taken)).scalar_one())
@@ -743,11 +742,11 @@ class CatalogServer:
         return numbers[:count]
 
     def scrub(self) -> bool:
-        """Return at once: the server frees the room of deleted rows by itself (autovacuum)."""
+        """Do nothing: the server frees the space of deleted rows by itself (autovacuum)."""
         return True
 
     def close(self) -> None:
-        """Let go of the server; idempotent."""
+        """Close all connections; idempotent."""
         self._presence.end()
         self.reading.dispose()
         self.writing.dispose()
@@ -770,11 +769,11 @@ class ServerProbe:
         self._row("SELECT 1")
 
     def check_writable(self) -> None:
-        """Return if a transaction could write now, or others get on with writing; writes nothing.
+        """Return if a transaction could write now, or other writers make progress; writes nothing.
 
         Raises:
-            StoreUnavailableError: somebody has held the lock of the writer for seconds and does nothing; the server
-                takes no writes, or does not answer.
+            StoreUnavailableError: an idle session has held the writer's lock for seconds; the server takes no writes,
+                or does not answer.
         """
         if self._row("SELECT pg_is_in_recovery()")[0]:
             raise StoreUnavailableError("the server of the catalog takes no writes", engine="catalog")

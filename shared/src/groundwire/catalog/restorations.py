@@ -36,7 +36,7 @@ from groundwire.kernel.stored_chunk import StoredChunk
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """A restoration under way. The tasks in the outbox take its points away again should it come to nothing."""
+    """A restoration under way. If it fails, the tasks in the outbox remove its points again."""
 
     collection: Collection
     document_ids: tuple[str, ...]
@@ -70,7 +70,7 @@ class Restorations(Aggregate):
             if not hidden:
                 return None
             numbers = numbers_of(connection, select(generations.c.generation_key).where(_of_hidden(hidden)))
-            # If the restoration comes to nothing these make the engine equal to the catalog again: without points.
+            # If the restoration fails, these tasks make the engine equal to the catalog again: without points.
             tasks = queue_points(connection, OutboxKind.MATCH_POINTS, tenant, hidden[0]["engine_name"], numbers)
             ids = tuple(row["document_id"] for row in hidden)
             return Restoration(require_collection(connection, tenant, collection), ids, tuple(tasks))
@@ -117,7 +117,7 @@ class Restorations(Aggregate):
             add_chunks(connection, among(generations.c.document_key, keys) & IS_LIVE)
             values = {"live_generation": documents.c.deleted_generation, "deleted_generation": 0, "delete_time": None}
             connection.execute(update(documents).where(among(documents.c.document_key, keys)).values(values))
-            # They were to take the points away again, which are now to stay.
+            # The tasks of `begin` would remove the points, which stay now.
             connection.execute(delete(outbox).where(among(outbox.c.id, restoration.tasks)))
             restored = SELECT_DOCUMENTS_OF_COLLECTION.where(among(documents.c.document_key, keys))
             given = {"tenant": tenant, "collection": name}

@@ -1,4 +1,4 @@
-"""All that is peculiar to SQLite: connections, its file, its JSON functions, its errors."""
+"""What is specific to SQLite: connections, the file, JSON functions, errors."""
 
 import json
 import os
@@ -62,7 +62,7 @@ _WITHDRAWN = (3, 52, 0)
 BUSY_TIMEOUT_MS = 10_000
 _CHECKPOINT_WAIT_MS = 50
 _STEPS_BETWEEN_LOOKS = 200_000
-"""Steps of SQLite's machine: some milliseconds."""
+"""Steps of SQLite's virtual machine: some milliseconds."""
 _READ_SETTINGS = (
     "PRAGMA foreign_keys = ON",
     f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
@@ -107,7 +107,7 @@ def writing_engine(path: Path) -> Engine:
 def reading_engine(path: Path) -> Engine:
     """Make the engine of the reading connections, which begin and end snapshots by the functions below.
 
-    It keeps none: one that is closed is closed for good, so that the file is let go of, and no fault of it stays.
+    It pools none: a closed connection is really closed, so that it releases the file and no broken state remains.
     """
     return _engine(path, (*_READ_SETTINGS, "PRAGMA query_only = ON"), None, {"poolclass": NullPool})
 
@@ -183,7 +183,7 @@ def contains(value: ColumnElement[Any], part: str) -> ColumnElement[bool]:
 
 
 def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
-    # SQLite's own LIKE takes upper and lower case for the same.
+    # SQLite's LIKE ignores case.
     return value.op("GLOB", is_comparison=True)(like_to_glob(pattern))
 
 
@@ -457,7 +457,7 @@ class CatalogFile:
         """Do nothing: nobody else has the file open."""
 
     def other_owners(self, _connection: Connection) -> frozenset[int]:
-        """Return nobody."""
+        """Return none: the file has one owner."""
         return frozenset()
 
     def try_exclusive(self, _name: str) -> bool:
@@ -473,14 +473,14 @@ class CatalogFile:
         return translated_failures()
 
     def prepare(self, connection: Connection) -> None:
-        """Make nothing: the tables are all that statements need."""
+        """Do nothing: statements need only the tables."""
 
     def begin_snapshot(self, connection: Connection) -> None:
         """Let a reading connection see one state of the file, that of its next statement, until `end_snapshot`."""
         driver_rows(connection, "BEGIN DEFERRED")
 
     def end_snapshot(self, connection: Connection) -> None:
-        """Let the writer fold away what only this connection may have seen."""
+        """End the snapshot, so that the log can be folded into the file."""
         driver: Any = connection.connection.dbapi_connection
         # Without space or memory SQLite ends the transaction itself: a COMMIT would fail and hide the reason.
         if driver.in_transaction:
@@ -509,7 +509,7 @@ class CatalogFile:
         return FileProbe(self.path, writer_busy_s)
 
     def close(self) -> None:
-        """Close what is open and let go of the lock."""
+        """Close all connections and release the lock."""
         self.reading.dispose()
         # The last connection to close folds the write-ahead log into the file.
         self.writing.dispose()
@@ -518,7 +518,7 @@ class CatalogFile:
 
 _BUSY_MS = 500
 _STUCK_S = 3.0
-"""Somebody else's transaction may keep others from writing for so long, and ours without using the processor."""
+"""How long a transaction may block writers: another process's in all, ours without using the processor."""
 
 
 class FileProbe:
@@ -547,7 +547,7 @@ class FileProbe:
         self._run("SELECT count(*) FROM sqlite_schema")
 
     def check_writable(self) -> None:
-        """Return if a transaction could write now, or others get on with writing; writes nothing.
+        """Return if a transaction could write now, or other writers make progress; writes nothing.
 
         Raises:
             StoreUnavailableError: somebody has held the lock for seconds and committed nothing, and it is not our
@@ -556,7 +556,7 @@ class FileProbe:
         # Of the commits of other connections; its own do not count.
         version = self._run("PRAGMA data_version")
         busy_s = self._writer_busy_s()
-        # A long transaction of ours is no fault: calls wait for it, and it ends. One that does nothing may never end.
+        # A long transaction of ours is fine: calls wait for it, and it ends. An idle one may never end.
         if version != self._version or (busy_s is not None and busy_s != self._seen_busy_s):
             self._version, self._seen_busy_s, self._written_at = version, busy_s, time.monotonic()
         try:

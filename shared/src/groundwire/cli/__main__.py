@@ -19,7 +19,7 @@ def main() -> None:
     """Run the command line and exit."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal of another encoding shows an escape for what it does not have, and no command fails for it.
+            # A terminal with another encoding shows escapes instead of failing on characters that it lacks.
             stream.reconfigure(errors="backslashreplace")
     try:
         code = _run(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""`groundwire answers` and `ground`: answers that are kept, and a text of anybody, compared with the sources."""
+"""`groundwire answers` and `ground`: stored answers, and texts compared with the sources."""
 
 from pathlib import Path
 

@@ -1,8 +1,7 @@
 """`groundwire backup`, `restore`, `copy` and `migrate`: a whole catalog, handled from outside of its servers.
 
-A backup holds the catalog, as a file whatever database it is in, and the key of the tokens. Vectors are in the catalog,
-so that the indexes of the vector store are made again from it: a copy of both would be consistent only while nobody
-writes.
+A backup holds the catalog, as a file whatever database it is in, and the signing key of tokens. Vectors are in the
+catalog, and the vector store is rebuilt from it: a copy of both would be consistent only while nobody writes.
 """
 
 import hashlib

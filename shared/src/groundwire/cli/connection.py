@@ -12,13 +12,13 @@ from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, Inval
 
 ResultT = TypeVar("ResultT")
 
-# Somebody waits for the reason of a failure, which is known already.
+# Short, because the failure itself is known already and a person waits for its reason.
 _PROBE_S = 1.0
 _PAGE_SIZE = 200
 
 
 def connection(timeout_s: float | None = None) -> dict[str, Any]:
-    """Return what a client is made with: the server and the credentials that the options of the command name."""
+    """Return the arguments of a client: the server and credentials that the command's options name."""
     files = option_value("tls_ca"), option_value("tls_client_certificate"), option_value("tls_client_key")
     token_file = option_value("token_file")
     return {
@@ -40,7 +40,7 @@ def connect() -> Iterator[GroundwireClient]:
         try:
             yield client
         except UnavailableError as error:
-            # A subclass comes from a server that is there and lacks something else.
+            # A subclass is the error of a server that can be reached.
             if type(error) is UnavailableError and not answers():
                 nobody = f"no server answers at {option_value('address')}"
                 advice = f"{nobody}; start one with `groundwire serve`, or name one with --address"

@@ -70,7 +70,7 @@ def assign(
             violations.append(FieldViolation("--set", f"must be NAME=VALUE, not {text!r}"))
         paths.append(path)
     for path in (known.get(name, name) for name in cleared):
-        if path not in message.DESCRIPTOR.fields_by_name:  # a whole group of fields may be cleared, but not set
+        if path not in message.DESCRIPTOR.fields_by_name:  # a whole group of fields can be cleared, but not set
             with collected(violations):
                 _holder_of(type(message)(), path)
         if path in paths:
@@ -182,7 +182,7 @@ def read_metadata_file(path: Path) -> tuple[DocumentFields, dict[str, DocumentFi
         raise InvalidRequestError.of(str(path), f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise InvalidRequestError.of(str(path), f"is neither JSON nor YAML: {' '.join(str(error).split())}") from error
-    of_all = dict(_mapping(document, str(path)))  # a copy, from which `files` is taken
+    of_all = dict(_mapping(document, str(path)))  # a copy, because `files` is removed from it
     files = _mapping(of_all.pop(FILES, {}), FILES)
     violations: list[FieldViolation] = []
     fields = _fields(of_all, str(path), violations)
@@ -203,7 +203,7 @@ def merged_fields(*layers: DocumentFields) -> DocumentFields:
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads dates as the texts they are, as JSON does: fields and filters take them in that form."""
+    """Reads dates as texts, as JSON does: fields and filters take them in that form."""
 
 
 _Loader.yaml_implicit_resolvers = {

@@ -137,7 +137,7 @@ def ingest(
 
     Exits with 1 if any file failed, naming each, and when the deletion was not confirmed; with 130 if interrupted.
     """
-    # Before anything is sent: a script without --yes must not ingest everything and fail at the end.
+    # Before anything is sent, so that a script without --yes does not ingest everything and fail at the end.
     if delete_missing and not plan:
         check_consent("--delete-missing", given=yes)
     paths = check_sources(sources)
@@ -279,7 +279,7 @@ class IngestRun:
         except StoppedRun as stopped:
             self._report(stopped.done, [])
             raise
-        # After the ingest, so that a run that is interrupted deletes nothing.
+        # After the ingest, so that an interrupted run deletes nothing.
         missing = self._missing()
         if not missing:
             return self._report(outcomes, [])
@@ -356,7 +356,7 @@ class IngestRun:
                 for future in as_completed(futures):
                     future.result()
             except (KeyboardInterrupt, UnavailableError) as cause:
-                # Before the pool is shut down, which waits for the calls under way.
+                # Before the pool is shut down, which waits for running calls.
                 self.client.close()
                 pool.shutdown(cancel_futures=True)
                 ended = [future for future in futures if not future.cancelled() and future.exception() is None]
@@ -417,7 +417,7 @@ class IngestRun:
         ]
 
     def _may_delete(self, missing: Sequence[MissingDocument]) -> bool:
-        """Return whether the documents may be deleted, which somebody at the terminal has to say."""
+        """Return whether the documents may be deleted, asking at the terminal."""
         if self.may_delete:
             return True
         for document in missing[:_NAMED]:

@@ -54,7 +54,7 @@ class FileProgress(ProgressBar):
 
     def finished(self, outcome: FileOutcome) -> None:
         """Count a file that is done."""
-        # A race of two threads costs a wrong number on a bar for a moment, and no lock.
+        # Without a lock: a race of two threads shows a wrong number for a moment.
         self._chunks += outcome.counts.get("chunks", 0)
         self.advance(f"{self._chunks} chunks · {outcome.source}" if self._chunks else outcome.source)
 

@@ -1,7 +1,7 @@
 """`groundwire bench load`: calls at a rate that does not wait for the server, and what became of them.
 
-Who calls next only after an answer asks a slow server less, and hides how slow it is (coordinated omission). Here calls
-begin when a schedule says so, and each is measured from that moment on, so that waiting counts wherever it happens.
+A client that calls again only after an answer slows down with the server, and hides how slow it is (coordinated
+omission). Here calls begin on a schedule and are measured from then on, so that waiting counts wherever it happens.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _KINDS: Final = ("search", "ask", "ingest")
 _LIMITS: Final = ("p50_ms", "p95_ms", "p99_ms", "max_ms", "failed_share")
 _QUANTILES: Final = (0.5, 0.9, 0.95, 0.99, 0.999)
 _CALL_S: Final = 30.0
-# A server that answers nothing must not fill the memory of whoever measures it.
+# A server that does not answer must not fill the memory of the client.
 _MAX_UNDER_WAY: Final = 10_000
 _WIDTH, _HEIGHT = 640, 220
 _COLOURS: Final = {"search": "#1a73e8", "ask": "#b3261e", "ingest": "#188038"}
@@ -185,7 +185,7 @@ def breached(limits: Slo, shown: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 class _Run:
-    """One run: sends what the schedule says and takes note of what comes back."""
+    """One run: sends calls on a schedule and records their outcomes."""
 
     def __init__(self, queries: Sequence[str], seed: int, *, quiet: bool) -> None:
         self._queries = queries
@@ -200,7 +200,7 @@ class _Run:
         """Return the figures of each kind that was called, once every call has ended."""
         async with AsyncGroundwireClient(**connection(_CALL_S)) as client:
             collection = client.collection(name)
-            # The first call opens the connection, which is none of what is measured; it also tells what is wrong.
+            # The first call opens the connection, which is not measured, and fails early if something is wrong.
             await collection.search(self._queries[0], k=1)
 
             async def ingest(number: int) -> None:

@@ -36,7 +36,7 @@ def finished(
 ) -> ResponseT | None:
     """Return the response of an operation at its end, showing how far it is; None with `no_wait`.
 
-    Who interrupts the command cancels the operation. One whose command loses its server goes on.
+    Interrupting the command cancels the operation; losing the connection to the server does not.
     """
     if no_wait:
         if not printed_as_json({"name": operation.name}):
@@ -46,7 +46,7 @@ def finished(
         with ProgressBar("starting", quiet=is_json()) as display:
             return wait_for(client, operation, kind, lambda metadata: display.show(metadata.progress))
     except GroundwireError:
-        raise  # the operation failed itself, or the server is gone and nobody can tell it anything
+        raise  # the operation itself failed, or the server is gone and cannot be told to cancel
     except BaseException:  # Ctrl-C above all
         with suppress(GroundwireError):
             client.cancel_operation(name=operation.name)

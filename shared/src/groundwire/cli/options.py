@@ -99,10 +99,10 @@ class Interrupted(Exception):  # noqa: N818 - it is what somebody wanted
 
 
 def check_consent(option: str, *, given: bool) -> None:
-    """Return if something may be deleted or somebody can be asked.
+    """Return if deletion is confirmed already or can be asked for at a terminal.
 
     Raises:
-        InvalidRequestError: neither; a script has to say what it wants.
+        InvalidRequestError: neither; a script has to pass --yes.
     """
     if not given and not sys.stdin.isatty():
         raise InvalidRequestError.of(option, "deletes for good, and nobody is at a terminal to be asked: add --yes")

@@ -1,7 +1,7 @@
 """Prints what commands found: JSON for programs, text and tables for people.
 
 Everything that a command prints goes through this module (the linter refuses other ways), because most of it comes
-from documents: whoever wrote one must not be able to move the cursor, fill the clipboard, hide words or forge a line.
+from documents: their authors must not be able to move the cursor, fill the clipboard, hide words or forge a line.
 """
 
 import json
@@ -25,19 +25,19 @@ _UNWRAPPED = 10_000
 """Columns of a table that goes to a file or another program, so that nothing is wrapped there."""
 _GAP = 2
 _NARROWEST = 12
-"""Characters that the last column of a table has at least."""
+"""Minimum width of the last column of a table."""
 
 _WITHOUT_WIDTH = frozenset({"Mn", "Me", "Cf"})
-"""Categories of Unicode whose characters share the place of the one before."""
+"""Unicode categories whose characters take no cell of their own."""
 
 _JOINERS = "\u200c\u200d"
 """Persian, Indic scripts and emoji cannot be written without these two; they are harmless."""
 
 
 class _Escapes(dict[int, str | int]):
-    """Table for `str.translate`: what has no look of its own is escaped, except the `allowed`.
+    """Table for `str.translate` that escapes invisible characters, except the `allowed`.
 
-    That are control characters, marks that turn the direction of writing, zero-width and tag characters, private and
+    These are control characters, marks that turn the direction of writing, zero-width and tag characters, private and
     unassigned code points, and lone surrogates, which stand for bytes of file names.
     """
 

@@ -1,4 +1,4 @@
-"""A cache that forgets what was not used for longest; for what can be made again."""
+"""A least-recently-used cache of values that can be recomputed."""
 
 import sys
 import threading
@@ -52,8 +52,8 @@ class BoundedCache(Generic[KeyT, ValueT]):
     def put(self, key: KeyT, value: ValueT, weight: int = 1) -> None:
         """Keep a value in place of the one of its key; one heavier than the capacity is not kept."""
         with self._lock:
-            self._drop(key)  # also where the new value is not kept: the old one is out of date
-            # Otherwise it would push everything else out and then itself.
+            self._drop(key)  # even if the new value is not kept: the old one is out of date
+            # Otherwise it would evict everything else, and then itself.
             if weight > self._capacity:
                 return
             self._held[key] = (value, weight)
@@ -77,11 +77,11 @@ class BoundedCache(Generic[KeyT, ValueT]):
 
 
 def bytes_of(*values: Any) -> int:
-    """Return the memory of texts, numbers and collections of them; what is in several places counts in each."""
+    """Return the memory of texts, numbers and collections of them; shared parts count each time."""
     size = 0
     for value in values:
         size += sys.getsizeof(value)
-        # Whether something is a mapping takes longer to find out than everything else here: plain values go first.
+        # Plain values first: testing for a mapping takes longer than everything else here.
         kind = type(value)
         if kind in _PLAIN:
             continue

@@ -1,4 +1,4 @@
-"""The time and the permission a call has left, passed down to blocking work."""
+"""Deadline and cancellation of a call, passed down to blocking work."""
 
 import threading
 import time
@@ -11,15 +11,15 @@ from typing import TypeVar
 from groundwire.kernel.errors import CallCancelledError, DeadlineError
 
 ResultT = TypeVar("ResultT")
-# A lock cannot be woken by a cancellation, so whoever waits for one looks at the budget this often.
+# A cancellation cannot wake a thread that waits for a lock, so it checks the budget this often.
 _LOOK_S = 0.05
 
 
 class Budget:
     """Deadline and cancellation of one call; safe to share between threads.
 
-    Long work calls `check()` between batches, so that it stops within one batch after the caller left. Whoever waits
-    for another thread waits with `wait_for`, which ends when the budget does.
+    Long work calls `check()` between batches, so that it stops within one batch after the caller left. Waits for
+    other threads use `wait_for`, which ends when the budget does.
     """
 
     def __init__(self, timeout_s: float | None = None) -> None:
@@ -43,7 +43,7 @@ class Budget:
         part = Budget(timeout_s)
         with self._lock:
             self._parts.append(part)
-            part._cancelled = self._cancelled  # `cancel` may have looked at the parts just before this one
+            part._cancelled = self._cancelled  # `cancel` may have gone through the parts just before this one was added
         return part
 
     def cancel(self) -> None:
@@ -93,7 +93,7 @@ class Budget:
                 self.check()
                 left = [self.remaining_s(), None if gives_up_at is None else gives_up_at - time.monotonic()]
                 timeout = min((seconds for seconds in left if seconds is not None), default=None)
-                # Where both times are up, the end of the budget counts: the next `check` raises.
+                # When both times are up, the end of the budget counts: the next `check` raises.
                 if timeout is not None and timeout <= 0.0 and self.remaining_s() != 0.0:
                     return False
                 condition.wait(timeout)
@@ -104,7 +104,7 @@ class Budget:
 
     @contextmanager
     def holding(self, lock: threading.Lock) -> Iterator[None]:
-        """Hold a lock, having waited for it no longer than the budget lasts.
+        """Hold a lock, waiting for it no longer than the budget lasts.
 
         Raises:
             CallCancelledError: `cancel()` was called while waiting.

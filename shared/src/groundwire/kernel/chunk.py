@@ -13,7 +13,7 @@ from groundwire.kernel.spans import Span
 MAX_CHUNK_CHARS = 65_536
 """No chunk has more code points of content; a longer upper chunk keeps its span and no content."""
 LEAD_CHARS = 1_000
-"""So many code points of its content stand for an upper chunk, below its headings."""
+"""Code points of its content that are embedded for an upper chunk, below its headings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Chunk:
     @property
     def embedding_text(self) -> str:
         """Return the text that the model reads for this chunk."""
-        # A whole chapter would be cut off by the model or averaged over windows; its beginning says what it is about.
+        # The model would truncate a whole chapter or average it over windows; its beginning says what it is about.
         return embedding_text(self.headings, self.content[:LEAD_CHARS] if self.upper else self.content)
 
     @property
@@ -75,7 +75,7 @@ class Chunk:
 
     @property
     def held_bytes(self) -> int:
-        """Return about the memory of what may be large in it."""
+        """Return roughly the memory that its large parts take."""
         texts = sys.getsizeof(self.content) + sys.getsizeof(self.chapter)
         return texts + bytes_of(self.section, self.hierarchy_path, self.page_numbers, self.tags, self.metadata)
 

@@ -8,7 +8,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
-    """Tells the time of day, which is for people: somebody may set it. Order and ages go by `elapsed_s`."""
+    """Tells the time of day, for people: it may be set. Order and ages go by `elapsed_s`."""
 
     def now(self) -> datetime:
         """Return the current time, timezone-aware, UTC."""
@@ -41,5 +41,5 @@ def from_epoch_ms(milliseconds: int) -> datetime:
 
 
 def whole_milliseconds(moment: datetime) -> datetime:
-    """Return the moment, rounded down to what `epoch_ms` keeps of it."""
+    """Return the moment, rounded down to whole milliseconds as in `epoch_ms`."""
     return from_epoch_ms(epoch_ms(moment))

@@ -11,7 +11,7 @@ from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.identifiers import etag_of
 
 MAX_CHARS_PER_TOKEN = 8
-"""A token counts for at most so many code points."""
+"""Most code points that one token counts for."""
 
 
 class ProfileName(StrEnum):
@@ -203,7 +203,7 @@ class Collection:
 
     @property
     def etag(self) -> str:
-        """Return a tag of all about it that calls can change: its settings and its model."""
+        """Return a tag of what calls can change about it: its settings and its model."""
         return etag_of((self.uid, asdict(self.settings), self.identity.digest))
 
 

@@ -123,15 +123,15 @@ class Document:
 
     @property
     def etag(self) -> str:
-        """Return a tag of all about it that callers can change: content, fields, sources and deletion."""
-        # The aliases by how often they changed: only the first of them are at hand.
+        """Return a tag of what callers can change about it: content, fields, sources and deletion."""
+        # The aliases by how often they changed, because only the first of them are loaded.
         fields = {name: getattr(self.fields, name) for name in DocumentFields.__slots__}
         identity = (self.document_id, self.source_uri, self.alias_changes)
         return etag_of((identity, self.generation, self.delete_time is None, fields))
 
     @property
     def held_bytes(self) -> int:
-        """Return about the memory of what may be large in it."""
+        """Return roughly the memory that its large parts take."""
         fields = self.fields
         return bytes_of(
             *(self.source_uri, self.alias_uris, fields.title, fields.creators, fields.subjects),

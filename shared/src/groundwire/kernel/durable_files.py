@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def replace_file(path: Path, content: str) -> None:
-    """Write a file so that whoever reads it, also after a power cut, finds the old or the new content.
+    """Write a file so that readers find the old or the new content, also after a power cut.
 
     Returns once the new content is on disk. One writer at a time: the draft is called `<name>.new`, and one that a
     killed process left is removed. A symbolic link at either name is replaced, never written through.

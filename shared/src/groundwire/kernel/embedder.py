@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Vectors: TypeAlias = NDArray[np.float32]
 else:
-    # What reads the contract alone, such as the answer service, does without numpy.
+    # Processes that only read the contract, such as the answer service, do without numpy.
     Vectors = Any
 
 
@@ -47,7 +47,7 @@ class EmbeddingIdentity:
 
 @cache
 def _digest_of(identity: EmbeddingIdentity) -> str:
-    """Compute a digest once: a process has an identity or two, and every search asks for theirs several times."""
+    """Compute a digest once: a process has one or two identities, and every search needs theirs several times."""
     return hashlib.sha256(json.dumps(astuple(identity)).encode()).hexdigest()
 
 
@@ -118,7 +118,7 @@ class Embedder(Protocol):
     def is_responsive(self) -> bool:
         """Return whether the model finishes what it is given; cheap, never waits.
 
-        False while all it could run has been running for much longer than any batch takes. True again as soon as
+        False while everything it runs has been running for much longer than any batch takes; true again as soon as
         it finishes something.
         """
 

@@ -57,7 +57,7 @@ class GroundwireError(Exception):
         self.metadata = {key: str(value) for key, value in metadata.items()}
 
     def __reduce__(self) -> Any:
-        # Processes hand errors on, and the arguments of subclasses are not those that exceptions keep.
+        # Errors are pickled between processes, and exceptions keep other arguments than those of subclasses.
         return Exception.__new__, (type(self), *self.args), self.__dict__
 
 
@@ -89,7 +89,7 @@ class InvalidRequestError(GroundwireError):
 
 
 def violations_of(check: Callable[..., object], *values: object) -> list[FieldViolation]:
-    """Return what a check refuses about some values, so that one error can name all that is wrong."""
+    """Return the violations that a check raises, so that one error can name all of them."""
     try:
         check(*values)
     except InvalidRequestError as error:
@@ -99,7 +99,7 @@ def violations_of(check: Callable[..., object], *values: object) -> list[FieldVi
 
 @contextmanager
 def collected(violations: list[FieldViolation]) -> Iterator[None]:
-    """Add what a block refuses to the violations and go on behind it, so that one error can name all that is wrong."""
+    """Add the violations that a block raises and go on after it, so that one error can name all of them."""
     try:
         yield
     except InvalidRequestError as error:
@@ -336,7 +336,7 @@ class DeadlineError(GroundwireError):
 
 
 class StreamIdleError(DeadlineError):
-    """The client sent nothing, or took nothing, for longer than a stream may stand still; metadata: limit_s."""
+    """The client neither sent nor read for longer than a stream may stall; metadata: limit_s."""
 
     reason = "STREAM_IDLE"
 

@@ -1,4 +1,4 @@
-"""How a repeated request gets the answer of the first one (design D3)."""
+"""Idempotency: how a repeated request gets the answer of the first one (design D3)."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Receipt(Generic[T]):
     encode: Callable[[T], bytes]
 
     def made_from(self, to_result: Callable[[S], T]) -> "Receipt[S]":
-        """Return the receipt for who has what the result is made from, in a transaction that ends before it is."""
+        """Return the receipt for a transaction that has what the result is made from, not yet the result."""
         return Receipt(self.key, lambda made: self.encode(to_result(made)))
 
 
@@ -39,10 +39,10 @@ def answered_once(find: Callable[[], bytes | None], work: Callable[[], bytes]) -
     try:
         return work()
     except ConflictError:
-        # The same call may have been completed between the look and the effect.
+        # The same call may have been completed between the lookup and the effect.
         earlier = find()
         if earlier is None:
-            raise  # it is another call that stands in the way
+            raise  # another call conflicts
         return earlier
 
 

@@ -78,7 +78,7 @@ _DAY_MS = timedelta(days=1) // timedelta(milliseconds=1)
 def parse_filter(document: object, path: str = "filter", depth: int = 0) -> Filter:
     """Return the filter tree of a decoded JSON object; an empty object matches everything.
 
-    Field names and the kinds of values are not judged here: the server knows the fields of a collection.
+    Field names and kinds of values are not checked here: the server knows the fields of a collection.
 
     Args:
         document: what `json.loads` returned.
@@ -108,7 +108,7 @@ def parse_filter_text(text: str, path: str = "filter", depth: int = 0) -> Filter
 
     try:
         document = json.loads(text, object_pairs_hook=unique)
-    except RecursionError:  # the parser of the library gives up before the depth is looked at
+    except RecursionError:  # the library's parser gives up before the depth is checked
         raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
         raise InvalidFilterError.of(path, f"is not JSON: {error}") from error
@@ -321,7 +321,7 @@ class _Resolver:
                 return condition
 
     def _suggestion(self, name: str) -> str:
-        """Return what a misspelt name was probably meant to be, else keys that there are; empty if there are none."""
+        """Return a suggestion for a misspelt name, else the keys of the collection; empty if there are none."""
         near = get_close_matches(name.casefold(), [*self._kinds, *ALIASES], n=1)
         if near:
             return f"; did you mean {near[0]!r}?"
@@ -360,7 +360,7 @@ class _Resolver:
             if field not in self._custom:
                 return Comparison(field, comparator, self._value(field, value, place.values))
             if field in RECORD_FIELDS and kind_of(value) is _VALUES[RECORD_FIELDS[field]][0]:
-                return Comparison(field, comparator, value)  # records are meant, whatever metadata of this name hold
+                return Comparison(field, comparator, value)  # it means records, whatever metadata of this name holds
             # A key of the caller may hold values of any kind, so that only one with nothing but texts refuses a number.
             if self._kinds[field] not in _TEXTUAL:  # metadata keep times as numbers
                 return _compare_time(field, comparator, self._time(value, place.values))
@@ -406,7 +406,7 @@ def _numeric(field: str, leaf: Leaf) -> str:
 def _parse_time(value: Scalar) -> int | float | range | None:
     """Return milliseconds since 1970: a number as it is, a moment as one, a plain date as the range of its day.
 
-    None for everything else, a time without an offset among it.
+    None for everything else, including a time without an offset.
     """
     if not isinstance(value, str):
         return value if kind_of(value) is float else None

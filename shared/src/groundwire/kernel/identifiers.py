@@ -20,7 +20,7 @@ MAX_SOURCE_URI_CHARS = 1024
 METADATA_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 WITHOUT_CONTROLS = "must not contain control characters except tab, newline and return"
-"""What a text breaks that `has_controls`."""
+"""The rule that a text with `has_controls` breaks."""
 GLOBAL_SCOPE = "global"
 ENTITY_SCOPE = "entity:"
 """What stands before the name of an entity in its scope."""
@@ -146,7 +146,7 @@ def parse_conversation_id(value: str, field: str = "conversation_id") -> str:
 
 
 def etag_of(state: Any) -> str:
-    """Make a tag that is another one whenever the state of a resource is, of what `json` can write or `str` tell."""
+    """Make a tag that changes with the state of a resource, given as values that `json` or `str` can write."""
     written = json.dumps(state, sort_keys=True, default=str)
     return hashlib.sha256(written.encode()).hexdigest()[:24]
 
@@ -166,14 +166,14 @@ def engine_collection_name(tenant: str, collection_uid: str, identity_digest: st
 
     Because the tenant is part of the name, no query can forget the tenant predicate (design D4).
     """
-    # NUL is in none of the parts, so that no two of them can be joined to the same text.
+    # No part contains NUL, so different parts never join to the same text.
     digest = hashlib.sha256(f"{tenant}\x00{collection_uid}\x00{identity_digest}".encode()).hexdigest()
     return f"gw-{digest[:32]}"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """What a repeated call is recognised by (design D3): id, method, and SHA-256 of its body without the id."""
+    """The key of an idempotent call (design D3): id, method, and SHA-256 of its body without the id."""
 
     request_id: str
     method: str

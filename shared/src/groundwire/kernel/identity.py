@@ -28,7 +28,7 @@ _LADDER: Final = (Right.READ, Right.WRITE, Right.ADMIN)
 ALL_RIGHTS: Final = frozenset(_LADDER)
 """What callers have where nobody is asked for a credential; acting for others is not among it."""
 DELEGATED_RIGHTS: Final = frozenset({Right.READ, Right.WRITE})
-"""The most that a service may do for others: it can delete nothing for good."""
+"""Rights that a service may use for others: it cannot delete for good."""
 
 
 def with_included(rights: frozenset[Right]) -> frozenset[Right]:
@@ -39,7 +39,7 @@ def with_included(rights: frozenset[Right]) -> frozenset[Right]:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """How much a caller may ask for; None is the server's default, which is no limit unless it is configured.
+    """Limits of a caller; None is the server's default, which is no limit unless it is configured.
 
     `per_second` is in units: what a call of each kind costs stands in `groundwire.rpc.methods`. After a pause a caller
     may use up to `burst` units at once. `at_a_time` counts calls that are not answered yet.
@@ -55,15 +55,15 @@ class Quota:
     stored_bytes: int | None = None
 
     def or_else(self, defaults: "Quota") -> "Quota":
-        """Return it with the defaults in place of what it leaves open."""
+        """Return it with the defaults for what it leaves unset."""
         return Quota(*(getattr(self, each.name) or getattr(defaults, each.name) for each in fields(Quota)))
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose a session is: a subject, empty where callers need no credential, and a digest of its scopes, empty for all.
+    """The owner of a session: a subject, empty where no credential is needed, and a digest of its scopes.
 
-    The digest stands for the scopes because they may be a thousand, and are only compared.
+    The digest, empty for all scopes, stands for them because they may be a thousand and are only compared.
     """
 
     subject: str = ""
@@ -100,7 +100,7 @@ class Identity:
         return self.scopes is None and Right.ADMIN in self.rights
 
     def sees(self, owner: Owner) -> bool:
-        """Tell whether sessions of this owner are there for it.
+        """Tell whether it may see sessions of this owner.
 
         With scopes it sees those that were begun with the same ones: others may hold texts of other scopes.
         """
@@ -136,13 +136,13 @@ class Identity:
 
 
 NOBODY: Final = Identity(tenant="", rights=frozenset(), scopes=())
-"""Whoever has not shown a credential yet: may do nothing and sees nothing."""
+"""A caller not identified yet: may do nothing and sees nothing."""
 
 _current: ContextVar[Identity | None] = ContextVar("groundwire_identity", default=None)
 
 
 def current_identity() -> Identity:
-    """Return who makes the call that this thread or task works for; the server itself has no subject."""
+    """Return the caller that this thread or task works for; the server itself has no subject."""
     return _current.get() or Identity()
 
 

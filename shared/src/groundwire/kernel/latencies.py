@@ -63,7 +63,7 @@ _begin_span: Callable[[str], Callable[[], None] | None] | None = None
 
 
 class Step:
-    """Measures a step of a call, as in `with Step("search.embed"):`, also when it fails.
+    """Measures a step of a call, as in `with Step("search.embed"):`, even when it fails.
 
     Names are written in the code, never made of what callers send: each is a time series, and the name of a span.
     """

@@ -16,12 +16,12 @@ class OwnerLock:
 
     The file holds the process id of the owner. It stays behind: removing it would let two processes lock two different
     files. Processes that were handed `descriptor` hold the lock after the owner has died, until they have noticed and
-    ended; who comes next waits up to `wait_s` seconds for that, as long as the process named in the file is gone.
+    ended; the next owner waits up to `wait_s` seconds for that if the process named in the file is gone.
 
     Args:
         owned: the file or folder that one process owns.
         lock_file: beside or in it, in a folder that exists.
-        what: what `owned` is, for the message of whoever comes second.
+        what: what `owned` is, for the error of a second process.
         wait_s: for the helpers of a dead owner.
 
     Raises:
@@ -43,13 +43,13 @@ class OwnerLock:
         os.pwrite(self.descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
-        """Let another process own it; idempotent."""
+        """Release the lock; idempotent."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
 
     def _take(self, ends_at: float) -> str | None:
-        """Take the lock; return who holds it instead, None if we do."""
+        """Take the lock; return its holder instead, None if we hold it."""
         while True:
             try:
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

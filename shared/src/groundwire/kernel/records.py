@@ -64,12 +64,12 @@ def new_record_id(record_type: str, now: datetime) -> str:
 
 
 def record_time(record: Mapping[str, Any]) -> datetime:
-    """Return the aware time that a record bears."""
+    """Return the time of a record, timezone-aware."""
     return datetime.fromisoformat(record["timestamp"])
 
 
 def entity_of(record: Mapping[str, Any]) -> str | None:
-    """Return whom a record is about: what it says itself, else what its scope says."""
+    """Return the entity that a record is about: its own, else that of its scope."""
     scope: str = record.get("scope", GLOBAL_SCOPE)
     entity: str | None = record.get("entity")
     return entity or (scope.removeprefix(ENTITY_SCOPE) if scope.startswith(ENTITY_SCOPE) else None)
@@ -166,7 +166,7 @@ class StoredRecord:
 
 
 FOLLOWS_WINDOW = timedelta(seconds=300)
-"""How much older the memory may be that another one follows; exactly so much is within."""
+"""How much older the memory may be that another one follows, inclusive."""
 MAX_RELATED = 20
 """Most memories that one is linked to by shared tags."""
 

@@ -66,7 +66,7 @@ def split_blocks(text: str) -> list[Block]:
     comment_end, last_close = 0, text.rfind("-->")
     for start, end in _lines(text):
         line = text[start:end]
-        # Inside a comment, and behind one that never closes, no further search for an end is needed or finds one.
+        # Inside a comment, or after one that never closes, there is no point in searching for an end again.
         if not fence and start >= comment_end and start < last_close and line.lstrip().startswith("<!--"):
             comment_end = max(end, text.find("-->", start))
         if start < comment_end:

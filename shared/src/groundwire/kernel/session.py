@@ -1,4 +1,4 @@
-"""Sessions: what is known of one, its states and how it gets from one to the next, and who speaks in it."""
+"""Sessions: their data, states, transitions and roles."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

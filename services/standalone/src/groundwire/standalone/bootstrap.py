@@ -30,8 +30,8 @@ def build_services(
 ) -> Parts:
     """Open the catalog, wait for the engines, and return the services, started, and what they need.
 
-    `stack` closes in reverse order what is opened here; whoever began to open the engines closes them. `announce` is
-    called with what is waited for, such as `opening the catalog`.
+    `stack` closes what is opened here in reverse order; the caller closes the engines. `announce` is called with what
+    the start waits for, such as `opening the catalog`.
 
     Raises:
         GroundwireError: something cannot be opened; what was opened before is on `stack`.

@@ -1,4 +1,4 @@
-"""What is done to a whole catalog from outside of its servers: copying it to another database, and migrating it."""
+"""Copying and migrating a whole catalog, outside of its servers."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -20,7 +20,7 @@ def copy_installation(
 
     Args:
         source: `sqlite:FILE` or `postgresql://…`.
-        target: the same; a file that is made lies there alone and as one file, as one that is restored.
+        target: the same; a new file is a single file, without its log and lock, as a restored one.
         password: of the user of servers.
         report: gets the name of each table before it is copied.
 
@@ -41,9 +41,9 @@ def copy_installation(
 
 
 def migrate_catalog(url: str, password: SecretStr | None, *, only_check: bool) -> list[str]:
-    """Return the revisions that a catalog has to be brought to, in order, once it has been unless `only_check`.
+    """Return the pending revisions of a catalog in order, after applying them unless `only_check`.
 
-    Looking changes nothing, and the owner of a file may have it open. Servers may have a database open while it is
+    A check changes nothing, and the owner of a file may have it open. Servers may have a database open while it is
     migrated; they go on with the new schema.
 
     Raises:

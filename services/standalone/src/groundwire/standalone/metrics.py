@@ -1,7 +1,7 @@
-"""What Prometheus reads of the process. All names are here; the figures are kept where the work is done.
+"""Metrics of the process for Prometheus. All names are here; the figures are kept where the work is done.
 
-Nothing is computed before somebody asks, so that calls pay for counting alone. Labels come from the code and the
-settings, never from callers: their number is bounded, and they tell nothing of documents, questions or tenants.
+Nothing is computed before a scrape, so that calls pay for counting alone. Labels come from the code and the settings,
+never from callers: their number is bounded, and they reveal nothing about documents, questions or tenants.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -55,7 +55,7 @@ def serve_metrics(address: str, server: GrpcServer, parts: "Parts") -> Callable[
 
 
 class _Process(Collector):
-    """Reads every part that the process has; a part that fails is left out, and says nothing of the others."""
+    """Reads every part that the process has; a part that fails is left out without affecting the others."""
 
     def __init__(self, server: GrpcServer, parts: "Parts") -> None:
         self._server = server
@@ -87,7 +87,7 @@ class _Process(Collector):
             try:
                 yield from list(read(part))
             except GroundwireError as error:
-                # A catalog that is not readable is known from readiness; the rest is what explains it.
+                # Readiness reports an unreadable catalog; the other metrics help to explain it.
                 _log.warning("a part of the process cannot be measured", error=error.message)
 
 
@@ -198,7 +198,7 @@ def _histogram(name: str, text: str, values: Mapping[LabelsT, Latencies], *label
     family = HistogramMetricFamily(_PREFIX + name, text, labels=labels)
     for own, each in values.items():
         reached = each.up_to(_BOUNDS_S)
-        # Counted apart from the classes, which a call that ends meanwhile may be ahead of.
+        # Counted apart from the buckets, which may already include a call that ends meanwhile.
         count = max(each.count, *reached)
         buckets = [(str(bound), below) for bound, below in zip(_BOUNDS_S, reached, strict=True)]
         family.add_metric(own, [*buckets, ("+Inf", count)], each.total_s)

@@ -1,7 +1,7 @@
 """Runs a process from start to drain.
 
-The heavy libraries are imported here when they are needed: mistakes are told before, and the engine starts and the
-model is read, checked and compiled while the services are imported, which needs the interpreter all the time.
+Heavy libraries are imported late: wrong settings are reported before, and the engine starts and the model is read,
+checked and compiled while the services are imported, which keeps the interpreter busy.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _GC_THRESHOLDS = (20_000, 50, 1_000)
 _RESTART_S = 1.0
-"""Between the end of a process and the start of the one in its place, so that one that cannot run costs little."""
+"""Pause before a process is replaced, so that one that cannot run costs little."""
 _STARTED_S = 300.0
 
 
@@ -90,7 +90,7 @@ def serve_one(
     Raises:
         GroundwireError: one cannot listen there, or something cannot be opened.
     """
-    # Nothing that is made until the process serves is garbage, and looking for some takes a tenth of that time.
+    # Nothing allocated during the start is garbage, and looking for some takes a tenth of its time.
     gc.disable()
     announce("loading the libraries")
     with plain_disk_failures(settings.server.data):
@@ -125,8 +125,8 @@ async def _serve(
         from groundwire.rpc.tracing import TRACES_TO, start_tracing  # noqa: PLC0415 - see above
         from groundwire.standalone.readiness import ReadinessMonitor  # noqa: PLC0415 - see above
 
-        # A full collection holds the interpreter lock: over everything that is loaded it takes hundreds of
-        # milliseconds. So what was loaded goes out of the collector's sight, and it runs less often.
+        # A full collection holds the interpreter lock, for hundreds of milliseconds with everything that is loaded.
+        # So what was loaded is hidden from the collector, which also runs less often.
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
         gc.enable()
@@ -168,14 +168,14 @@ async def _serve(
             parts.services,
         )
         if options.metrics:
-            # Whoever does not ask for them does not wait for the library either.
+            # Imported only when metrics are wanted, so that others do not wait for the library.
             from groundwire.standalone.metrics import serve_metrics  # noqa: PLC0415 - see above
 
             stack.callback(serve_metrics(options.metrics, server, parts))
         if os.environ.get(TRACES_TO):
             stack.callback(start_tracing(f"groundwire-{service}"))
         if not options.has_credentials:
-            # Where only this machine calls it is how a laptop is used; elsewhere somebody should look at it again.
+            # On loopback this is how a laptop is used; elsewhere it deserves a warning.
             log = structlog.get_logger(__name__)
             say = log.warning if options.insecure else log.info
             say("no credential is configured: whoever reaches the address may do everything", listen=options.listen)
@@ -253,7 +253,7 @@ def _run_several(service: ServiceName, settings: ProcessSettings) -> None:
     with closing(_reserved(host, int(port))) as place:
         listen = f"{host}:{place.getsockname()[1]}"
         running: dict[int, SpawnProcess] = {}
-        # Held as long as its process: it is gone before the process has it when nobody here has it any more.
+        # Kept alive here: the event would be gone before the new process has attached to it.
         readiness: dict[int, Any] = {}
 
         def start(index: int) -> None:
@@ -262,7 +262,7 @@ def _run_several(service: ServiceName, settings: ProcessSettings) -> None:
             running[index] = context.Process(
                 target=_serve_shared, args=(service, own, ready), name=f"{service}-{index}"
             )
-            # Ctrl-C is for this process, which ends the others; they inherit that it is blocked.
+            # Ctrl-C is for this process, which ends the others: they inherit the blocked signal.
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             running[index].start()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -295,7 +295,7 @@ def _await_all(readiness: list[Any], running: "dict[int, SpawnProcess]", stoppin
 
 
 def _reserved(host: str, port: int) -> socket.socket:
-    """Return a socket that keeps a port for those who share it; connections never come to it, as it does not listen."""
+    """Return a socket that reserves a shared port; it gets no connections, because it does not listen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     place = socket.socket(family, socket.SOCK_STREAM)
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

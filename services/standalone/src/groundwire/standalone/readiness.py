@@ -1,4 +1,4 @@
-"""Readiness follows what the services depend on: the catalog, the vector engine and the model."""
+"""Readiness: follows the catalog, the vector engine and the model, which services depend on."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ from groundwire.rpc.health import HealthBoard
 _CHECK_EVERY_S = 0.5
 _LOOK_EVERY_S = 0.25
 _OVERDUE_S = 3.0
-"""A check that has not come back for so long has failed: it may hang as what it asks does."""
+"""A check that takes longer than this has failed: it may hang with what it checks."""
 _STOP_S = 1.0
 
 _log = structlog.get_logger(__name__)
@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 class Dependency:
     """Something that services need.
 
-    `check` raises a GroundwireError when it does not work; it takes nothing that calls wait for. `services` are the
+    `check` raises a GroundwireError when it does not work; it takes no resource that calls wait for. `services` are the
     full names of those that cannot serve without it.
     """
 
@@ -35,7 +35,7 @@ class Dependency:
 
 
 class _Watched:
-    """Checks one dependency over and over in a thread of its own, so that one that hangs holds up no other."""
+    """Checks one dependency repeatedly in a thread of its own, so that a hanging one does not hold up the others."""
 
     def __init__(self, dependency: Dependency) -> None:
         self.dependency = dependency
@@ -73,7 +73,7 @@ class _Watched:
 
 
 class ReadinessMonitor:
-    """Tells the health service which services can serve now, and the log what is lost and when it is back.
+    """Sets the readiness of services, and logs which dependencies are lost and when they are back.
 
     A service is taken out at most 5 s after what it needs stops working, and is back within 5 s of its recovery:
     3 to 4 s pass until a silent dependency counts as lost, less than 1 s until that is seen here.
@@ -86,7 +86,7 @@ class ReadinessMonitor:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to tell, on the running event loop."""
+        """Begin to update the readiness, on the running event loop."""
         self._task = asyncio.get_running_loop().create_task(self._tell(), name="readiness")
 
     async def stop(self) -> None:

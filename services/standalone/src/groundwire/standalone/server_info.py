@@ -1,4 +1,4 @@
-"""What GetServerInfo tells: version, limits and engines, put together once at the start."""
+"""GetServerInfo: version, limits and engines, collected once at the start."""
 
 from collections.abc import Container, Iterable
 from datetime import timedelta
@@ -25,7 +25,7 @@ _FORMAT_LIBRARIES = ("docutils", "docx", "pypdfium2", "selectolax")
 
 
 class ServerServicer(pb_grpc.ServerServiceServicer):
-    """Answers with what was known at the start."""
+    """Answers with the facts collected at the start."""
 
     def __init__(self, info: pb.GetServerInfoResponse) -> None:
         self._info = info
@@ -42,7 +42,7 @@ def server_service(
     vectors: VectorStore | None = None,
     embedder: Embedder | None = None,
 ) -> Service:
-    """Return the service that tells about this process, which has the given services beside it.
+    """Return the service that describes this process and its other services.
 
     What belongs to services of other processes is left empty.
     """
@@ -85,11 +85,11 @@ def server_service(
 
         info.vector_engine = engine_name(vectors)
     if _ANSWER in names:
-        # The names that answers may carry; where a model stands is nobody's business.
+        # Only the names that answers may carry: the address of a model is private.
         model = parse_generator(settings.server.generator)
         info.generators.extend([*([model.name] if model else []), EXTRACTIVE.removesuffix(":")])
     if _RETRIEVE in names and settings.retrieve.reranker:
-        # The name of the folder: where it is, is nobody's business.
+        # Only the name of the folder: its path is private.
         info.rerankers.append(Path(settings.retrieve.reranker.partition(":")[2]).name)
     return Service(SERVER, ServerServicer(info), pb_grpc.add_ServerServiceServicer_to_server)
 

@@ -82,7 +82,7 @@ def build_answer(settings: ProcessSettings, stack: ExitStack) -> Parts:
 
 
 class _Retrieve:
-    """What threads ask of retrieve, on the channel of the calls: another one may be lost, or back, before it."""
+    """Blocking requests to retrieve, on the channel of the calls: another one could fail or recover at other times."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._loop = asyncio.get_running_loop()
@@ -128,7 +128,7 @@ def _open_channel(server: ServerSettings, address: str) -> grpc.aio.Channel:
         own = (server.tls_certificate, server.tls_key) if server.tls_certificate and server.tls_key else None
         credentials = ClientTls(server.retrieve_tls_ca, own)
     key = server.service_key
-    # By its certificate it acts only for callers who showed theirs: the start has refused a key without any.
+    # With a certificate alone it acts only for callers who showed theirs; `check_delegation` refuses other settings.
     delegation = Delegation(key.get_secret_value() if key else "")
     is_trusted = key is not None or (server.has_credentials and not server.has_bearers)
     return open_channel(

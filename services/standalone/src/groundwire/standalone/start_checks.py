@@ -1,4 +1,4 @@
-"""What can be wrong with the settings, the address and the data folder, said in one sentence before a slow start."""
+"""Checks of settings, address and data folder, so that mistakes are reported in one sentence before a slow start."""
 
 import errno
 import ipaddress
@@ -23,7 +23,7 @@ from groundwire.standalone.settings import DATABASE_SERVERS, IN_MEMORY, ServerSe
 _MAX_PORT = 65_535
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _ROOM_BYTES = 1 << 20
-"""With less than this a store cannot do anything."""
+"""Free space below which a store cannot work."""
 _BLOCK = b"\0" * 4096
 _ADDRESS_TROUBLES = {
     errno.EADDRINUSE: "the port is in use; stop the process that has it, or choose another",
@@ -73,10 +73,10 @@ def check_stores(service: ServiceName, server: ServerSettings) -> None:
 
 
 def check_address(listen: str, field: str = "listen") -> None:
-    """Return if one can listen on HOST:PORT; nothing keeps it free afterwards.
+    """Return if one can listen on HOST:PORT; another process may still take it afterwards.
 
     Raises:
-        InvalidRequestError: it is of another form, or nothing has that name; `field` is what is said to be wrong.
+        InvalidRequestError: it is malformed, or the name is unknown; names `field`.
         PreconditionError: it is in use, or not ours; metadata: address.
     """
     host, colon, port = listen.rpartition(":")
@@ -94,7 +94,7 @@ def check_address(listen: str, field: str = "listen") -> None:
 
 
 def check_exposure(listen: str, *, has_credentials: bool, insecure: bool) -> None:
-    """Return if nobody but this machine reaches the server, or callers need a credential, or somebody insists.
+    """Return if only this machine reaches the server, callers need a credential, or `insecure` is set.
 
     Raises:
         PreconditionError: everybody in the network could read, change and delete everything; metadata: address.
@@ -112,13 +112,13 @@ def check_exposure(listen: str, *, has_credentials: bool, insecure: bool) -> Non
 
 
 def check_delegation(server: ServerSettings) -> None:
-    """Return if an answer service that asks for credentials has one, for what it does behind the calls, and vice versa.
+    """Return if an answer service that asks for credentials has one for its background work, and vice versa.
 
     Raises:
         InvalidRequestError: conversations could never be recorded, or anybody could act for anybody.
     """
     if server.service_key is not None and not server.has_bearers:
-        # Else whoever reaches the port would have the rights of the key.
+        # Otherwise anybody who reaches the port would have the rights of the key.
         raise InvalidRequestError.of("service_key", "needs --keys or a JWKS: answer must know for whom it acts")
     if server.has_bearers and server.service_key is None and server.sessions != IN_MEMORY:
         description = "is needed where callers show keys or tokens: what is done behind the calls has none of them"
@@ -129,19 +129,19 @@ def check_delegation(server: ServerSettings) -> None:
 
 
 def check_credential_files(server: ServerSettings) -> None:
-    """Return if nobody but their owner and group may change the files that say who may call.
+    """Return if only owner and group may change the files that say who may call.
 
     Raises:
         PreconditionError: anybody on this machine could give itself a key; metadata: path.
     """
     for path in (server.keys, server.jwks, server.tls_certificate, server.tls_key, server.tls_client_ca):
-        # One that is missing is said to be by whoever reads it.
+        # A missing file is reported when it is read.
         if path is not None and path.exists() and path.stat().st_mode & stat.S_IWOTH:
             raise PreconditionError(f"anybody may change {str(path)!r}: chmod o-w it", path=str(path))
 
 
 def check_folder(data: Path) -> None:
-    """Make the data folder if it is missing, and return if one can write there.
+    """Make the data folder if it is missing, and check that it is writable.
 
     Raises:
         InvalidRequestError: it, or what should be a folder above it, is a file.
@@ -186,7 +186,7 @@ def plain_disk_failures(data: Path) -> Iterator[None]:
 def _failure_to_bind(family: int, place: object) -> OSError | None:
     try:
         with closing(socket.socket(family, socket.SOCK_STREAM)) as probe:
-            # As the server does: connections of a predecessor that linger are no obstacle, a listening one is.
+            # As the server does: lingering connections of a predecessor are no obstacle, a listening socket is.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(place)  # type: ignore[arg-type]  # what getaddrinfo gave
     except OSError as error:

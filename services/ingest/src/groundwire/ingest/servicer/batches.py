@@ -21,7 +21,7 @@ from groundwire.rpc.request_context import request_key
 
 MAX_DOCUMENTS = 100
 _AT_A_TIME = 8
-"""Threads that one batch has at most, so that others have some too; as many documents are written at a time."""
+"""Most threads of one batch, so that others get some too; as many documents are written at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class BatchIngest:
                 raise InvalidRequestError.of(f"{place}.source_uri", f"is that of requests[{first}] already")
             if item.document_id and (first := ids.setdefault(item.document_id, number)) != number:
                 raise InvalidRequestError.of(f"{place}.document_id", f"is that of requests[{first}] already")
-        # Refuses a batch whose request id was used otherwise, also while none of its documents is ingested.
+        # Refuses a reused request id before any document is ingested.
         tenant, get = request_context.current().tenant, self.parts.catalog.collections.get
         begin, changes = self.parts.run_once, self.parts.pools.changes
         await changes.run(budget, begin, tenant, key, lambda _: get(tenant, collection), lambda _: b"begun")
         outcomes = await self._outcomes(request, key, budget)
-        # What can be read elsewhere is left out from where the response would have too many bytes.
+        # From where the response would be too large, leave out what can be read elsewhere.
         total = 0
         for outcome in outcomes:
             if total + outcome.ByteSize() > MAX_PAGE_BYTES and outcome.HasField("result"):
@@ -90,7 +90,7 @@ class BatchIngest:
                     workers = self.parts.pools.of_document(items[number].ByteSize())
                     outcomes[number] = await workers.run(budget, self._ingest, request.collection, items[number], own)
 
-        # Of equal documents the first is to be there before the others.
+        # Of equal documents the first has to be stored before the others.
         groups: defaultdict[bytes, list[int]] = defaultdict(list)
         for number, item in enumerate(items):
             groups[hashlib.sha256(item.content or item.text.encode()).digest()].append(number)
@@ -98,7 +98,7 @@ class BatchIngest:
         try:
             await asyncio.gather(*tasks)
         finally:
-            # Where one raised, the others must not go on behind a call that has ended.
+            # When one raised, the others must not go on after the call has ended.
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -107,7 +107,7 @@ class BatchIngest:
     def _ingest(
         self, collection: str, item: pb.IngestDocumentRequest, key: RequestKey | None
     ) -> pb.BatchIngestDocumentsOutcome:
-        # As a call of its own would say it: names of fields in errors are those of the document, not of the batch.
+        # As a single call would: fields in errors are named relative to the document, not to the batch.
         alone = pb.IngestDocumentRequest()
         alone.CopyFrom(item)
         alone.collection = collection

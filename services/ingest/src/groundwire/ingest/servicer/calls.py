@@ -30,7 +30,7 @@ _SMALL_PER_WRITER = 4
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The threads of the calls, apart by what they may have to wait for.
+    """The threads of calls, separated by what they may wait for.
 
     Reads wait for the catalog alone, changes for the lock of a document, documents for a parser and the model. Threads
     of documents wait more than they work: how many write at a time is bounded elsewhere. A document above LARGE_BYTES
@@ -56,7 +56,7 @@ class Pools:
         return self.large_documents if size_bytes > LARGE_BYTES else self.small_documents
 
     def close(self) -> None:
-        """End the threads but those of the reads, which belong to whoever made them."""
+        """End the threads except those of the reads, which belong to the caller."""
         for workers in (self.changes, self.small_documents, self.large_documents):
             workers.close()
 
@@ -67,7 +67,7 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class CallParts:
-    """What calls of every service need to be run; one for all servicers."""
+    """What every call needs to run; shared by all servicers."""
 
     pools: Pools
     catalog: Catalog
@@ -96,7 +96,7 @@ class CallParts:
                 return stored[-1]
 
             result = work(Receipt(key, encode_once))
-            # The bytes that were stored, not others: the result may be encoded otherwise by now.
+            # The stored bytes: encoding the result again could give others.
             return stored[-1] if stored else ledger.record(tenant, key, encode(result), document_told_of(result))
 
         return answered_once(lambda: ledger.find(tenant, key), work_and_store)
@@ -122,7 +122,7 @@ class CallParts:
         return self.answer_once(ingest_result_pb2.IngestResult, tenant, key, work, to_ingest_result)
 
     def with_token(self, answer: MessageT, collection: str, tenant: str = "") -> MessageT:
-        """Return the answer of a write, or its `result`, with a consistency token: how far the catalog is now.
+        """Return the answer of a write with a consistency token of the current position, in it or in its `result`.
 
         There is none when the collection is gone by now. Work that belongs to no call names its `tenant`.
         """
@@ -138,7 +138,7 @@ class CallParts:
 
 
 class Servicer(Protocol):
-    """Whatever has calls to run."""
+    """A servicer with calls to run."""
 
     @property
     def parts(self) -> CallParts: ...
@@ -197,7 +197,7 @@ def exactly_once(
 
 
 def with_write_token(call: Blocking[ServicerT, RequestT, ResponseT]) -> Blocking[ServicerT, RequestT, ResponseT]:
-    """Add to the response what a later search has to have seen, also where it is that of an earlier call."""
+    """Add the consistency token for later searches to the response, even to that of an earlier call."""
 
     @wraps(call)
     def with_token(self: ServicerT, request: RequestT) -> ResponseT:
@@ -208,7 +208,7 @@ def with_write_token(call: Blocking[ServicerT, RequestT, ResponseT]) -> Blocking
 
 
 def with_current_receipt(call: Blocking[ServicerT, RequestT, ResponseT]) -> Blocking[ServicerT, RequestT, ResponseT]:
-    """Let the receipt in a response, which may be that of an earlier call, say how far the deletion is now."""
+    """Update the receipt in a response, which may be that of an earlier call, to the current state of the deletion."""
 
     @wraps(call)
     def up_to_date(self: ServicerT, request: RequestT) -> ResponseT:

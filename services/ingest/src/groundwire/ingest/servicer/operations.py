@@ -1,4 +1,4 @@
-"""Long work as operations: begun by a call, done in threads of their own, watched by whoever likes.
+"""Long-running operations: begun by a call, run in threads of their own, watched by any caller.
 
 An operation is a row of the catalog from its beginning, which a request id makes unique, to a week after its end. What
 a stop or a crash cuts off is done again from its start by the next process.
@@ -50,13 +50,13 @@ from groundwire.rpc.request_context import request_key
 from groundwire.rpc.value_messages import to_timestamp
 
 MAX_FINDINGS = 1000
-"""Findings that the report of a check shows; it counts them all."""
+"""Findings that the report of a check lists; it counts all of them."""
 _COLLECTION_OF_OPERATIONS = "operations/"
 _AT_A_TIME = 16
-"""Long work that is done at a time; more waits for its turn."""
+"""Operations that run at a time; others wait for their turn."""
 _SMALL_AT_A_TIME = 8
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Before it is tried again: an engine or a model may be starting, and nobody is there to repeat the call."""
+"""Pauses before retries: an engine or a model may be starting, and no client is there to retry."""
 
 _log = structlog.get_logger(__name__)
 
@@ -81,7 +81,7 @@ def operation_id_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an operation does; `drop` gets tenant and id, and drops what was prepared for it once that is not needed.
+    """What an operation does; `drop` gets tenant and id, and removes what was prepared for it once it has ended.
 
     `do` reports its progress and returns the response; it can be done again from the start. Small work has threads
     of its own: there may be thousands of it, and it must not wait for what takes hours.
@@ -96,7 +96,7 @@ class Work:
 class _Run:
     """Work that goes on in this process; `progress` is None before it has begun. `turn` is that of a thread.
 
-    `identity` is that of the caller who asked for it; after a restart of the server nobody knows any more who it was.
+    `identity` is that of the caller; it is not stored, so after a restart it is unknown.
     """
 
     operation: Operation
@@ -138,7 +138,7 @@ class OperationRunner:
         return len(left)
 
     def look_after(self) -> int:
-        """Do what other processes of the catalog ask for: stop what they cancelled, go on with what the dead left."""
+        """Stop what other processes cancelled, and resume what dead processes left."""
         with self._lock:
             runs = list(self._runs.values())
         for run in runs:
@@ -166,7 +166,7 @@ class OperationRunner:
         prepare: Callable[[str], Message],
         operation_id: str = "",
     ) -> operations_pb2.Operation:
-        """Begin what a request asks for, or return what the same request has begun.
+        """Begin the operation of a request, or return the one that the same request has begun.
 
         `prepare` gets the id of a new operation, refuses what cannot begin, and returns what is stored of the request.
 
@@ -227,7 +227,7 @@ class OperationRunner:
         self._operations.request_cancel(request_context.current().tenant, operation_id)
         with self._lock:
             run = self._runs.get(operation_id)
-            # A turn that was cancelled before says so again: only the first caller ends the operation.
+            # `cancel` succeeds again on a cancelled turn, so only the first caller may end the operation.
             is_waiting = run is not None and run.turn is not None and not run.turn.cancelled() and run.turn.cancel()
         if run is not None:
             run.budget.cancel()
@@ -239,7 +239,7 @@ class OperationRunner:
         self._operations.delete(request_context.current().tenant, operation_id_of(name))
 
     def end_of(self, name: str) -> Future[None] | None:
-        """Return what is done when an operation has ended, None when it does not go on; asks no store."""
+        """Return a future of the operation's end, None when it does not run here; asks no store."""
         run = self._runs.get(operation_id_of(name))
         return None if run is None else run.ended
 
@@ -283,7 +283,7 @@ class OperationRunner:
 
         bind_current_identity(run.identity)
         try:
-            if operation.cancel_requested:  # asked of the process before this one
+            if operation.cancel_requested:  # requested before a restart
                 run.budget.cancel()
             run.budget.check()
             response = self._work[operation.method].do(operation, run.budget, note)
@@ -295,9 +295,9 @@ class OperationRunner:
         except Exception:  # noqa: BLE001 - whoever watches must see the end
             _log.exception("an operation failed", method=operation.method, collection=operation.collection)
             outcome.error.CopyFrom(to_status(InternalError("an unexpected error; the log of the server has it")))
-        self._release(operation.tenant)  # before anybody can see its end and begin another one
+        self._release(operation.tenant)  # before its end is visible, so that the caller can begin another one at once
         try:
-            # What the end of the process cut off is not over: the next start goes on with it.
+            # Work cut off by the end of the process is not over: the next start resumes it.
             if not self._closing or outcome.HasField("response"):
                 encoded = outcome.SerializeToString()
                 self._operations.finish(operation.tenant, operation.operation_id, encoded, resource_id)
@@ -451,7 +451,7 @@ class LongWork:
             self.uploads.keep(tenant, operation_id, original.read())
             described = ingest_pb.IngestDocumentRequest()
             described.CopyFrom(request)
-            # The bytes are staged; which field they came in stays, for errors that name it.
+            # The bytes are staged; an empty field remembers which one they came in, for errors that name it.
             if request.WhichOneof("body") == "text":
                 described.text = ""
             else:

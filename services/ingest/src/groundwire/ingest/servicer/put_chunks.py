@@ -36,7 +36,7 @@ _MAX_PAGES = 10_000
 _MAX_PATH = 64
 _MAX_LEVEL = 3
 _OF_SERVER = re.compile(r".*#chunk_\d{3,}|\d+")
-"""Ids that the server makes itself, and numbers, which stand for chunk numbers."""
+"""Ids reserved for the server, and numbers, which mean chunk numbers."""
 MAX_PARTS_BYTES = 256 << 20
 """The most that the parts of one document may have together: 10,000 vectors of 4,096 numbers take 156 MiB."""
 
@@ -204,7 +204,7 @@ class SpooledParts:
         check_size(self.size_bytes + part.ByteSize(), MAX_PARTS_BYTES, "part")
         self._text.update(part.text.encode())
         for chunk in part.chunks:
-            # With its length, so that the borders of chunks count, and those of parts do not.
+            # With its length, so that borders of chunks matter and those of parts do not.
             encoded = chunk.SerializeToString(deterministic=True)
             self._chunks.update(len(encoded).to_bytes(8) + encoded)
         out: Any = self._scratch  # the library writes to anything, its types want a BytesIO
@@ -213,7 +213,7 @@ class SpooledParts:
 
     @property
     def digest(self) -> str:
-        """Return what text and chunks are recognised by, however they were cut into parts."""
+        """Return a digest of text and chunks that does not depend on how they were split into parts."""
         return self._text.hexdigest() + self._chunks.hexdigest()
 
     def read(self, budget: Budget) -> Iterator[pb.PutChunksPart]:
@@ -229,7 +229,7 @@ class SpooledParts:
             yield part
 
     def close(self) -> None:
-        """Drop them; a thread whose caller left may still be at them, and fails."""
+        """Drop them; a thread whose caller left may still read them, and fails."""
         self._scratch.close()
 
 
@@ -264,7 +264,7 @@ class ChunkStream:
         parse_put_chunks_header(header, tenant)
         received_bytes = 0
         try:
-            # Made and dropped in threads: to drop a large file takes longer than the event loop has.
+            # Opened and closed in threads: removing a large file would block the event loop.
             async with reads.opened(budget, lambda: SpooledParts(self.staging.scratch())) as parts:
                 async for message in messages:
                     if message.WhichOneof("message") != "part":

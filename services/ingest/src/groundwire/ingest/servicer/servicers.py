@@ -147,7 +147,7 @@ class IngestServicer(ingest_grpc.IngestServiceServicer):
     @change
     def PurgeDocuments(self, request: ingest_pb.PurgeDocumentsRequest) -> operations_pb2.Operation:
         if request_context.current().identity.scopes is not None:
-            # Whoever goes on with it after a restart does not know who asked.
+            # After a restart the caller, and so its scopes, would be unknown.
             raise PermissionDeniedError("a credential with scopes deletes records by DeleteRecords", right="all scopes")
         return self.long_work.begin_purge(request)
 
@@ -412,7 +412,7 @@ class RecordServicer(record_grpc.RecordServiceServicer):
 
 @dataclass(frozen=True)
 class MaintenanceServicer(maintenance_grpc.MaintenanceServiceServicer):
-    """Begins long work, and says what goes on behind the calls."""
+    """Begins long work, and reports background work."""
 
     parts: CallParts
     long_work: LongWork
@@ -502,7 +502,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):  # type: ignor
             limits_s.append(left_s - _ANSWER_S)
         ended = self.operations.end_of(request.name)
         if ended is not None:
-            # Holds no thread: those who watch must not keep others from being answered.
+            # Holds no thread, so that waiting calls do not keep others from being answered.
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(ended)), max(0.0, min(limits_s)))
         return await reads.run(budget, self.operations.get, request.name)

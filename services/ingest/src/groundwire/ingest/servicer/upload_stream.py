@@ -46,7 +46,7 @@ class UploadClaims:
             CallCancelledError: the budget was cancelled while waiting.
             DeadlineError: the budget was used up while waiting.
         """
-        key = tenant, upload_id  # whoever guesses the id of another tenant's upload must not interrupt it
+        key = tenant, upload_id  # guessing the id of another tenant's upload must not interrupt it
         while (other := self._held.get(key)) is not None:
             other.set()
             await asyncio.sleep(_POLL_S)
@@ -61,7 +61,7 @@ class UploadClaims:
 class PartReader:
     """The parts of one upload, in the order they come.
 
-    A read that lasts longer than its limit goes on behind the scenes, because cancelling it would lose the message.
+    A read that exceeds its limit continues in the background, because cancelling it would lose the message.
     """
 
     def __init__(self, messages: AsyncIterator[pb.UploadDocumentRequest], lost: asyncio.Event) -> None:
@@ -101,7 +101,7 @@ class PartReader:
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """An upload that is coming in, and what becomes of it."""
+    """An incoming upload and its outcome."""
 
     header: pb.UploadHeader
     request: IngestRequest
@@ -160,7 +160,7 @@ class UploadStream:
                             yield event
                         else:
                             final = event
-        yield final  # who has the result finds nothing left of the upload
+        yield final  # before the result is sent, so that nothing of the upload is left then
 
     def _known(
         self, header: pb.UploadHeader, request: IngestRequest, upload_id: str
@@ -233,7 +233,7 @@ class UploadStream:
                         lambda receipt: self.documents.ingest(request, original, arrival.budget, report, receipt),
                     )
                 except (InvalidRequestError, AlreadyExistsError, StaleSourceVersionError):
-                    self.uploads.forget(request.tenant, arrival.upload_id)  # no repetition can end otherwise
+                    self.uploads.forget(request.tenant, arrival.upload_id)  # a retry would fail in the same way
                     raise
                 self.uploads.finish(request.tenant, arrival.upload_id)
                 return self._answer(result, request.collection)
@@ -244,7 +244,7 @@ class UploadStream:
                 yield _progress(event, total) if isinstance(event, Progress) else event
 
     async def _begin(self, arrival: _Arrival) -> Events:
-        """Let an operation ingest what is here as a whole."""
+        """Let an operation ingest the complete upload."""
 
         def begin() -> pb.UploadDocumentResponse:
             with arrival.incoming.complete() as original:

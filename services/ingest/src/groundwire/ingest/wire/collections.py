@@ -66,8 +66,8 @@ def parse_create_collection(
 ) -> NewCollection:
     """Return the collection to create.
 
-    A collection that exists keeps what was the default once: its profile where none is given, and the weight of the
-    vectors of a book. So who creates a collection whenever a program starts still gets it.
+    An existing collection keeps earlier defaults: its profile where none is given, and the weight of vectors of a
+    book. So a program that creates its collection at every start still gets it.
 
     `find` returns a tenant's collection, None when there is none of that name.
     """
