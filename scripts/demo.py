@@ -20,7 +20,7 @@ PATIENCE = {
     "GROUNDWIRE_ANSWER_GENERATOR_TIMEOUT_S": "100",
     "GROUNDWIRE_ANSWER_GENERATOR_REPLY_TOKENS": "256",
 }
-"""The model runs on one processor, which may have other things to do: it is to say little, and to be waited for."""
+"""The model shares one processor with other work, so it gets more time and has to be brief."""
 
 
 def main() -> int:

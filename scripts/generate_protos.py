@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
                     destination.parent.mkdir(parents=True, exist_ok=True)
                     destination.write_bytes(source.read_bytes())
                 else:
-                    destination.unlink()  # nothing makes it any more
+                    destination.unlink()  # no longer generated
             print(f"{len(stale)} files changed in {GENERATED.relative_to(ROOT)}")
             return 0
     for name in stale:

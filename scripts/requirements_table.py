@@ -26,7 +26,7 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = ROOT / "tests" / "requirements" / "rows.tsv"
 _RANGE = re.compile(r"(?P<design>S\d-|[CTPQR])(?P<first>\d+)(?:\.\.(?P=design)(?P<last>\d+))?")
-# From the worst: a row is as good as the worst of its tests.
+# Worst first: a row is as good as the worst of its tests.
 _RESULTS = ("failed", "not run", "skipped", "expected to fail", "passed")
 
 

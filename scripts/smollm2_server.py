@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 THREADS = 1
-"""llama.cpp's threads wait for one another without sleeping: more than there are idle processors make it slow."""
+"""llama.cpp's threads spin while they wait: more of them than idle processors make it slow."""
 
 
 def model_file() -> Path | None:

@@ -63,11 +63,11 @@ class SteadyTime:
             select(counters.c.name, counters.c.value).where(counters.c.name.in_((_STEADY, _DOWN)))
         )
         stored = {str(name): int(value) for name, value in rows}
-        # Other processes may have been at work for longer, or have begun while this one wrote nothing.
+        # Other processes may have run for longer, or have started while this one wrote nothing.
         if (ahead_ms := stored.get(_STEADY, 0) - self.now_ms()) > 0:
             self._base_ms, self._downtime_ms = self._base_ms + ahead_ms, stored.get(_DOWN, 0)
         self._stored_ms = self.now_ms()
-        # The time of day goes with it: if the clock was set meanwhile, the next process must not take that for a pause.
+        # With the time of day: if the clock is set, the next process must not take that for downtime.
         values = {_STEADY: self.now_ms(), _DOWN: self._downtime_ms, _WALL: epoch_ms(self._clock.now())}
         statement = upsert(connection, counters).values(
             [{"name": name, "value": value} for name, value in values.items()]
@@ -256,7 +256,7 @@ class Database:
             DeadlineError, CallCancelledError: the work was taken back; nothing was written.
             RuntimeError: this thread has a reading connection, which is a defect of its code.
         """
-        # Nobody waits for the writer with a connection in hand, for which others wait.
+        # A thread must not wait for the writer while it holds a connection that others wait for.
         self._readers.refuse_holder()
         return self._writer.run(work, alone=alone)
 
@@ -268,7 +268,7 @@ class Database:
     def other_owners(self, connection: Connection) -> frozenset[int]:
         """Return the numbers of the other processes that have the catalog open now.
 
-        Ask behind the look at what they own: whoever owned it then, and is not among these, is dead.
+        Call it after reading what they own: an owner that is not among these is dead.
         """
         return self._storage.other_owners(connection)
 
@@ -304,7 +304,7 @@ class Database:
             time.sleep(_SCRUB_PAUSE_S)
 
     def probe(self, *, of_writes: bool = False) -> Probe:
-        """Return what asks the catalog whether it works, on a connection of its own; to be closed."""
+        """Return a probe of the catalog with a connection of its own; close it."""
         return self._storage.probe(self.writer_busy_s) if of_writes else self._storage.probe()
 
     def writer_busy_s(self) -> float | None:
@@ -337,12 +337,12 @@ class Database:
         return int(position)
 
     def close(self) -> None:
-        """Finish handed-in writes, fold the log into the file and let go of the lock; idempotent."""
+        """Finish submitted writes, fold the log into the file and release the lock; idempotent."""
         with self._closing:
             if self._closed:
                 return
             self._closed = True
-            # What has passed since it was last stored would else count as time without a server.
+            # Otherwise the time since it was last stored would count as downtime.
             with suppress(StoreUnavailableError):  # the rows age a little later
                 self._writer.run(lambda connection: self.steady.store(connection, at_once=True))
             self._writer.close()
@@ -351,7 +351,7 @@ class Database:
 
 
 class _Readers:
-    """Hands out connections to read, so many at a time and one to each thread.
+    """Pool of reading connections, one to each thread.
 
     They stay open, and transactions on them go past SQLAlchemy: what SQLAlchemy does around each one, to
     take it out of the pool, to begin and to put it back, costs several times as much as the statements of a search.
@@ -383,7 +383,7 @@ class _Readers:
                 try:
                     is_free = budget.wait_for(self._changed, lambda: self.free > 0, self.limits.wait_s)
                 except BaseException:
-                    self._changed.notify()  # what woke this thread may have been meant for another
+                    self._changed.notify()  # pass on the wake-up, which may have been meant for another thread
                     raise
                 if not is_free:
                     raise StoreUnavailableError("all read connections of the catalog are in use", engine="catalog")
@@ -400,7 +400,7 @@ class _Readers:
                     self._storage.end_snapshot(connection)
         except DBAPIError:
             if connection is not None:
-                connection.close()  # whatever state it is in, nobody else gets it
+                connection.close()  # in an unknown state, so no other thread gets it
                 connection = None
             raise
         finally:

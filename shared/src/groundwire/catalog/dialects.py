@@ -1,4 +1,4 @@
-"""What SQLite and PostgreSQL each say in words of their own, picked for the database that a statement runs on.
+"""SQL that differs between SQLite and PostgreSQL, chosen by the database that a statement runs on.
 
 An expression becomes that of the database when its statement is compiled; functions that take a connection look at it.
 Outside this module, `sqlite` and `postgresql` only `database` knows which of the two it opens.
@@ -90,7 +90,7 @@ def _compile_for_postgresql(element: _Choice, compiler: Any, **options: Any) -> 
 
 def _compiled(element: _Choice, place: int, compiler: Any, options: dict[str, Any]) -> str:
     compiled = str(compiler.process(list(element.clauses)[place], **options))
-    # A condition may come to stand behind a NOT.
+    # In parentheses, because a NOT may precede the condition.
     return f"({compiled})" if isinstance(element.type, Boolean) else compiled
 
 
@@ -155,7 +155,7 @@ def _of_its_own(_element: BinaryJson, _compiler: Any, **_options: Any) -> str:
 
 JSON_TEXT: TypeEngine[Any] = JSON().with_variant(_JsonText(), "postgresql")
 JSON_OR_NULL: TypeEngine[Any] = JSON(none_as_null=True).with_variant(_JsonText(), "postgresql")
-# PostgreSQL compares texts in the order of some language unless it is told not to.
+# By default PostgreSQL compares texts by the rules of a language.
 TEXT: TypeEngine[str] = Text().with_variant(Text(collation="C"), "postgresql")
 INDEXED_WORD: TypeEngine[str] = Text().with_variant(_ShortenedWord(), "postgresql")
 

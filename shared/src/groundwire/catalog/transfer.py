@@ -1,4 +1,4 @@
-"""Copies a catalog, as it is at one moment, into an empty one of whichever database: to back it up or to move it."""
+"""Copies a snapshot of a catalog into an empty one, on either database: to back it up or to move it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -82,14 +82,14 @@ def copy_catalog(source: Connection, target: Database, report: Callable[[str], N
         PreconditionError: the target has collections, documents or sessions; it is left as it was.
         StoreUnavailableError: a database does not answer; the target is left as it was.
     """
-    # Else the driver of a server would fetch whole tables.
+    # Otherwise the driver of a server would fetch whole tables.
     streaming = source.execution_options(stream_results=True)
 
     def work(writing: Connection) -> dict[str, int]:
         for table in (collections, documents, sessions):
             if writing.execute(select(func.count()).select_from(table)).scalar_one():
                 raise PreconditionError(f"the catalog that is to be filled has {table.name} already")
-        # What a database counts for itself is of no use to another one.
+        # Internal counters of a database mean nothing to another one.
         writing.execute(delete(counters).where(counters.c.name.not_in(OWN_COUNTERS)))
         copied, has_shortened = {}, False
         # In the order of their references, which the database checks with every row.
@@ -103,7 +103,7 @@ def copy_catalog(source: Connection, target: Database, report: Callable[[str], N
                 statement = statement.where(counters.c.name.not_in(OWN_COUNTERS))
             # Read as text and written as values: they are decoded once a search, and encoded once.
             encoded = [column.name for column in table.columns if isinstance(column.type, BinaryJson)]
-            # Who was at work on what is unfinished is not there.
+            # Unfinished work has no owner in the copy.
             orphaned = {"owner": 0} if table in (generations, operations, index_builds) else {}
             for rows in streaming.execute(statement).mappings().partitions(_ROWS):
                 values = [dict(row) | {name: decode_json(row[name]) for name in encoded} | orphaned for row in rows]

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 GROUP_UNITS: Final = 32
 GROUP_S: Final = 0.02
-"""Units that wait already share a transaction, and with it one flush to disk, as long as it is younger than this."""
+"""Waiting units join a transaction, and so share its flush to disk, as long as it is younger than this."""
 
 _TIDYING_S = 1.0
 
@@ -87,21 +87,21 @@ class Writer:
         """
         if getattr(self._inside, "active", False):
             raise RuntimeError("a unit of work must not start another one")
-        # In the context of the caller, so that the audit knows who it is.
+        # In the context of the caller, so that the audit log knows the caller.
         context = copy_context()
         unit = _Unit(lambda connection: context.run(work, connection), alone)
         self._waiting.append(unit)
         try:
-            # One task for each unit; those whose unit went with a group before find nothing to do.
+            # One task for each unit; tasks whose unit joined an earlier group find nothing to do.
             self._thread.submit(self._commit_waiting)
         except RuntimeError as error:
             if self._withdrawn(unit):
                 raise DrainingError("the catalog is closed") from error
-        # Once begun it ends by itself, at the latest when the database gives up a lock of another process.
+        # Once begun it ends by itself, at the latest when the database gives up waiting for another process.
         try:
             return cast("T", current_budget().result_of(unit.future))
         except (DeadlineError, CallCancelledError):
-            # What a call writes to tidy up after its deadline gets some time to begin, too.
+            # Cleanup after the deadline of a call gets some time to begin, too.
             with suppress(TimeoutError):
                 return cast("T", unit.future.result(_TIDYING_S))
             if self._withdrawn(unit):
@@ -119,7 +119,7 @@ class Writer:
         return None if clock is None else time.clock_gettime(clock)
 
     def scrub(self, budget: Budget) -> bool:
-        """Let no trace be left of what was deleted, between two transactions; False while readers need it.
+        """Remove all traces of deleted content, between two transactions; False while readers need them.
 
         Raises:
             DrainingError: the database is closed.
@@ -201,7 +201,7 @@ class Writer:
                 savepoint.rollback()
             except Exception:  # noqa: BLE001 - the reason is the error of the unit
                 raise error from None
-            # Rolled back with its connection, without a word: none of the group is left to go on with.
+            # The whole transaction was rolled back silently with its connection, so the group cannot go on.
             if connection.invalidated:
                 raise
         else:

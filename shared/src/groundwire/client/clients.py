@@ -109,7 +109,7 @@ class GroundwireClient(Contract, ClientOperations, SyncCaller):
     def close(self) -> None:
         """Close the connection; running calls are cancelled, and an upload does not go on. May be called anywhere."""
         self._transport.closed.set()
-        for channel in set(self._transport.channels.values()):
+        for channel in set(self._transport.channels.values()):  # services at one target share a channel
             channel.close()
 
     def collection(self, name: str) -> Collection:

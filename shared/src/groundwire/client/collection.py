@@ -213,6 +213,7 @@ class CollectionOperations(Operations, RecordOperations):
             "document_id": document_id,
             "fields": fields_message(fields),
         }
+        # One message costs less than a stream, but cannot report progress or resume.
         if on_progress is None and size <= UNARY_BYTES:
             content = await self._transport.off_loop(file.read_bytes)
             request = pb.IngestDocumentRequest(content=content, **said)
@@ -529,6 +530,7 @@ class CollectionOperations(Operations, RecordOperations):
             for place in places
         ]
         texts: list[str | None] = []
+        # A response holds as many texts as fit into a message; the next request asks for the rest.
         while len(texts) < len(spans):
             request = library_pb.ReadSpansRequest(collection=self.name, spans=spans[len(texts) :][:_SPANS])
             outcomes = (await self._transport.send(Contract.read_spans, request)).outcomes
@@ -672,7 +674,7 @@ class CollectionOperations(Operations, RecordOperations):
             question=question,
             collection=self.name,
             session_id=session_id,
-            message_id=str(uuid.uuid4()),
+            message_id=str(uuid.uuid4()),  # so that a retry is recognised as the same question
             options=options,
             grounding=named_value("grounding", answer_pb2.GroundingPolicy, grounding),
             strictness=strictness,

@@ -1,4 +1,4 @@
-"""Follows operations: long work that goes on at the server whether or not anybody watches."""
+"""Follows operations: long work that goes on at the server whether or not a client watches."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -15,6 +15,7 @@ from groundwire.rpc.error_status import from_status
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 
+# Short, so that progress is reported and an interrupt is noticed soon.
 _LOOK = Duration(nanos=300_000_000)
 
 

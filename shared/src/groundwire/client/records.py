@@ -34,7 +34,7 @@ from groundwire.rpc.error_status import from_status
 _PAGE_SIZE: Final = 100
 _BATCH_RECORDS: Final = 100
 _BATCH_BYTES: Final = 2 * 1024 * 1024
-"""A batch that has so much is sent; with the last record it stays below the 4 MiB that servers take."""
+"""A batch of this size is sent; with its last record it stays below the 4 MiB that servers take."""
 _OF_ALL_TYPES: Final = ("record_id", "text", "origin", "scope", "etag", "quoted_document_ids")
 _ENUMS: Final = {"kind": record_pb2.MemoryKind, "role": role_pb2.Role, "origin": record_pb2.RecordOrigin}
 
@@ -590,6 +590,7 @@ def new_record(record_type: str, text: str, fields: Mapping[str, Any], place: st
     Raises:
         InvalidRequestError: naming each field that the type does not have, or whose value no message can hold.
     """
+    # The client's time: a record says when it was made, not when it reached the server.
     said = _scoped(record_type, {"timestamp": datetime.now(UTC), **fields, "text": text})
     return _record(record_type, said, place)
 

@@ -150,7 +150,7 @@ class _Transport:
         """
 
         def opened(service: str) -> Any:
-            # What every server can tell is asked of the first.
+            # Calls that every server answers go to the first one.
             channel = self.channels.get(service) if service in _SERVICES else next(iter(self.channels.values()))
             if channel is None:
                 raise InvalidRequestError.of("address", f"has no server of {service}")
@@ -160,6 +160,7 @@ class _Transport:
                 response_deserializer=response_type.FromString,
             )
 
+        # The message of a health check names the service, so its channel is chosen at each call.
         if path == HEALTH_PATH:
             return lambda request, **options: opened(_service_of(request.service))(request, **options)
         method: Callable[..., Any] = opened("ingest" if path.startswith("/google.longrunning.") else _service_of(path))
@@ -226,8 +227,8 @@ class SyncTransport(_Transport):
                     if offset is not None:
                         offsets.put(offset)
             finally:
-                offsets.put(None)
-                call.cancel()  # a report may have raised while parts were still on their way
+                offsets.put(None)  # or the sender would wait for an offset for ever
+                call.cancel()  # a report may have raised while parts were still being sent
 
     async def converse(
         self,
@@ -314,7 +315,7 @@ class AsyncTransport(_Transport):
                     if offset is not None:
                         offsets.put_nowait(offset)
             finally:
-                offsets.put_nowait(None)
+                offsets.put_nowait(None)  # or the sender would wait for an offset for ever
                 call.cancel()
 
 
@@ -356,6 +357,7 @@ async def _awaited_parts(
     offset = await offsets.get()
     if offset is None:
         return
+    # In threads, because a slow disk would block the event loop.
     file = await asyncio.to_thread(upload.path.open, "rb")
     try:
         while (message := await asyncio.to_thread(upload.next_part, file, offset)) is not None:

@@ -1,4 +1,4 @@
-"""Files and chunks on their way to the server: streams that go on after a broken connection, and batches."""
+"""Uploads of files and chunks: streams that resume after a broken connection, and batches."""
 
 import hashlib
 import random
@@ -31,7 +31,7 @@ OnProgress: TypeAlias = Callable[[pb.UploadProgress], None]
 UNARY_BYTES: Final = 1024 * 1024
 """Larger files are uploaded as a stream, which goes on after a broken connection."""
 _BATCH_BYTES: Final = 2 * 1024 * 1024
-"""A batch that has so much is sent; with the last document it stays below the 4 MiB that servers take."""
+"""A batch of this size is sent; with its last document it stays below the 4 MiB that servers take."""
 _BATCH_DOCUMENTS: Final = 100
 PUT_CHUNKS_PATH: Final = "/groundwire.api.ingest.v1.IngestService/PutChunks"
 _PART_BYTES: Final = 1024 * 1024
@@ -143,6 +143,7 @@ async def put_chunks(
     sent = pb.PutChunksHeader()
     sent.CopyFrom(header)
     sent.chunk_count = len(chunks)
+    # One id for all attempts: a repetition gets the first answer instead of storing the document twice.
     sent.request_id = sent.request_id or str(uuid.uuid4())
     attempts = 0
     while True:

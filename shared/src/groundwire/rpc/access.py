@@ -135,6 +135,7 @@ class Access:
         token = authorization[len(_BEARER) :].strip()
         if not authorization.lower().startswith(_BEARER) or not token or len(token) > _MAX_TOKEN_CHARS:
             raise UnauthenticatedError("the metadata `authorization` must be `Bearer TOKEN`", problem="malformed")
+        # The prefix tells a key from a token; with keys alone a credential without it is a wrong key.
         if self._keys is not None and (token.startswith(PREFIX) or self._signing is None):
             return self._keys.value.identify(token, datetime.now(UTC))
         if self._signing is None or self._options.token_rules is None:

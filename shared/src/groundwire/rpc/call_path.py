@@ -96,6 +96,7 @@ class CallPath(grpc.GenericRpcHandler):
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> MethodHandler:
         """Return the handler of a method with the path around it, or None for a method of no service."""
         method = handler_call_details.method
+        # Wrapped once: the library asks for the handler at every call.
         if (known := self._methods.get(method)) is not None:
             return known
         for each in self._services:

@@ -1,4 +1,4 @@
-"""Check and translate the descriptive fields of documents, and what several messages share: enums, control characters.
+"""Check and translate the descriptive fields of documents, and what several messages share.
 
 What breaks a rule raises InvalidRequestError, which names the field.
 """
@@ -124,7 +124,7 @@ class _Checks:
 
 @contextmanager
 def _checking() -> Iterator[_Checks]:
-    """Give what collects violations; raise InvalidRequestError with all of them at the end, if there are any."""
+    """Collect violations; raise InvalidRequestError with all of them at the end."""
     checks = _Checks()
     yield checks
     if checks.violations:

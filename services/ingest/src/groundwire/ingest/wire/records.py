@@ -126,7 +126,7 @@ def parse_record(
 
 
 def _with_history(item: NewRecord, message: record_pb2.Record, path: str) -> NewRecord:
-    """Return a record with what another server said of its creation and its accesses.
+    """Return a record with the creation and accesses that another server recorded.
 
     Raises:
         InvalidRequestError: naming a figure that cannot be.
@@ -165,7 +165,7 @@ def merged_record(
     record_type = stored.metadata["type"]
     if not request.update_mask.paths:
         raise InvalidRequestError.of("update_mask", "must name at least one field")
-    # The library knows no keys of maps.
+    # The library does not support keys of maps in masks.
     keys = [path.removeprefix(_KEY) for path in request.update_mask.paths if path.startswith(_KEY)]
     mask = FieldMask(paths=[path for path in request.update_mask.paths if not path.startswith(_KEY)])
     for path in mask.paths:

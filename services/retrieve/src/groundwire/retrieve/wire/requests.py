@@ -1,6 +1,6 @@
 """Messages of searches, questions, contexts and expansions that come in, and the scopes that they may search.
 
-What breaks a rule raises InvalidRequestError, which names the field; all violations are told at once.
+What breaks a rule raises InvalidRequestError, which names every violation.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence

@@ -391,7 +391,7 @@ class _Scores:
             lexical.detail = f"#{evidence.lexical_ranks[score.number]}"
             best = max(evidence.lexical_raw.values())
             lexical.children.append(explain_pb.ScoreNode(name="raw_score", value=raw, weight=1.0 / best))
-        if self._plan.vector is None:  # no similarity whose scale the words could be brought to
+        if self._plan.vector is None:  # without similarities there is no scale to bring the words to
             yield lexical
             return
         rank = evidence.dense_ranks.get(score.number)

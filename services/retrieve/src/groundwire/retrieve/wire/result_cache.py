@@ -1,4 +1,4 @@
-"""Responses that were given before and would be given again: as long as nothing in their collection has changed."""
+"""Cache of responses, valid until their collection changes."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from groundwire.retrieve.wire.responses import own_part, ready_response
 from groundwire.rpc.calls import ReadyResponse
 
 _Key: TypeAlias = tuple[str, tuple[str, ...] | None, bytes]
-"""Whose request it is: two credentials of one tenant may see different scopes."""
+"""The caller of a request: two credentials of one tenant may see different scopes."""
 _OVERHEAD_BYTES = 2000
 """What an entry weighs beside its messages."""
 
