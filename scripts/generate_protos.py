@@ -64,7 +64,15 @@ def generate(target: Path) -> None:
     (target / API / "py.typed").write_text("", encoding="utf-8")
     described = ["--include_imports", "--include_source_info", f"--descriptor_set_out={target / DESCRIPTOR_SET}"]
     _protoc(described, [*messages, DETAILS])
-    _write_service_configs(target)
+    pool, described_services = DescriptorPool(), list[ServiceDescriptor]()
+    for file in FileDescriptorSet.FromString((target / DESCRIPTOR_SET).read_bytes()).file:
+        pool.Add(file)
+        described_services += [pool.FindServiceByName(f"{file.package}.{service.name}") for service in file.service]
+    (target / SERVICE_CONFIGS).mkdir()
+    groups = [("all", described_services), *((service.full_name, [service]) for service in described_services)]
+    for name, members in groups:
+        text = json.dumps(service_config(members), indent=2)
+        (target / SERVICE_CONFIGS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def stale_files(fresh: Path, committed: Path) -> list[str]:
@@ -145,17 +153,6 @@ def is_safe_to_repeat(method: MethodDescriptor) -> bool:
     if method.client_streaming:
         return False
     return is_read(method.name) or "request_id" in method.input_type.fields_by_name
-
-
-def _write_service_configs(target: Path) -> None:
-    pool, services = DescriptorPool(), list[ServiceDescriptor]()
-    for file in FileDescriptorSet.FromString((target / DESCRIPTOR_SET).read_bytes()).file:
-        pool.Add(file)
-        services += [pool.FindServiceByName(f"{file.package}.{service.name}") for service in file.service]
-    (target / SERVICE_CONFIGS).mkdir()
-    for name, members in [("all", services), *((service.full_name, [service]) for service in services)]:
-        text = json.dumps(service_config(members), indent=2)
-        (target / SERVICE_CONFIGS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def _contents(folder: Path) -> dict[str, bytes]:

@@ -612,7 +612,19 @@ def _record(record_type: str, fields: Mapping[str, Any], place: str = "") -> rec
     violations: list[FieldViolation] = []
     for name, value in fields.items():
         try:
-            _set(message, message if name in _OF_ALL_TYPES else details, name, value, place)
+            holder = message if name in _OF_ALL_TYPES else details
+            match name:
+                case "timestamp":
+                    message.timestamp.CopyFrom(timestamp_message(value, place + name))
+                case "metadata":
+                    for key, each in value.items():
+                        message.metadata[key].CopyFrom(value_message(each, f"{place}metadata[{key!r}]"))
+                case _ if name not in holder.DESCRIPTOR.fields_by_name:
+                    kind = enum_name(record_pb2.RecordType.DESCRIPTOR, message.record_type)
+                    violations.append(FieldViolation(place + name, f"is not a field of records of type {kind}"))
+                case _:
+                    given = named_value(place + name, _ENUMS[name], value) if name in _ENUMS else value
+                    holder.MergeFrom(type(holder)(**{name: given}))
         except InvalidRequestError as error:
             violations += error.violations
         except (TypeError, ValueError) as error:
@@ -620,22 +632,6 @@ def _record(record_type: str, fields: Mapping[str, Any], place: str = "") -> rec
     if violations:
         raise InvalidRequestError(violations)
     return message
-
-
-def _set(message: record_pb2.Record, holder: Any, name: str, value: Any, place: str) -> None:
-    match name:
-        case "timestamp":
-            message.timestamp.CopyFrom(timestamp_message(value, place + name))
-        case "metadata":
-            for key, each in value.items():
-                message.metadata[key].CopyFrom(value_message(each, f"{place}metadata[{key!r}]"))
-        case _ if name not in holder.DESCRIPTOR.fields_by_name:
-            kind = enum_name(record_pb2.RecordType.DESCRIPTOR, message.record_type)
-            raise InvalidRequestError.of(place + name, f"is not a field of records of type {kind}")
-        case _:
-            if name in _ENUMS:
-                value = named_value(place + name, _ENUMS[name], value)
-            holder.MergeFrom(type(holder)(**{name: value}))
 
 
 def _next_batch(records: Sequence[record_pb2.Record]) -> Sequence[record_pb2.Record]:

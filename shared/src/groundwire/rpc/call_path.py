@@ -20,7 +20,6 @@ from groundwire.kernel.errors import (
     DeadlineError,
     DrainingError,
     ExhaustedError,
-    GroundwireError,
     QuotaExceededError,
 )
 from groundwire.kernel.identity import NOBODY, Identity
@@ -238,23 +237,18 @@ class CallPath(grpc.GenericRpcHandler):
                 call.limit(self._idle_s if call.has_place else None)
         except grpc.aio.AbortError:
             raise  # the status was sent
-        except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours
-            await _abort(call.context, as_groundwire_error(error, call.method))
-
-
-async def _abort(context: Any, error: GroundwireError) -> None:
-    """Send the status; what the library raises then, it raises again when the handler has returned.
-
-    A client that reads nothing does not read a status either, and one that is gone cannot.
-    """
-    status = to_status(error)
-    if public_text(error, error.message) != error.message:
-        _log.warning("call failed", error=error.message)  # the caller gets only a part of it
-    trailers = [*(context.trailing_metadata() or ()), to_trailer(status)]
-    if error.retry_after_s is not None:
-        trailers.append((_PUSHBACK_KEY, str(int(error.retry_after_s * 1000))))
-    elif isinstance(error, ExhaustedError):
-        trailers.append((_PUSHBACK_KEY, "-1"))  # clients repeat the code unless they are told not to
-    with suppress(TimeoutError, grpc.aio.InternalError):
-        async with asyncio.timeout(_STATUS_S):
-            await context.abort(code_of(type(error)), status.message, tuple(trailers))
+        except Exception as caught:  # noqa: BLE001 - as_groundwire_error logs what is not ours
+            error = as_groundwire_error(caught, call.method)
+            status = to_status(error)
+            if public_text(error, error.message) != error.message:
+                _log.warning("call failed", error=error.message)  # the caller gets only a part of it
+            trailers = [*(call.context.trailing_metadata() or ()), to_trailer(status)]
+            if error.retry_after_s is not None:
+                trailers.append((_PUSHBACK_KEY, str(int(error.retry_after_s * 1000))))
+            elif isinstance(error, ExhaustedError):
+                trailers.append((_PUSHBACK_KEY, "-1"))  # clients repeat the code unless they are told not to
+            # A client that reads nothing does not read a status either, and one that is gone cannot. What the library
+            # raises then, it raises again when the handler has returned.
+            with suppress(TimeoutError, grpc.aio.InternalError):
+                async with asyncio.timeout(_STATUS_S):
+                    await call.context.abort(code_of(type(error)), status.message, tuple(trailers))

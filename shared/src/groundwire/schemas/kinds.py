@@ -126,21 +126,17 @@ def _custom(values: Any) -> Any:
             raise ValueError(f"{key!r}: a key must be 1 to 64 of letters, digits and '_.-'")
         if key in BUILT_IN_FIELDS or key in ALIASES:
             raise ValueError(f"{key!r} is the name of a built-in field")
-        _check_custom(key, value)
+        elements = value if isinstance(value, list) else [value]
+        # By type, not by isinstance: a truth value among numbers would be stored as another kind.
+        kinds = {type(each) for each in elements}
+        if not 1 <= len(elements) <= MAX_LIST or len(kinds) != 1 or not kinds <= {str, bool, int, float}:
+            raise ValueError(f"{key!r} must be a text, number or truth value, or a list of 1 to {MAX_LIST} of one kind")
+        for each in elements:
+            if problem := scalar_problem(each):
+                raise ValueError(f"{key!r} {problem}")
+            if isinstance(each, int) and not -_INT64 <= each < _INT64:
+                raise ValueError(f"{key!r} must fit into 64 bits")
     return dict(values)
-
-
-def _check_custom(key: str, value: Any) -> None:
-    elements = value if isinstance(value, list) else [value]
-    # By type, not by isinstance: a truth value among numbers would be stored as another kind.
-    kinds = {type(each) for each in elements}
-    if not 1 <= len(elements) <= MAX_LIST or len(kinds) != 1 or not kinds <= {str, bool, int, float}:
-        raise ValueError(f"{key!r} must be a text, number or truth value, or a list of 1 to {MAX_LIST} of one kind")
-    for each in elements:
-        if problem := scalar_problem(each):
-            raise ValueError(f"{key!r} {problem}")
-        if isinstance(each, int) and not -_INT64 <= each < _INT64:
-            raise ValueError(f"{key!r} must fit into 64 bits")
 
 
 RecordTime = Annotated[datetime, BeforeValidator(parse_time), PlainSerializer(with_offset), WithJsonSchema(_TIME)]

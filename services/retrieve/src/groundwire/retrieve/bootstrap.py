@@ -82,7 +82,10 @@ def build(
     `signing_key` is that of the tokens, None for one in the data folder.
     """
     key = signing_key or load_key(database.folder / KEY_FILE)
-    time, extractor = clock or SystemClock(), _extractor(settings)
+    time, model_key = clock or SystemClock(), settings.self_query_api_key
+    extractor = open_extractor(
+        settings.self_query, model_key.get_secret_value() if model_key else None, settings.self_query_timeout_s
+    )
     parse_question = ParseQuestion(Vocabularies(database), extractor)
     catalog = Catalog(database)
     search = _search(catalog, vectors, embedder, settings, time, parse_question, key)
@@ -118,11 +121,6 @@ def build(
 
 def library(database: Database, vectors: VectorStore) -> Library:
     return Library(Catalog(database), vectors)
-
-
-def _extractor(settings: RetrieveSettings) -> RuleExtractor | EndpointExtractor:
-    key = settings.self_query_api_key
-    return open_extractor(settings.self_query, key.get_secret_value() if key else None, settings.self_query_timeout_s)
 
 
 def _search(

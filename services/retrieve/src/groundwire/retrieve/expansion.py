@@ -208,7 +208,8 @@ class DocumentMap:
 
     def _extent(self, first: int, last: int, requested: int) -> Extent:
         """Return the extent from the first to the last chunk; a chunk may reach further than those after it."""
-        start, end = self.leaves[first].span, max((leaf.span for leaf in self.leaves[first : last + 1]), key=_end)
+        start = self.leaves[first].span
+        end = max((leaf.span for leaf in self.leaves[first : last + 1]), key=lambda span: span.end)
         return Extent(
             first, last, Place(start.start, start.start_byte), Place(end.end, end.end_byte), requested=(requested,)
         )
@@ -234,10 +235,6 @@ class DocumentMap:
         begin = self.leaves[first].span
         start = max(Place(begin.start, begin.start_byte), before.end, key=lambda place: place.char)
         return [before, Extent(first, extent.last, start, extent.end, extent.requested, truncated=True)]
-
-
-def _end(span: Span) -> int:
-    return span.end
 
 
 @dataclass(frozen=True, slots=True)
