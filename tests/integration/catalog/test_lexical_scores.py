@@ -13,6 +13,7 @@ from groundwire.catalog import lexical_check, lexical_index
 from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.lexical_search import LexicalMatches
 from groundwire.catalog.restorations import Restorations
+from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from tests.integration.catalog.drafts import TENANT, WORDS, Catalog, make_collection, make_draft, random_words
@@ -34,7 +35,13 @@ def _texts(chance: random.Random, count: int) -> list[str]:
 
 def _scores(catalog: Catalog, collection: Collection, snapshot: int | None = None) -> list[list[tuple[int, float]]]:
     """Return (number, score) of every query, in the order of the results."""
-    view = catalog.views.open(collection.tenant, collection.name, snapshot)
+    return _scores_in(catalog.views, collection, snapshot)
+
+
+def _scores_in(
+    views: SearchViews, collection: Collection, snapshot: int | None = None
+) -> list[list[tuple[int, float]]]:
+    view = views.open(collection.tenant, collection.name, snapshot)
     return [_pairs(view.lexical(terms, phrases, 1000)) for terms, phrases in QUERIES]
 
 
@@ -80,6 +87,23 @@ def test_scores_are_those_of_an_fts5_table_of_the_collection_alone(catalog: Cata
         assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
         compared += len(found)
     assert compared > 200
+
+
+def test_remembered_postings_change_no_score_and_go_with_a_change(catalog: Catalog, docs: Collection) -> None:
+    chance, warm = random.Random(11), SearchViews(catalog.database, cache_bytes=1 << 20)
+    cold = SearchViews(catalog.database, cache_bytes=0)
+    for source in range(8):
+        catalog.put(docs, make_draft(*_texts(chance, 6), source=f"{source}.md"))
+        expected = _scores_in(cold, docs)
+        # Partly known, as most queries are, then wholly.
+        assert [_scores_in(warm, docs)[at] for at in (0, 3)] == [expected[at] for at in (0, 3)]
+        hits = warm.posting_cache.hits
+        assert _scores_in(warm, docs) == expected
+        assert warm.posting_cache.hits - hits == sum(len({*terms, *phrases}) for terms, phrases in QUERIES)
+    assert cold.posting_cache.weight == 0 < warm.posting_cache.weight <= 1 << 16
+    # Another reader sees less, and what is remembered for all is not for it.
+    catalog.documents.delete(TENANT, "docs", catalog.put(docs, make_draft("tide", source="last.md"))[0].document_id)
+    assert _scores_in(warm, docs) == expected
 
 
 @pytest.mark.parametrize("other_tenant", [False, True])

@@ -14,9 +14,9 @@ def test_the_same_words_repeat_whatever_the_case_and_the_spaces() -> None:
         chunk_facts(3, "alpha beta delta", document="doc_2"),
         chunk_facts(4, "gamma beta alpha", document="doc_2"),
     ]
-    ranked = eligible(chunks, (), collapse=True)
+    ranked = eligible(chunks, {}, collapse=True)
     assert (ranked.repeated, list(ranked.places)) == ({2: 1}, [0, 2, 3])
-    unchanged = eligible(chunks, (), collapse=False)
+    unchanged = eligible(chunks, {}, collapse=False)
     assert (unchanged.repeated, list(unchanged.places)) == ({}, [0, 1, 2, 3])
 
 
@@ -30,10 +30,10 @@ def test_a_part_of_a_text_that_is_mostly_there_repeats_it() -> None:
         chunk_facts(5, "v" * 500, start=300, document="doc_2"),
         chunk_facts(6, "u" * 500, start=300, generation=2),
     ]
-    assert eligible(chunks[:5], (), collapse=True).repeated == {2: 1, 4: 1}
-    assert eligible([chunks[0], chunks[5]], (), collapse=True).repeated == {}
+    assert eligible(chunks[:5], {}, collapse=True).repeated == {2: 1, 4: 1}
+    assert eligible([chunks[0], chunks[5]], {}, collapse=True).repeated == {}
 
 
 def test_a_large_chunk_around_a_small_better_one_stays() -> None:
     chunks = [chunk_facts(1, "x" * 100, start=50), chunk_facts(2, "y" * 1000, start=0)]
-    assert list(eligible(chunks, (), collapse=True).places) == [0, 1]
+    assert list(eligible(chunks, {}, collapse=True).places) == [0, 1]

@@ -79,7 +79,7 @@ def test_waiting_for_a_free_connection_ends_with_the_budget(start: Start) -> Non
     engine = start()
     with ThreadPoolExecutor(4) as pool:
         running = [pool.submit(engine.read, Budget(20.0), "echo_later", b"slow", 3.0) for _ in range(4)]
-        eventually(lambda: not engine._readers)
+        eventually(lambda: not engine._readers.free)
         elapsed_s, error = elapsed_of(lambda: engine.read(Budget(0.3), "echo", b"next"))
         assert isinstance(error, DeadlineError)
         assert elapsed_s < 2.0
@@ -99,7 +99,7 @@ def test_a_late_answer_reaches_nobody_else(start: Start) -> None:
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(asked, range(200)))
     assert answers == [(number, b"own %d" % number) for number in range(200)]
-    eventually(lambda: len(engine._readers) == 4)
+    eventually(lambda: len(engine._readers.free) == 4)
 
 
 def test_callers_give_up_on_a_stopped_engine_and_are_answered_when_it_goes_on(start: Start) -> None:
@@ -129,7 +129,7 @@ def test_callers_give_up_on_a_stopped_engine_and_are_answered_when_it_goes_on(st
     engine.check_responding()
     for number in range(50):
         assert engine.read(Budget(10.0), "echo", b"after %d" % number) == b"after %d" % number
-    eventually(lambda: len(engine._readers) == 4 and len(engine._writers) == 2)
+    eventually(lambda: len(engine._readers.free) == 4 and len(engine._writers.free) == 2)
 
 
 def test_an_engine_that_works_without_letting_anybody_in_is_not_taken_for_hung(start: Start) -> None:

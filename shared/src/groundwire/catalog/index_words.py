@@ -59,7 +59,8 @@ class IndexWords:
 
     def of_each(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the words of each text, but for those with signs."""
-        runs = [split_words(text, _RUN) for text in texts]
+        # Most of what is looked up is one run of letters.
+        runs = [[text] if text.isascii() and text.isalnum() else split_words(text, _RUN) for text in texts]
         words = self._words_of(set(chain.from_iterable(runs)))
         return [[word for run in of_text for word in words[run]] for of_text in runs]
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -14,12 +15,17 @@ from groundwire.catalog.index_words import index_words
 from groundwire.catalog.lexical_index import MEMBER, POSITION, POSTING, SHARED_BITS
 from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, GenerationState
 from groundwire.catalog.schema import chunks, generations, lexical_segments
-from groundwire.kernel.bounded_cache import BoundedCache
+from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
 
 Numbers: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = tuple[str, ...]
+_Small: TypeAlias = NDArray[np.uint16]
+_Columns: TypeAlias = tuple[Numbers, _Small, _Small, _Small]
+"""Numbers, lengths, content and heading of `_Postings`, of one term; small, as they are stored."""
 
 _CACHED_WORDS, _CACHED_TOTALS = 50_000, 10_000
+_ENTRY_BYTES = 500
+"""What an entry of the cache of postings weighs beside its numbers: arrays, its key and its place in the cache."""
 _K1, _B = 1.2, 0.75
 # A word in a heading says more than one in the text. A weight multiplies the number of occurrences, so 2 for the
 # content stands for k1 = 0.6 instead of 1.2: a word that comes again adds less, which ranks better on every set that
@@ -103,12 +109,16 @@ class _Postings:
 
 
 class LexicalSearch:
-    """Everything in a score comes from the chunks that are visible in the collection; safe to use from many threads."""
+    """Everything in a score comes from the chunks that are visible in the collection; safe to use from many threads.
 
-    def __init__(self) -> None:
+    Postings of terms are remembered until their collection changes, `cache_bytes` of them.
+    """
+
+    def __init__(self, cache_bytes: int = 0) -> None:
         # By words and not by phrases, since a phrase may have thousands.
         self._counts: BoundedCache[tuple[int, int, Words], int] = BoundedCache(_CACHED_WORDS)
         self._totals: BoundedCache[tuple[int, int], _Totals] = BoundedCache(_CACHED_TOTALS)
+        self.postings: BoundedCache[tuple[int, int, Words], _Columns] = BoundedCache(cache_bytes)
 
     def search(self, reading: Reading, terms: Sequence[str], phrases: Sequence[str], limit: int) -> LexicalMatches:
         """Return the best chunks that contain any term or phrase.
@@ -121,7 +131,10 @@ class LexicalSearch:
         if not queried:
             return LexicalMatches(np.zeros(0, dtype=np.int64), np.zeros(0))
         totals = self._read_totals(reading)
-        postings = _read_terms(reading, list(queried), totals.visible)
+        # Another answer at each position and for each reader: not remembered.
+        is_shared = reading.as_of is None and reading.within is None
+        read = self._live_postings if is_shared else partial(_read_terms, visible=totals.visible)
+        postings = read(reading, list(queried))
         return _best(postings, np.array(list(queried.values())), totals, limit)
 
     def frequencies(self, reading: Reading, terms: Sequence[str]) -> Mapping[str, int]:
@@ -142,6 +155,24 @@ class LexicalSearch:
         for words, count in new.items():
             self._counts.put((reading.key, reading.changed, words), count, len(words))
         return {term: new[words] if words in new else known.get(words) or 0 for term, words in cut.items()}
+
+    def _live_postings(self, reading: Reading, queried: Sequence[Words]) -> _Postings:
+        """Return where terms are, one term behind the other; those that are not remembered are read.
+
+        Each chunk has its terms in the order of `_read_terms`, so that its score is added up in the same order.
+        """
+        remembered = self.postings.get_all((reading.key, reading.changed, words) for words in queried)
+        known = {words: columns for words, columns in zip(queried, remembered, strict=True) if columns is not None}
+        missing = [words for words in queried if words not in known]
+        for words, columns in _of_each_term(_read_terms(reading, missing, None), missing).items() if missing else ():
+            known[words] = columns
+            weight = _ENTRY_BYTES + bytes_of(words) + sum(column.nbytes for column in columns)
+            self.postings.put((reading.key, reading.changed, words), columns, weight)
+        ordered = sorted(queried, key=lambda words: (len(words) > 1, words if len(words) == 1 else ()))
+        at = {words: number for number, words in enumerate(queried)}
+        terms = np.repeat([at[words] for words in ordered], [len(known[words][0]) for words in ordered])
+        joined = zip(*(known[words] for words in ordered), strict=True)
+        return _Postings(terms, *(np.concatenate(parts).astype(np.int64, copy=False) for parts in joined))
 
     def _read_totals(self, reading: Reading) -> _Totals:
         if reading.as_of is not None:
@@ -241,6 +272,18 @@ def _read_terms(reading: Reading, queried: Sequence[Words], visible: Numbers | N
         return parts[0]
     columns = ("terms", "numbers", "lengths", "content", "heading")
     return _Postings(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
+
+
+def _of_each_term(found: _Postings, queried: Sequence[Words]) -> dict[Words, _Columns]:
+    """Return the postings of each term, in the order in which they were read."""
+    ends = np.cumsum(np.bincount(found.terms, minlength=len(queried)))[:-1]
+    places = np.split(np.argsort(found.terms, kind="stable"), ends)
+    small = [column.astype(np.uint16) for column in (found.lengths, found.content, found.heading)]
+    # Copies: what is remembered of a rare word must not hold on to what was read of a common one.
+    return {
+        words: (found.numbers[at], small[0][at], small[1][at], small[2][at])
+        for words, at in zip(queried, places, strict=True)
+    }
 
 
 def _read(reading: Reading, words: Sequence[str], visible: Numbers | None, *, places: bool) -> _Postings:

@@ -189,13 +189,13 @@ class SearchViews:
 
     Chunks are remembered until their collection changes, and vectors, which never change, for longer.
 
-    `cache_bytes` of chunks and vectors are remembered; 0 reads each anew.
+    `cache_bytes` of chunks, vectors and postings are remembered; 0 reads each anew.
     """
 
     def __init__(self, database: Database, clock: Clock | None = None, cache_bytes: int = 0) -> None:
         self._database = database
         self._clock = clock or SystemClock()
-        self._words = LexicalSearch()
+        self._words = LexicalSearch(cache_bytes // 16)
         self._figures = _Figures(
             opened=BoundedCache(_CACHED_FIGURES),
             chunk_count=BoundedCache(_CACHED_FIGURES),
@@ -206,7 +206,7 @@ class SearchViews:
             types=BoundedCache(cache_bytes // 16),
             chunks=BoundedCache(5 * cache_bytes // 16),
             documents=BoundedCache(cache_bytes // 16),
-            vectors=RecentVectors(3 * cache_bytes // 8),
+            vectors=RecentVectors(5 * cache_bytes // 16),
             in_scopes=BoundedCache(_SCOPES_BYTES),
         )
 
@@ -214,6 +214,11 @@ class SearchViews:
     def chunk_cache(self) -> BoundedCache[tuple[int, int, int], StoredChunk]:
         """Return what remembers chunks, for its figures."""
         return self._figures.chunks
+
+    @property
+    def posting_cache(self) -> BoundedCache[Any, Any]:
+        """Return what remembers where words are, for its figures."""
+        return self._words.postings
 
     def open(
         self, tenant: str, name: str, snapshot: int | None = None, *, anew: bool = False, scopes: Scopes | None = None

@@ -10,6 +10,7 @@ from groundwire.api.common.v1 import chunk_pb2, document_pb2, embedding_pb2, spa
 from groundwire.api.common.v1 import record_pb2 as pb
 from groundwire.api.common.v1.document_format_pb2 import DocumentFormat
 from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_FULL, HIT_VIEW_IDS, Hit, HitView
+from groundwire.kernel import document as kernel_document
 from groundwire.kernel.document import Document, DocumentFields, DocumentReference
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import InvalidRequestError
@@ -19,6 +20,8 @@ from groundwire.kernel.records import HISTORY, QUOTED, RecordLinks, StoredRecord
 from groundwire.kernel.spans import Span
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.rpc.value_messages import to_metadata, to_timestamp
+
+_FORMATS = {each: DocumentFormat.Value(f"DOCUMENT_FORMAT_{each.name}") for each in kernel_document.DocumentFormat}
 
 
 def to_chunk_message(stored: StoredChunk, vector: Vectors | None = None) -> chunk_pb2.Chunk:
@@ -106,7 +109,7 @@ def to_document_message(document: Document) -> document_pb2.Document:
         document_id=document.document_id,
         collection=document.collection,
         source_uri=document.source_uri,
-        format=_format_of(document),
+        format=_FORMATS[document.format],
         source_hash=document.source_hash,
         fields=to_fields_message(document.fields),
         generation=document.generation,
@@ -154,10 +157,6 @@ def to_identity_message(identity: EmbeddingIdentity) -> embedding_pb2.EmbeddingI
     )
 
 
-def _format_of(document: Document) -> "DocumentFormat.ValueType":
-    return DocumentFormat.Value(f"DOCUMENT_FORMAT_{document.format.name}")
-
-
 # Views
 
 
@@ -202,7 +201,7 @@ def _to_basic_document(document: Document) -> document_pb2.Document:
         document_id=document.document_id,
         collection=document.collection,
         source_uri=document.source_uri,
-        format=_format_of(document),
+        format=_FORMATS[document.format],
         generation=document.generation,
         display_title=document.display_title,
         fields=document_pb2.DocumentFields(

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -83,6 +83,15 @@ class _Connection:
         self._channel.close()
 
 
+class _Connections:
+    """The free connections for one purpose; whoever takes one or gives one back holds `lock`."""
+
+    def __init__(self, connections: Sequence[_Connection], lock: threading.Lock) -> None:
+        self.free = deque(connections)
+        # A condition for each purpose, so that a connection that comes back wakes one thread instead of all.
+        self.came_back = threading.Condition(lock)
+
+
 class EngineProcess:
     """A running engine. Calls block their thread only; reads and writes do not queue behind one another.
 
@@ -126,20 +135,25 @@ class EngineProcess:
             environment=environment,
         )
         self._heartbeat, *channels = (_Connection(end) for end in self._process.connections)
-        self._changed = threading.Condition()
+        lock = threading.Lock()
         # Kept apart, so that no search waits for a connection that a write holds for minutes.
-        self._readers = deque(channels[:_READERS])
-        self._writers = deque(channels[_READERS:])
-        self._abandoned: list[tuple[deque[_Connection], _Connection]] = []
+        self._readers = _Connections(channels[:_READERS], lock)
+        self._writers = _Connections(channels[_READERS:], lock)
+        self._abandoned: list[tuple[_Connections, _Connection]] = []
+        self._unused = threading.Condition(lock)
         self._in_use = 0
         self._stopping = threading.Lock()
         self._is_stopping = threading.Event()
         self._cpu_s = -1.0
         self._alive_at = time.monotonic()
-        self.is_broken = False
-        """Whether it has ended or is being stopped; it takes no more calls then."""
+        self._broken = threading.Event()
         self._watching = threading.Thread(target=self._watch, name=f"{name}-watch", daemon=True)
         self._watching.start()
+
+    @property
+    def is_broken(self) -> bool:
+        """Tell whether it has ended or is being stopped; it takes no more calls then."""
+        return self._broken.is_set()
 
     @property
     def silent_s(self) -> float:
@@ -186,29 +200,29 @@ class EngineProcess:
 
     def wait_broken(self, timeout_s: float) -> bool:
         """Wait until the engine has ended or is being stopped; tell whether it is."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self.is_broken, timeout_s)
+        return self._broken.wait(timeout_s)
 
     def close(self) -> None:
         """Let the engine finish its requests, flush and end; kill it when it is silent. Idempotent."""
         with self._stopping:
             self._break()
             ends_at = time.monotonic() + _STOP_S
-            with self._changed:
+            with self._unused:
                 # Calls at work may finish, unless the engine is silent: it may never answer them.
                 while self._in_use and self.silent_s < _SILENT_S and time.monotonic() < ends_at:
-                    self._changed.wait(_STEP_S)
+                    self._unused.wait(_STEP_S)
             self._is_stopping.set()
             self._watching.join(_KILL_S)
             if not self._abandoned and not self._in_use and self.silent_s < _SILENT_S:
-                for channel in (*self._readers, *self._writers):
+                for channel in (*self._readers.free, *self._writers.free):
                     channel.close()
                 # Flushing takes seconds: it goes on as long as it uses the processor now and then.
                 self._alive_at = time.monotonic()
                 while self.silent_s < _STOP_SILENT_S and time.monotonic() < ends_at and not self._process.wait(_STEP_S):
                     self._look_for_work()
             self.kill()
-            for channel in (self._heartbeat, *self._readers, *self._writers, *(each for _, each in self._abandoned)):
+            abandoned = (each for _, each in self._abandoned)
+            for channel in (self._heartbeat, *self._readers.free, *self._writers.free, *abandoned):
                 channel.close()
 
     def kill(self) -> bool:
@@ -222,7 +236,7 @@ class EngineProcess:
 
     def _call(
         self,
-        free: "deque[_Connection]",
+        connections: _Connections,
         budget: Budget,
         limit_s: float,
         method: str,
@@ -230,7 +244,7 @@ class EngineProcess:
         should_stop: Callable[[], bool] | None = None,
     ) -> Any:
         ends_at = time.monotonic() + limit_s
-        channel = self._take(free, budget, ends_at)
+        channel = self._take(connections, budget, ends_at)
         try:
             channel.send(method, arguments)
             answer = self._await(channel, budget, ends_at, should_stop)
@@ -240,21 +254,22 @@ class EngineProcess:
             self._break()
             raise self._ended() from broken
         except BaseException:
-            self._leave(channel, abandoned_by=free)
+            self._leave(channel, abandoned_by=connections)
             raise
-        self._leave(channel, free)
+        self._leave(channel, connections)
         if not answer.failure:
             return answer.result
         if answer.is_disk_full:
             raise _disk_full()
         raise StoreUnavailableError(f"{self._name} failed: {answer.failure}", engine=self._name)
 
-    def _take(self, free: "deque[_Connection]", budget: Budget, ends_at: float) -> _Connection:
+    def _take(self, connections: _Connections, budget: Budget, ends_at: float) -> _Connection:
         """Wait for a free connection."""
+        free, came_back = connections.free, connections.came_back
         while True:
             self._check_worth_waiting(budget, ends_at)
-            with self._changed:
-                if budget.wait_for(self._changed, lambda: bool(free) or self.is_broken, _STEP_S) and not self.is_broken:
+            with came_back:
+                if budget.wait_for(came_back, lambda: bool(free) or self.is_broken, _STEP_S) and not self.is_broken:
                     self._in_use += 1
                     return free.popleft()
             if self.is_broken:
@@ -280,24 +295,24 @@ class EngineProcess:
             raise StoreUnavailableError(f"{self._name} has not answered in time", engine=self._name)
 
     def _leave(
-        self,
-        channel: _Connection,
-        free: "deque[_Connection] | None" = None,
-        abandoned_by: "deque[_Connection] | None" = None,
+        self, channel: _Connection, back_to: _Connections | None = None, abandoned_by: _Connections | None = None
     ) -> None:
         """Give a connection back, or note that its answer is still to come."""
-        with self._changed:
+        with self._unused:
             self._in_use -= 1
-            if free is not None:
-                free.append(channel)
+            if back_to is not None:
+                back_to.free.append(channel)
+                back_to.came_back.notify()
             if abandoned_by is not None:
                 self._abandoned.append((abandoned_by, channel))
-            self._changed.notify_all()
+            if not self._in_use:
+                self._unused.notify_all()
 
     def _break(self) -> None:
-        with self._changed:
-            self.is_broken = True
-            self._changed.notify_all()
+        self._broken.set()
+        for each in (self._readers, self._writers):
+            with each.came_back:
+                each.came_back.notify_all()
 
     def _watch(self) -> None:
         """Ask for signs of life, and bring abandoned connections back once their answers have come."""
@@ -333,16 +348,16 @@ class EngineProcess:
             self._cpu_s, self._alive_at = used_s, time.monotonic()
 
     def _take_back(self) -> None:
-        with self._changed:
+        with self._unused:
             waiting, self._abandoned = self._abandoned, []
-        # Outside the lock: reading the counters takes a moment, and calls go on meanwhile.
-        still_waiting = [(free, channel) for free, channel in waiting if channel.answer(_DRAIN_S) is None]
-        with self._changed:
+        # Outside the lock: looking for an answer takes a moment, and calls go on meanwhile.
+        still_waiting = [each for each in waiting if each[1].answer(_DRAIN_S) is None]
+        with self._unused:
             self._abandoned += still_waiting
-            for free, channel in waiting:
-                if (free, channel) not in still_waiting:
-                    free.append(channel)
-            self._changed.notify_all()
+            for connections, channel in waiting:
+                if (connections, channel) not in still_waiting:
+                    connections.free.append(channel)
+                    connections.came_back.notify()
 
     def _is_disk_full(self) -> bool:
         try:

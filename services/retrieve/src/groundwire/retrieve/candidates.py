@@ -194,6 +194,7 @@ class CandidateSearch:
         self._uses_words = mode is not SearchMode.VECTOR
         self._uses_vectors = mode is not SearchMode.LEXICAL
         self._matched: tuple[int, WordMatches] | None = None
+        self._vectors_of_matches: tuple[WordMatches, Numbers, Vectors] | None = None
         self._near: tuple[int, Neighbours] | None = None
         self._whole: dict[int, StoredChunk] = {}
         self.lacks_dense = False
@@ -228,7 +229,9 @@ class CandidateSearch:
                 self.words = replace(
                     words, terms=tuple(terms), phrases=tuple(phrases), weights=weights, frequencies=frequencies
                 )
-            self._matching(depth)
+            matches = self._matching(depth)
+            # Similarities are wanted of all that the vectors do not bring; the connection is at hand now.
+            self._vectors_of_matches = (matches, *self.view.vectors(matches.numbers.tolist()))
 
     def _chosen(self, parsed: QueryTerms) -> LookedUp:
         total = self.view.chunk_count()
@@ -404,6 +407,18 @@ class CandidateSearch:
                 raise
             self._uses_vectors, self.lacks_dense = False, True
 
+    def _similarities(
+        self, vector: Vectors, numbers: Numbers, matches: WordMatches, *, asks_engine: bool
+    ) -> Neighbours:
+        """Return the similarities of some of the matches; a deeper look than that for the words reads vectors anew."""
+        if self._vectors_of_matches is None or self._vectors_of_matches[0] is not matches:
+            return self._vectors.similarities(
+                vector, numbers, self.view.vectors(numbers.tolist()), asks_engine=asks_engine
+            )
+        _, stored, rows = self._vectors_of_matches
+        asked = _are_among(stored, numbers)
+        return self._vectors.similarities(vector, numbers, (stored[asked], rows[asked]), asks_engine=asks_engine)
+
     def _together(self, vector: Vectors | None, near: Neighbours, matches: WordMatches) -> Candidates:
         """Join both, with the similarities of chunks that only the words found.
 
@@ -414,14 +429,14 @@ class CandidateSearch:
             return Candidates(matches.numbers, None, 0, matches, exhausted)
         if len(matches.numbers) == 0:
             return Candidates(near.numbers, near.similarities, len(near), matches, exhausted)
-        missing = matches.numbers[~np.isin(matches.numbers, near.numbers, assume_unique=True)]
+        missing = matches.numbers[~_are_among(matches.numbers, near.numbers)]
         known = _NO_NEIGHBOURS
         with self._words_instead():
             # Words alone are looked for without the engine, so that such a search does not need it.
-            known = self._vectors.similarities(vector, missing, asks_engine=self._uses_vectors)
+            known = self._similarities(vector, missing, matches, asks_engine=self._uses_vectors)
         if self.lacks_dense:
             near, missing = _NO_NEIGHBOURS, matches.numbers
-            known = self._vectors.similarities(vector, missing, asks_engine=False)
+            known = self._similarities(vector, missing, matches, asks_engine=False)
         lowest = min(near.similarities.min(initial=1.0), known.similarities.min(initial=1.0))
         of_missing = np.full(len(missing), lowest if len(near) or len(known) else 0.0)
         if len(known):
@@ -430,6 +445,15 @@ class CandidateSearch:
         numbers = np.concatenate([near.numbers, missing])
         similarities = np.concatenate([near.similarities, of_missing])
         return Candidates(numbers, similarities, len(near), matches, exhausted)
+
+
+def _are_among(numbers: Numbers, others: Numbers) -> NDArray[np.bool_]:
+    """Tell which of some numbers are among others; several times as quick as `np.isin` for a hundred."""
+    if not len(others):
+        return np.zeros(len(numbers), dtype=np.bool_)
+    ascending = np.sort(others)
+    at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    return np.asarray(ascending[at] == numbers)
 
 
 def _among(numbers: Numbers, facts: Mapping[int, ChunkFacts]) -> NDArray[np.bool_]:

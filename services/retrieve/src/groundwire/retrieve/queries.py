@@ -86,7 +86,9 @@ def parse_query(query: str) -> QueryTerms:
     phrases = [words for quoted in _QUOTED.findall(query) if len(words := _words(quoted)) > 1]
     # A sentence without spaces is no compound, nor is a number in it a code.
     runs = _RUN.findall(without_pairs(query))
-    compounds = [words for run in runs if len(set(words := _words(run)) - STOP_WORDS) > 1]
+    # Most runs are one word, which no pattern has to say.
+    joined_runs = [run for run in runs if not (run.isascii() and run.isalnum())]
+    compounds = [words for run in joined_runs if len(set(words := _words(run)) - STOP_WORDS) > 1]
     words = _words(query) + signed_words(query)
     telling = [word for word in words if word not in STOP_WORDS] or words
     joined = [" ".join(words) for words in (*phrases, *compounds)]

@@ -1,7 +1,7 @@
 """From fused scores to results: what raises candidates, what withholds them, and which become results."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Protocol
@@ -82,13 +82,14 @@ def adjust(
     rules: RankingRules,
     strategy: QueryStrategy,
     window: int,
-    approved_prefixes: Sequence[Sequence[str]] = (),
+    withheld: Collection[int] = (),
     turns: Mapping[int, TurnPlace] = MappingProxyType({}),
 ) -> Scores:
     """Return the scores with all adjustments, each of which only raises, within [0, 1].
 
     `scores` come best first, `facts` in the same order. `window` of the best can be neighbours of one another. `turns`
-    says where those that are turns stand in their conversations; `approved_prefixes` is that of `withheld_because`.
+    says where those that are turns stand in their conversations. `withheld` has the numbers of those that must not be
+    returned.
 
     Returns:
         Best first; ties by lexical score, then by chunk number.
@@ -108,7 +109,7 @@ def adjust(
         at = {
             each.place: value
             for each, value in zip(near_facts, relevance.tolist(), strict=False)
-            if not _is_withheld(each, approved_prefixes)
+            if each.number not in withheld
         }
         best = [max(at.get((document, seq - 1), 0.0), at.get((document, seq + 1), 0.0)) for document, seq in places]
         near = relevance[: len(best)]
@@ -119,7 +120,7 @@ def adjust(
         relevance = adjusted.relevance.copy()
         before: dict[TurnPlace, float] = {}
         for number, value in zip(adjusted.numbers.tolist(), adjusted.relevance.tolist(), strict=True):
-            if number in turns and not _is_withheld(of[number], approved_prefixes):
+            if number in turns and number not in withheld:
                 before.setdefault(turns[number], value)
         for place, number in enumerate(adjusted.numbers.tolist()):
             if number in turns:
@@ -127,10 +128,6 @@ def adjust(
                 relevance[place] += rules.turns * max(0.0, earlier - relevance[place])
         adjusted = adjusted.raised(relevance)
     return adjusted
-
-
-def _is_withheld(chunk: ChunkFacts, approved_prefixes: Sequence[Sequence[str]]) -> bool:
-    return withheld_because(chunk.source_uri, chunk.section_title, chunk.chapter, approved_prefixes) is not None
 
 
 def rerank(
@@ -174,26 +171,30 @@ class Eligible:
     withheld: Mapping[int, Fate]
 
 
-def eligible(
-    facts: Sequence[ChunkFacts | None], approved_prefixes: Sequence[Sequence[str]], *, collapse: bool
-) -> Eligible:
+def eligible(facts: Sequence[ChunkFacts], withheld: Mapping[int, Fate], *, collapse: bool) -> Eligible:
     """Return which candidates may become results.
 
-    `facts` come best first, None for a candidate that is not visible. `collapse` leaves out what repeats a better one.
+    `facts` come best first. `collapse` leaves out what repeats a better one.
     """
-    places, repeated, withheld = [], {}, {}
+    places, repeated = [], {}
     seen = _Repetitions()
     for place, each in enumerate(facts):
-        if each is None:
+        if each.number in withheld:
             continue
-        fate = withheld_because(each.source_uri, each.section_title, each.chapter, approved_prefixes)
-        if fate is not None:
-            withheld[each.number] = fate
-        elif collapse and (better := seen.better_than(each)) is not None:
+        if collapse and (better := seen.better_than(each)) is not None:
             repeated[each.number] = better
         else:
             places.append(place)
     return Eligible(places, repeated, withheld)
+
+
+def withheld_among(facts: Iterable[ChunkFacts], approved_prefixes: Sequence[Sequence[str]]) -> dict[int, Fate]:
+    """Return the numbers of the chunks that must not be returned, with the reasons."""
+    fates = (
+        (each.number, withheld_because(each.source_uri, each.section_title, each.chapter, approved_prefixes))
+        for each in facts
+    )
+    return {number: fate for number, fate in fates if fate is not None}
 
 
 def withheld_because(

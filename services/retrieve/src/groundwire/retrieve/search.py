@@ -67,6 +67,7 @@ from groundwire.retrieve.ranking import (
     rerank,
     rules_for,
     select,
+    withheld_among,
 )
 from groundwire.retrieve.search_types import (
     Evidence,
@@ -580,11 +581,8 @@ class Search:
                 facts = pool.facts(scores.numbers[:count], whole=count < window)
                 if len(facts) < looked_at:
                     break  # one is not visible, so more may not be
-                top, memory = self._ordered(scores.take(np.arange(looked_at)), facts, plan, pool, request.query, budget)
-                chosen = eligible(
-                    [facts[number] for number in top.numbers.tolist()],
-                    plan.approved_prefixes,
-                    collapse=request.collapse_duplicates,
+                top, chosen, memory = self._ordered(
+                    scores.take(np.arange(looked_at)), facts, plan, pool, request, budget
                 )
                 if len(chosen.places) >= plan.top_k or (candidates.exhausted and looked_at == len(scores)):
                     every = top.before(scores.take(np.arange(looked_at, len(scores))))
@@ -593,12 +591,7 @@ class Search:
         while True:
             candidates, facts, stale = pool.visible(plan.vector, depth, budget)
             scores = fuse(candidates.numbers, candidates.similarities, candidates.lexical(), plan.dense_weight)
-            scores, memory = self._ordered(scores, facts, plan, pool, request.query, budget)
-            chosen = eligible(
-                [facts[number] for number in scores.numbers.tolist()],
-                plan.approved_prefixes,
-                collapse=request.collapse_duplicates,
-            )
+            scores, chosen, memory = self._ordered(scores, facts, plan, pool, request, budget)
             if candidates.exhausted or len(chosen.places) >= plan.top_k:
                 return _Ranked(scores, candidates, facts, chosen, stale, memory)
             depth *= 2
@@ -609,17 +602,20 @@ class Search:
         facts: Mapping[int, ChunkFacts],
         plan: SearchPlan,
         pool: CandidateSearch,
-        query: str,
+        request: SearchRequest,
         budget: Budget,
-    ) -> tuple[Scores, Mapping[int, MemoryScore]]:
-        """Return the scores in the order after all adjustments, the reranker and the ranking of memories."""
+    ) -> tuple[Scores, Eligible, Mapping[int, MemoryScore]]:
+        """Return the scores in the order after all adjustments, the reranker and the ranking of memories.
+
+        With them come those that may become results, and the scores of memories.
+        """
         of_scores = [facts[number] for number in scores.numbers.tolist()]
         turns: Mapping[int, TurnPlace] = {}
         if plan.rules.turns > 0.0:
             records = pool.view.records(scores.numbers.tolist())
             turns = {number: record.turn for number, record in records.items() if record.turn is not None}
-        window = self._window(plan)
-        ordered = adjust(scores, of_scores, plan.rules, plan.strategy, window, plan.approved_prefixes, turns)
+        window, withheld = self._window(plan), withheld_among(of_scores, plan.approved_prefixes)
+        ordered = adjust(scores, of_scores, plan.rules, plan.strategy, window, withheld, turns)
         if plan.reranks and self.reranker is not None:
             started = time.perf_counter()
             best = ordered.numbers[: self.tuning.rerank_depth].tolist()
@@ -627,15 +623,16 @@ class Search:
             passages = [texts[number].chunk.content for number in best if number in texts]
             if len(passages) == len(best):  # else something changed just now, and the order of before is as good
                 with Step("search.rerank"):
-                    ordered = rerank(self.reranker, self.tuning.rerank_weight, query, ordered, passages, budget)
+                    ordered = rerank(self.reranker, self.tuning.rerank_weight, request.query, ordered, passages, budget)
             elapsed = time.perf_counter() - started
             pool.stages[StageKind.RERANK] = StageTrace(StageKind.RERANK, len(best), elapsed)
-        if plan.ranking is Ranking.RELEVANCE:
-            return ordered, {}
-        weights = plan.collection.settings.retrieval.memory
-        numbers = ordered.numbers.tolist()
-        against = pool.view.contradictions(numbers)
-        return rank_memories(ordered, pool.view.records(numbers), weights, plan.asked, against)
+        memory: Mapping[int, MemoryScore] = {}
+        if plan.ranking is Ranking.MEMORY:
+            weights, numbers = plan.collection.settings.retrieval.memory, ordered.numbers.tolist()
+            against = pool.view.contradictions(numbers)
+            ordered, memory = rank_memories(ordered, pool.view.records(numbers), weights, plan.asked, against)
+        in_order = [facts[number] for number in ordered.numbers.tolist()]
+        return ordered, eligible(in_order, withheld, collapse=request.collapse_duplicates), memory
 
     def _window(self, plan: SearchPlan) -> int:
         """Return how many of the best candidates are looked at as chunks, not only as scores."""

@@ -148,12 +148,15 @@ class VectorSearch:
             plan = VectorPlan(VectorPath.APPROXIMATE)
         return self._with_superseded(near, vector, limit), plan
 
-    def similarities(self, vector: Vectors, numbers: Numbers, *, asks_engine: bool) -> Neighbours:
-        """Return the similarities of those chunks whose vectors the catalog has, or the engine where it is asked."""
-        if len(numbers) == 0:
-            return nearest(numbers, np.zeros((0, len(vector)), dtype=np.float32), vector, 0)
-        stored, rows, missing = self._stored(numbers)
-        return self._compare(vector, stored, rows, missing if asks_engine else missing[:0], len(numbers))
+    def similarities(
+        self, vector: Vectors, numbers: Numbers, stored: tuple[Numbers, Vectors], *, asks_engine: bool
+    ) -> Neighbours:
+        """Return the similarities of chunks by their stored vectors, and of the others where the engine is asked.
+
+        `stored` are those of them that have a vector in the catalog, with these vectors at length 1.
+        """
+        missing = _missing(numbers, stored[0])
+        return self._compare(vector, *stored, missing if asks_engine else missing[:0], len(numbers))
 
     def _plan(self, depth: int) -> VectorPlan:
         if self._exact:

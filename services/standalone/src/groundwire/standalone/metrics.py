@@ -162,6 +162,7 @@ def _of_retrieve(retrieve: "RetrieveService") -> Iterator[Family]:
     caches: dict[str, BoundedCache[Any, Any]] = {
         "query_vectors": retrieve.search.query_vectors.remembered,
         "chunks": views.chunk_cache,
+        "postings": views.posting_cache,
     }
     hits = {"results": results.hits} | {name: each.hits for name, each in caches.items()}
     misses = {"results": results.lookups - results.hits} | {name: each.misses for name, each in caches.items()}
