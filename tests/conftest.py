@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.conformance.processes import give_way_to_nobody
+from tests.spare_processes import fork_to_order
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
 _SPACE = 4 << 30
@@ -73,6 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart() -> None:
     give_way_to_nobody()
+    fork_to_order()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tests.conformance.chroma_server import ChromaServer
 from tests.conformance.processes import remove_at_the_end
-from tests.e2e.commands import runner
 from tests.e2e.server import HASHING, ServerProcess
+from tests.fork_server import started_server
 from tests.postgresql import server
 
 _MIN_READY_S = 3.0
@@ -57,7 +57,7 @@ class Deployment:
         self._sessions = ("--sessions", databases["sessions"])
         self._peers: tuple[str, ...] = ()
         self.replicas: dict[str, list[ServerProcess]] = {}
-        runner("server")  # before threads want it
+        started_server("tests.e2e.command_runner", "server")  # before threads want it
         with ExitStack() as started, ThreadPoolExecutor(2 * replicas) as starting:
             for services in (("ingest", "retrieve"), ("answer",)):
                 begun = {

@@ -13,11 +13,19 @@ import pytest
 from groundwire.processes.channel import Channel
 from groundwire.processes.child import ChildProcess
 from tests.conformance.processes import descendants, freeze, is_running
+from tests.spare_processes import fork_to_order, start_by_interpreter
 
 STUB = "tests.unit.processes.stub_child"
 ROOT = str(Path(__file__).parents[3])
 
 Start = Callable[..., tuple[ChildProcess, Channel, list[str]]]
+
+
+@pytest.fixture(autouse=True)
+def real_starts() -> Iterator[None]:
+    start_by_interpreter()
+    yield
+    fork_to_order()
 
 
 @pytest.fixture
