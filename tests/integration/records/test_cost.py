@@ -1,5 +1,6 @@
 """Many records at once: they take hardly more statements than few, and another call may be faster."""
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +12,11 @@ from sqlalchemy.engine import Engine
 
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
+from groundwire.catalog.deletions import Deleted
+from groundwire.catalog.documents import Documents
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.kernel.document import Document
+from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.ingest.harness import Harness, blocking
@@ -131,3 +135,68 @@ def test_records_that_another_call_restores_first_are_told_as_they_are_then(
     assert [each.outcome for each in results] == [pb.RECORD_OUTCOME_UNCHANGED, pb.RECORD_OUTCOME_CREATED]
     live = blocking(records.ListRecords)(pb.ListRecordsRequest(collection="twice")).records
     assert {each.record_id: each.etag for each in results} == {each.record_id: each.etag for each in live}
+
+
+@pytest.fixture
+def _two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("groundwire.ingest.records._DELETED_AT_ONCE", 2)
+
+
+@pytest.mark.usefixtures("_two_at_once")
+@pytest.mark.parametrize("purge", [False, True], ids=["deleted", "purged"])
+def test_others_write_between_two_steps_of_a_deletion(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, *, purge: bool
+) -> None:
+    name = f"between-{purge}".lower()
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection=name))
+    put(harness, name, 5)
+    delete_all, counts = Documents.delete_all, list[int]()
+
+    def with_a_write_behind(self: Documents, *given: Any, **named: Any) -> Deleted:
+        deleted = delete_all(self, *given, **named)
+        put(harness, name, 1)  # it would wait for ever for a transaction that is still open
+        counts.append(deleted.deletion.documents)
+        return deleted
+
+    monkeypatch.setattr(Documents, "delete_all", with_a_write_behind)
+    assert delete(harness, name, purge=purge)[0] == 5
+    assert counts == [2, 4, 5]
+    assert len(blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection=name)).records) == 3
+
+
+@pytest.mark.usefixtures("_two_at_once")
+@pytest.mark.parametrize("purge", [False, True], ids=["deleted", "purged"])
+def test_a_deletion_that_stopped_goes_on_when_its_request_comes_again(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, *, purge: bool
+) -> None:
+    name = f"stopped-{purge}".lower()
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection=name))
+    put(harness, name, 5)
+    records = blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection=name)).records
+    request = pb.DeleteRecordsRequest(collection=name, permanent=purge, request_id=str(uuid.uuid4()))
+    request.ids.record_ids.extend(each.record_id for each in records)
+    delete_all, left = Documents.delete_all, [1]
+
+    def once(self: Documents, *given: Any, **named: Any) -> Deleted:
+        if not left:
+            raise StoreUnavailableError("the disk is gone", engine="catalog")
+        left.pop()
+        return delete_all(self, *given, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Documents, "delete_all", once)
+        with pytest.raises(StoreUnavailableError):
+            blocking(harness.service.records.DeleteRecords)(request)
+    listing = pb.ListRecordsRequest(collection=name, include_deleted=True)
+    assert (
+        sum(not each.HasField("delete_time") for each in blocking(harness.service.records.ListRecords)(listing).records)
+        == 3
+    )
+    first, second = (blocking(harness.service.records.DeleteRecords)(request).receipt for _ in range(2))
+    assert (first.document_count, first.chunk_count) == (5, 5)
+    assert second.receipt_id == first.receipt_id
+    assert not blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection=name)).records
+    # The final search looks for what every step deleted.
+    (stored,) = harness.service.records.parts.catalog.deletions.ready_of_engine(harness.collection(name).engine_name)
+    assert len(set(stored.traces.document_ids)) == len(set(stored.traces.numbers)) == 5
+    assert not any(harness.service.records.parts.catalog.deletions.left_of(stored).values())

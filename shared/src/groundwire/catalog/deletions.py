@@ -73,6 +73,7 @@ from groundwire.kernel.errors import PermissionDeniedError
 from groundwire.kernel.identity import current_identity
 
 _PER_QUERY = 5000
+_ENTRIES = ("document_ids", "document_keys", "generation_keys", "numbers", "embedding_hashes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,15 @@ class Deletion:
     stores: tuple[StoreDeletion, ...]
     hide_time: datetime
     complete_time: datetime | None = None
+
+    def behind(self, earlier: "Deletion") -> "Deletion":
+        """Return the deletion of both, this one being a later step of the same call."""
+        stores = tuple(
+            replace(each, total=before.total + each.total, left=before.left + each.left)
+            for before, each in zip(earlier.stores, self.stores, strict=True)
+        )
+        documents, chunks = earlier.documents + self.documents, earlier.chunks + self.chunks
+        return replace(self, documents=documents, chunks=chunks, stores=stores)
 
     def searched(self, left: Mapping[str, int], now: datetime) -> "Deletion":
         """Return it with what a final search found, by store."""
@@ -272,14 +282,15 @@ class Deletions(Aggregate):
         statement = select(deletions).where(ready, engine == engine_name).order_by(deletions.c.id)
         with self._database.read() as connection:
             rows = connection.execute(statement).all()
-        return [Deleted(_to_deletion(row), DeletionTraces(**json.loads(zlib.decompress(row.traces)))) for row in rows]
+        return [Deleted(_to_deletion(row), _to_traces(row.traces)) for row in rows]
 
-    def engine_of(self, tenant: str, deletion_id: str) -> str | None:
-        """Return the engine collection that a deletion waits for, None unless it is ready."""
+    def ready_now(self, tenant: str, deletion_id: str) -> tuple[str, Deleted] | None:
+        """Return a deletion and the engine collection that it waits for, None unless it is ready."""
         engine, ready = _engine_and_readiness()
         of_id = deletions.c.tenant == tenant, deletions.c.deletion_id == deletion_id
-        with self._database.read() as connection:
-            return connection.execute(select(engine).where(*of_id, ready)).scalar()
+        for row in self._database.rows(select(deletions, engine.label("serving_name")).where(*of_id, ready)):
+            return row.serving_name, Deleted(_to_deletion(row), _to_traces(row.traces))
+        return None
 
     def scrub(self, budget: Budget) -> bool:
         """Remove deleted content from the files of the catalog; return whether all of it is gone."""
@@ -325,7 +336,12 @@ class Deletions(Aggregate):
 
         def work(connection: Connection) -> None:
             for each in searched:
-                of_id = deletions.c.tenant == tenant, deletions.c.deletion_id == each.deletion_id
+                # Not of one that has got a further step meanwhile.
+                of_id = (
+                    deletions.c.tenant == tenant,
+                    deletions.c.deletion_id == each.deletion_id,
+                    deletions.c.documents == each.documents,
+                )
                 values: dict[str, Any] = {"stores": _stores(each)}
                 if each.complete_time is not None:
                     values |= {"complete_time": epoch_ms(each.complete_time), "traces": b""}
@@ -347,26 +363,40 @@ class Deletions(Aggregate):
         return self._database.write(work)
 
 
-def insert_deletion(connection: Connection, deleted: Deleted, steady_ms: int) -> None:
-    """Keep the receipt of a deletion, which is to be completed, in the transaction that deletes."""
+def insert_deletion(connection: Connection, deleted: Deleted, steady_ms: int) -> Deleted:
+    """Keep the receipt of a deletion, which is to be completed, in the transaction that deletes, and return it.
+
+    One with the same id, that of earlier steps of the same call, becomes that of all. The traces that are returned are
+    those of this step.
+    """
+    of_id = deletions.c.tenant == deleted.traces.tenant, deletions.c.deletion_id == deleted.deletion.deletion_id
+    earlier = connection.execute(select(deletions).where(*of_id)).first()
     deletion, traces = deleted.deletion, deleted.traces
+    engine_name, stored, last_task = traces.engine_name, b"", 0
+    if earlier is not None:
+        deletion = deletion.behind(_to_deletion(earlier))
+        # The index may have been rebuilt under another name since the first step.
+        engine_name, stored, last_task = earlier.engine_name, earlier.traces, earlier.last_task
     values = {
         "deletion_id": deletion.deletion_id,
         "tenant": traces.tenant,
         "collection": traces.collection,
         "collection_uid": traces.collection_uid,
-        "engine_name": traces.engine_name,
+        "engine_name": engine_name,
         "permanent": int(deletion.permanent),
         "documents": deletion.documents,
         "chunks": deletion.chunks,
         "stores": _stores(deletion),
         # Thousands of numbers for a large document, kept until the last file is clean.
-        "traces": zlib.compress(json.dumps(asdict(traces)).encode(), 1),
-        "last_task": max(deleted.tasks, default=0),
+        "traces": stored + zlib.compress(json.dumps(asdict(traces)).encode(), 1),
+        "last_task": max(deleted.tasks, default=last_task),
         "hide_time": epoch_ms(deletion.hide_time),
         "hidden_steady": steady_ms,
+        "complete_time": None,
     }
-    connection.execute(insert(deletions).values(values))
+    statement = insert(deletions) if earlier is None else update(deletions).where(*of_id)
+    connection.execute(statement.values(values))
+    return replace(deleted, deletion=deletion)
 
 
 def _engine_and_readiness() -> tuple[ColumnElement[str], ColumnElement[bool]]:
@@ -386,6 +416,17 @@ def _engine_and_readiness() -> tuple[ColumnElement[str], ColumnElement[bool]]:
 
 def _stores(deletion: Deletion) -> list[list[Any]]:
     return [[each.store, each.total, each.left] for each in deletion.stores]
+
+
+def _to_traces(stored: bytes) -> DeletionTraces:
+    """Return what all steps of a deletion concerned; each has written its traces behind those of the steps before."""
+    steps: list[dict[str, Any]] = []
+    while stored:
+        decompressing = zlib.decompressobj()
+        steps.append(json.loads(decompressing.decompress(stored)))
+        stored = decompressing.unused_data
+    joined = {name: [entry for step in steps for entry in step[name]] for name in _ENTRIES}
+    return DeletionTraces(**steps[0] | joined | {"indexed": sum(step["indexed"] for step in steps)})
 
 
 def _to_deletion(row: Row[Any]) -> Deletion:
@@ -427,6 +468,22 @@ def hide_documents(connection: Connection, collection: Collection, rows: Sequenc
     return Deleted.now(traces, tasks, now)
 
 
+def quoting_rows(connection: Connection, collection: Collection, document_ids: Sequence[str]) -> Sequence[RowMapping]:
+    """Return `document_rows` of the records that quote documents, which are deleted for good with them.
+
+    Raises:
+        PermissionDeniedError: one of them is of a scope that the current caller may not see.
+    """
+    tenant, name = collection.tenant, collection.name
+    quoting = quoting_records(connection, collection_key(connection, tenant, name), document_ids)
+    rows = document_rows(connection, tenant, name, sorted(quoting), IS_STORED) if quoting else ()
+    if not all(current_identity().allows_scope((row["record"] or {}).get("scope", "")) for row in rows):
+        # The receipt would count them, too.
+        message = "records of scopes that the credential does not allow quote it, and would be deleted with it"
+        raise PermissionDeniedError(message, right="all scopes")
+    return rows
+
+
 def delete_documents(connection: Connection, collection: Collection, rows: Sequence[RowMapping], now: int) -> Deleted:
     """Remove texts, chunks, full-text rows and unused vectors of documents; leave tombstones and queue the points.
 
@@ -443,14 +500,9 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
     Raises:
         PermissionDeniedError: a record that quotes one of them is of a scope that the current caller may not see.
     """
-    tenant, ids = collection.tenant, [row["document_id"] for row in rows]
-    quoting = quoting_records(connection, collection_key(connection, tenant, collection.name), ids)
-    with_them = document_rows(connection, tenant, collection.name, sorted(quoting), IS_STORED) if quoting else ()
-    if not all(current_identity().allows_scope((row["record"] or {}).get("scope", "")) for row in with_them):
-        # The receipt would count them, too.
-        message = "records of scopes that the credential does not allow quote it, and would be deleted with it"
-        raise PermissionDeniedError(message, right="all scopes")
-    rows = [*rows, *with_them]
+    tenant = collection.tenant
+    quoting = quoting_rows(connection, collection, [row["document_id"] for row in rows])
+    rows = [*rows, *quoting]
     keys = [row["document_key"] for row in rows]
     of_documents = among(generations.c.document_key, keys)
     leaving = select(generations.c.generation_key).where(

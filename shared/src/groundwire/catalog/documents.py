@@ -32,6 +32,7 @@ from groundwire.catalog.deletions import (
     delete_documents,
     hide_documents,
     insert_deletion,
+    quoting_rows,
     trace_documents,
 )
 from groundwire.catalog.dialects import among, upsert
@@ -733,8 +734,13 @@ class Documents(Aggregate):
         receipt: Receipt[Deletion] | None = None,
         *,
         permanent: bool,
+        deletion_id: str = "",
+        is_last: bool = True,
     ) -> Deleted:
         """Delete several documents in one transaction; those that are gone already are left out.
+
+        Of a deletion in several steps each has the same `deletion_id`, and returns what all so far deleted. The one
+        that `is_last` stores the answer.
 
         Raises:
             CollectionNotFoundError: the collection was deleted.
@@ -744,7 +750,9 @@ class Documents(Aggregate):
             serving = require_collection(connection, collection.tenant, collection.name)
             which = IS_STORED if permanent else IS_VISIBLE
             rows = document_rows(connection, collection.tenant, collection.name, document_ids, which)
-            return self._delete(connection, serving, rows, receipt, permanent=permanent)
+            return self._delete(
+                connection, serving, rows, receipt, permanent=permanent, deletion_id=deletion_id, is_last=is_last
+            )
 
         return self._database.write(work)
 
@@ -756,13 +764,29 @@ class Documents(Aggregate):
         receipt: Receipt[Deletion] | None,
         *,
         permanent: bool,
+        deletion_id: str = "",
+        is_last: bool = True,
     ) -> Deleted:
         deleted = (delete_documents if permanent else hide_documents)(connection, collection, rows, self._now())
-        insert_deletion(connection, deleted, self._database.steady.now_ms())
-        request_id = self._audit.settle(connection, collection.tenant, receipt, deleted.deletion)
+        document_ids = deleted.traces.document_ids
+        if deletion_id:
+            deleted = replace(deleted, deletion=replace(deleted.deletion, deletion_id=deletion_id))
+        deleted = insert_deletion(connection, deleted, self._database.steady.now_ms())
+        if is_last:
+            self._audit.settle(connection, collection.tenant, receipt, deleted.deletion)
         action = "delete_document" if permanent else "hide_document"
-        self._audit.record_all(connection, collection.tenant, action, deleted.traces.document_ids, request_id)
+        request_id = receipt.key.request_id if receipt else ""
+        self._audit.record_all(connection, collection.tenant, action, document_ids, request_id)
         return deleted
+
+    def refuse_unseen_quotes(self, collection: Collection, document_ids: Sequence[str]) -> None:
+        """Return if the caller may delete documents for good, with the records that quote them.
+
+        Raises:
+            PermissionDeniedError: as `delete_all` does, which looks at each step again.
+        """
+        with self._database.read() as connection:
+            quoting_rows(connection, collection, document_ids)
 
     def leftovers(self) -> list[PendingGeneration]:
         """Return the pending generations that nobody writes any more, oldest first, without their payloads."""

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,8 +209,7 @@ def _take_out(connection: Connection, collection_key: int, state: str, entries: 
                 of_words = (_p.segment_key == segment_key, _p.word.in_(part))
                 found = connection.execute(select(_p.word, _p.postings, _p.positions).where(*of_words)).all()
                 connection.execute(delete(lexical_postings).where(*of_words))
-                left = filter(None, (_without(*row, lows) for row in found))
-                _insert_postings(connection, ((segment_key, *row) for row in left))
+                _insert_postings(connection, ((segment_key, *row) for row in _without(found, lows)))
             values = _figures(members[stays])
             connection.execute(update(lexical_segments).where(_s.segment_key == segment_key).values(values))
     return whole
@@ -305,13 +305,19 @@ def _lows(entries: Iterable[Entry]) -> NDArray[np.int64]:
     return np.array([entry.number & ((1 << SHARED_BITS) - 1) for entry in entries], dtype=np.int64)
 
 
-def _without(word: str, stored: bytes, placed: bytes, lows: NDArray[np.int64]) -> tuple[str, bytes, bytes] | None:
-    postings, positions = np.frombuffer(stored, POSTING), np.frombuffer(placed, POSITION)
+def _without(rows: Sequence[Any], lows: NDArray[np.int64]) -> list[tuple[str, bytes, bytes]]:
+    """Return rows of words, postings and positions without those of some chunks; rows that had no others go."""
+    # All at once: a text has hundreds of words, and most have few postings.
+    postings = np.frombuffer(b"".join(row.postings for row in rows), POSTING)
+    positions = np.frombuffer(b"".join(row.positions for row in rows), POSITION)
     stays = np.isin(postings["low"], lows, invert=True)
-    if not stays.any():
-        return None
     counts = postings["content"].astype(np.int64) + postings["heading"]
-    return word, postings[stays].tobytes(), positions[np.repeat(stays, counts)].tobytes()
+    ends = np.cumsum([0, *(len(row.postings) // POSTING.itemsize for row in rows)])
+    at = np.append(0, np.cumsum(stays))[ends] * POSTING.itemsize
+    place = np.append(0, np.cumsum(np.where(stays, counts, 0)))[ends] * POSITION.itemsize
+    stored, placed = postings[stays].tobytes(), positions[np.repeat(stays, counts)].tobytes()
+    bounds = zip(rows, at.tolist(), at[1:].tolist(), place.tolist(), place[1:].tolist(), strict=False)
+    return [(row.word, stored[a:b], placed[c:d]) for row, a, b, c, d in bounds if a < b]
 
 
 _MERGEABLE = (

@@ -56,10 +56,11 @@ class DeletionCompleter:
         if not self.engine.finish(deleted.tasks, budget):
             return deletion
         try:
-            engine_name = self.catalog.deletions.engine_of(tenant, deletion.deletion_id)
-            if engine_name is None:
+            ready = self.catalog.deletions.ready_now(tenant, deletion.deletion_id)
+            if ready is None:
                 return deletion
-            searched = self._complete(engine_name, [deleted], budget, at_any_size=False)
+            engine_name, stored = ready
+            searched = self._complete(engine_name, [stored], budget, at_any_size=False)
         except GroundwireError as error:
             _log.warning("a deletion is completed later", collection=deleted.traces.collection, error=error.message)
             return deletion

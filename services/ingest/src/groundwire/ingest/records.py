@@ -1,6 +1,7 @@
 """Keep records: store them, change, delete and restore them, and link them with one another."""
 
 import hashlib
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -54,6 +55,7 @@ from groundwire.kernel.spans import Span
 _NEIGHBOURS = 20
 _NEIGHBOURS_OF_ALL = 200
 """Asked for where the engine cannot look among the memories of the scope alone."""
+_DELETED_AT_ONCE = 200
 _ATTEMPTS = 5
 """So often a write begins anew because somebody else changed one of its records meanwhile."""
 
@@ -187,7 +189,13 @@ class RecordUpkeep:
         raise AssertionError("the last attempt raises")
 
     def selected(
-        self, identity: Identity, collection: str, selection: Sequence[str] | Filter, *, include_deleted: bool
+        self,
+        identity: Identity,
+        collection: str,
+        selection: Sequence[str] | Filter,
+        *,
+        include_deleted: bool,
+        skips_missing: bool = False,
     ) -> list[StoredRecord]:
         """Return the records of these ids, or those that match a filter.
 
@@ -205,7 +213,8 @@ class RecordUpkeep:
             )
         found = self.catalog.records.find(tenant, collection, ids, scopes=scopes)
         for record_id in ids if isinstance(selection, Sequence) else ():
-            if record_id not in found or not (include_deleted or found[record_id].document.delete_time is None):
+            is_there = record_id in found and (include_deleted or found[record_id].document.delete_time is None)
+            if not (is_there or skips_missing):
                 self.catalog.collections.get(tenant, collection)  # it may be the collection that is not there
                 raise RecordNotFoundError(record_id)
         return [found[record_id] for record_id in ids if record_id in found]
@@ -245,18 +254,38 @@ class RecordUpkeep:
         *,
         permanent: bool,
     ) -> Deletion:
-        """Delete records in one transaction; no reader finds any of them afterwards.
+        """Delete records, some hundred in a transaction, so that others can write in between.
+
+        What stops half-way goes on when the same request comes again: its receipt counts all.
 
         Raises:
             GroundwireError: whatever `selected` raises.
+            PermissionDeniedError: a record that would be deleted with them is of a scope that is none of the caller's.
             ConflictError: the same request was completed meanwhile.
         """
         found = self.catalog.collections.get(identity.tenant, collection)
-        chosen = self.selected(identity, collection, selection, include_deleted=permanent)
+        deletion_id = str(uuid.uuid5(uuid.UUID(receipt.key.request_id), found.uid) if receipt else uuid.uuid4())
+        goes_on = receipt is not None and self.catalog.deletions.find(identity.tenant, deletion_id) is not None
+        chosen = self.selected(identity, collection, selection, include_deleted=permanent, skips_missing=goes_on)
         ids = [record.document.document_id for record in chosen]
-        deleted = self.catalog.documents.delete_all(found, ids, receipt, permanent=permanent)
-        self.after_write(found)
-        return self.upkeep.completer.complete(deleted, budget)
+        if permanent:
+            self.catalog.documents.refuse_unseen_quotes(found, ids)
+        parts = [ids[start : start + _DELETED_AT_ONCE] for start in range(0, len(ids), _DELETED_AT_ONCE)] or [[]]
+        try:
+            for number, part in enumerate(parts, start=1):
+                is_last = number == len(parts)
+                deleted = self.catalog.documents.delete_all(
+                    found, part, receipt, permanent=permanent, deletion_id=deletion_id, is_last=is_last
+                )
+                if len(parts) == 1:
+                    return self.upkeep.completer.complete(deleted, budget)
+                self.upkeep.engine.finish(deleted.tasks, budget)
+                if not is_last:
+                    budget.check()
+            # Others would wait while a call writes the files anew after so many: housekeeping does it by and by.
+            return deleted.deletion
+        finally:
+            self.after_write(found)
 
     def restore(
         self, identity: Identity, collection: str, record_ids: Sequence[str], budget: Budget
