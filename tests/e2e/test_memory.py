@@ -99,8 +99,28 @@ def test_a_memory_from_the_shell(server: ServerProcess) -> None:
         "RECORD_OUTCOME_CREATED",
         "RECORD_OUTCOME_UNCHANGED",
     ]
+    assert run(server, "memory", "delete", sky, rust, *shell)["document_count"] == 2
+    restored = run(server, "memory", "restore", *shell, "--entity", "alice")
+    assert {each["record_id"] for each in restored} == {python, rust}
+    assert [each["record_id"] for each in run(server, "memory", "restore", *shell, "--filter", "{}")] == [sky]
+    assert run(server, "memory", "restore", *shell, "--filter", "{}") == []
     assert run(server, "memory", "delete", *shell, "--entity", "alice", "--permanent", "--yes")["document_count"] == 2
     assert listed("--deleted") == [sky]
+
+
+def test_a_suggested_contradiction_is_dismissed_from_the_shell(server: ServerProcess) -> None:
+    shell = ("-c", "suggested")
+    old, new = (
+        run(server, "memory", "add", text, *shell)["record_id"]
+        for text in ("The deadline is 12 May.", "The deadline was moved to 20 May.")
+    )
+
+    def suggested(record_id: str) -> list[str]:
+        return list(run(server, "memory", "get", record_id, *shell)["links"].get("suggested_contradicts", []))
+
+    assert (suggested(old), suggested(new)) == ([new], [old])
+    assert run(server, "memory", "unlink", old, *shell, "--suggested", new)["suggested_contradicts"] == []
+    assert (suggested(old), suggested(new)) == ([], [])
 
 
 def test_what_is_known_of_somebody_from_the_shell(server: ServerProcess) -> None:
@@ -132,6 +152,14 @@ def test_what_is_known_of_somebody_from_the_shell(server: ServerProcess) -> None
     sections = run(server, "memory", "context", "born", *shell, "--entity", "alice")["sections"]
     assert [each["record"]["record_id"] for section in sections for each in section["entries"]] == [mine]
 
+    deleted = run(server, "memory", "delete", *shell, "--entity", "alice", "--permanent", "--yes")
+    assert deleted["document_count"] == 1
+    assert searched("--entity", "alice", "--include-global") == {f"record:{everybody}"}
+    assert run(server, "ask", "Where was Alice born?", *shell, "--entity", "alice")["citations"] == []
+    sections = run(server, "memory", "context", "born", *shell, "--entity", "alice")["sections"]
+    assert not any(section["entries"] for section in sections)
+    assert searched("--entity", "bob") == {f"record:{theirs}"}
+
 
 @pytest.mark.parametrize(
     ("arguments", "field"),
@@ -149,12 +177,23 @@ def test_what_is_known_of_somebody_from_the_shell(server: ServerProcess) -> None
         (["delete", "chunk-2026-02-10-a1b2c3d4", "--entity", "alice"], "ID"),
         (["delete", "chunk-2026-02-10-a1b2c3d4", "--permanent"], "memory delete"),
         (["list", "--filter", "{"], "filter"),
+        (["restore"], "ID"),
         (["get", "../../x"], "record_id"),
     ],
 )
 def test_a_wrong_command_names_the_field(server: ServerProcess, arguments: list[str], field: str) -> None:
     violations = run(server, "memory", *arguments, "-c", "wrong", code=2)["error"]["violations"]
     assert [each["field"] for each in violations] == [field]
+
+
+@pytest.mark.parametrize("command", [["list"], ["search", "x"]])
+def test_a_wrong_filter_is_named_as_it_was_written(server: ServerProcess, command: list[str]) -> None:
+    run(server, "memory", "add", "x", "-c", "filtered")
+    failed = run(server, "memory", *command, "-c", "filtered", "--filter", '{"importanc": 3}', code=2)["error"]
+    (violation,) = failed["violations"]
+    assert violation["field"].endswith("filter.json.importanc")
+    both = '{"record_type": "memory", "importance": {"$gte": 1}}'  # what the command says itself as well
+    assert run(server, "memory", *command, "-c", "filtered", "--filter", both)
 
 
 def test_a_memory_from_python(ada: Collection) -> None:

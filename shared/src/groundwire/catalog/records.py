@@ -317,11 +317,12 @@ class Records(Aggregate):
             for kind, target_id in links:
                 values = {"document_key": source, "kind": kind.value}
                 if removes:
-                    target = select(_r.document_key).where(_r.collection_key == key, _r.record_id == target_id)
-                    of_link = (record_links.c[name] == value for name, value in values.items())
-                    connection.execute(
-                        delete(record_links).where(*of_link, record_links.c.target_key == target.scalar_subquery())
-                    )
+                    of_target = select(_r.document_key).where(_r.collection_key == key, _r.record_id == target_id)
+                    link, target = record_links.c, of_target.scalar_subquery()
+                    this = and_(link.document_key == source, link.target_key == target)
+                    if kind is LinkKind.SUGGESTED_CONTRADICTS:  # seen from both sides, and stored at one
+                        this = or_(this, and_(link.document_key == target, link.target_key == source))
+                    connection.execute(delete(record_links).where(link.kind == kind.value, this))
                 else:
                     values |= {"target_key": _live_key(connection, key, target_id, scopes)}
                     connection.execute(upsert(connection, record_links).values(values).on_conflict_do_nothing())

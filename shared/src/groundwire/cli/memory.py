@@ -36,7 +36,7 @@ from groundwire.cli.output import (
     printed_as_json,
 )
 from groundwire.client import GroundwireClient
-from groundwire.client.values import enum_name, filter_json, named_value
+from groundwire.client.values import both_filters, enum_name, named_value
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.records import SOURCE_PREFIX
 
@@ -47,6 +47,8 @@ _TYPES = ("memory", "persona", "faq", "turn", "summary")
 _ORDERS = ("timestamp-desc", "timestamp-asc", "importance-desc", "turn-asc")
 _COLUMNS = ("record", "importance", "scope", "when", "text")
 _EXCERPT_CHARS = 80
+_RESTORED_AT_ONCE = 100
+"""Ids that a call takes."""
 
 id_argument = click.argument("record_id", metavar="ID", help="Id of the record.")
 ids_argument = click.argument("record_ids", metavar="ID...", nargs=-1, required=True, help="Ids of the records.")
@@ -132,10 +134,9 @@ def list_records(
     collection: str, record_type: str, entity: str | None, condition: str | None, order: str, deleted: bool
 ) -> None:
     """List memories, the newest first, or other records."""
-    conditions: list[Any] = [] if record_type == "any" else [{"record_type": record_type}]
-    conditions += [{"entity": entity}] if entity is not None else []
-    conditions += [filter_json(condition)] if condition is not None else []
-    where = {"$and": conditions} if conditions else None
+    own = {} if record_type == "any" else {"record_type": record_type}
+    own |= {} if entity is None else {"entity": entity}
+    where = both_filters(own, condition) or None
     with connect() as client:
         records = list(client.collection(collection).records(filter=where, order_by=order, include_deleted=deleted))
     if printed_as_json([record.message for record in records]):
@@ -273,22 +274,32 @@ def link_records(**links: Any) -> None:
 @collection_option
 @supports_option
 @contradicts_option
+@click.option(
+    "--suggested",
+    "suggested_contradicts",
+    multiple=True,
+    metavar="ID",
+    help="Record that the server says it may contradict, and does not.",
+)
 @server_options
 def unlink_records(**links: Any) -> None:
-    """Take back that a record supports or contradicts others."""
+    """Take back that a record supports or contradicts others, or dismiss what the server suggested."""
     _change_links("remove_links", **links)
 
 
-def _change_links(
-    method: str, record_id: str, collection: str, supports: tuple[str, ...], contradicts: tuple[str, ...]
-) -> None:
-    if not supports and not contradicts:
+def _change_links(method: str, record_id: str, collection: str, **targets: tuple[str, ...]) -> None:
+    if not any(targets.values()):
         raise InvalidRequestError.of("--supports", "or --contradicts must name a record")
     with connect() as client:
         change = getattr(client.collection(collection), method)
-        kinds = asdict(change(record_id, supports=supports, contradicts=contradicts))
+        kinds = asdict(change(record_id, **targets))
     if not printed_as_json(kinds):
         print_fields({"record_id": record_id, **{kind: list(ids) for kind, ids in kinds.items()}})
+
+
+def _check_selection(record_ids: tuple[str, ...], entity: str | None, condition: str | None) -> None:
+    if sum((bool(record_ids), entity is not None, condition is not None)) != 1:
+        raise InvalidRequestError.of("ID", "one of ids, --entity and --filter must say which records")
 
 
 @app.command("delete")
@@ -303,8 +314,7 @@ def delete_records(
     record_ids: tuple[str, ...], collection: str, entity: str | None, condition: str | None, permanent: bool, yes: bool
 ) -> None:
     """Delete records by id, by entity or by filter, so that they can be restored; with --permanent for good."""
-    if sum((bool(record_ids), entity is not None, condition is not None)) != 1:
-        raise InvalidRequestError.of("ID", "one of ids, --entity and --filter must say which records")
+    _check_selection(record_ids, entity, condition)
     where = {"entity": entity} if entity is not None else condition
     what = f"all records of {entity}" if entity is not None else "these records"
     if permanent and not yes:
@@ -324,13 +334,22 @@ def delete_records(
 
 
 @app.command("restore")
-@ids_argument
+@click.argument("record_ids", metavar="[ID]...", nargs=-1, help="Ids of the records.")
 @collection_option
+@click.option("--entity", help="Restore all records of this one, of whatever type.")
+@memory_filter_option
 @server_options
-def restore_records(record_ids: tuple[str, ...], collection: str) -> None:
-    """Bring back records that were deleted; `memory list --deleted` shows which were."""
+def restore_records(record_ids: tuple[str, ...], collection: str, entity: str | None, condition: str | None) -> None:
+    """Bring back records that were deleted, by id, by entity or by filter; `memory list --deleted` shows them."""
+    _check_selection(record_ids, entity, condition)
     with connect() as client:
-        results = client.collection(collection).restore_records(record_ids)
+        records, ids = client.collection(collection), list(record_ids)
+        if not ids:
+            where = {"entity": entity} if entity is not None else condition
+            matching = records.records(filter=where, include_deleted=True)
+            ids = [record.record_id for record in matching if record.delete_time is not None]
+        parts = (ids[start : start + _RESTORED_AT_ONCE] for start in range(0, len(ids), _RESTORED_AT_ONCE))
+        results = [result for part in parts for result in records.restore_records(part)]
     if printed_as_json([result.message for result in results]):
         return
     for result in results:

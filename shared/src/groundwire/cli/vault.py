@@ -80,10 +80,12 @@ def export_vault(folder: Path, collection: str, verbose: bool) -> None:
 
     An export that was interrupted is simply repeated; files that hold the same already are not touched.
     """
-    with _opened(folder, verbose=verbose) as store, connect() as client:
-        from groundwire.vault.transfer import export_records  # noqa: PLC0415 - may not be installed
+    with connect() as client:
+        client.get_collection(collection=collection)  # a name that is mistyped leaves no folder
+        with _opened(folder, verbose=verbose) as store:
+            from groundwire.vault.transfer import export_records  # noqa: PLC0415 - may not be installed
 
-        report = export_records(client, collection, store)
+            report = export_records(client, collection, store)
     _show_export(report)
 
 

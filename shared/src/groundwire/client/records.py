@@ -19,8 +19,8 @@ from groundwire.client.transport import Caller, Operation, StreamOperation
 from groundwire.client.values import (
     FilterJson,
     MetadataValue,
+    both_filters,
     enum_name,
-    filter_json,
     filter_message,
     named_value,
     plain_metadata,
@@ -404,10 +404,9 @@ class RecordOperations(Caller):
             for hit in ada.recall("Which language does she like?", k=5, entity="alice"):
                 print(hit.score, hit.text)
         """
-        conditions: list[Any] = [{"record_type": "memory"}, *([] if filter is None else [filter_json(filter)])]
         options = retrieval_options_pb2.RetrievalOptions(
             top_k=k,
-            filter=filter_message({"$and": conditions}),
+            filter=filter_message(both_filters({"record_type": "memory"}, filter)),
             entity=entity or "",
             include_global=include_global,
             ranking=search_mode_pb2.RANKING_MEMORY,
@@ -559,9 +558,16 @@ class RecordOperations(Caller):
 
     @Operation
     async def remove_links(
-        self, record_id: str, *, supports: str | Sequence[str] = (), contradicts: str | Sequence[str] = ()
+        self,
+        record_id: str,
+        *,
+        supports: str | Sequence[str] = (),
+        contradicts: str | Sequence[str] = (),
+        suggested_contradicts: str | Sequence[str] = (),
     ) -> RecordLinks:
-        """Take back what `add_links` said, and return the links that are left.
+        """Take back what `add_links` said, or what the server suggested, and return the links that are left.
+
+        A suggestion goes from both records, and is made again only when the text of one of them changes.
 
         Raises:
             RecordNotFoundError: the record is not there.
@@ -574,7 +580,8 @@ class RecordOperations(Caller):
             ada.add_links(new, contradicts=old)
             assert ada.remove_links(new, contradicts=old).contradicts == ()
         """
-        request = pb.RemoveLinksRequest(collection=self.name, record_id=record_id, links=_links(supports, contradicts))
+        links = _links(supports, contradicts, suggested_contradicts)
+        request = pb.RemoveLinksRequest(collection=self.name, record_id=record_id, links=links)
         return RecordLinks.of((await self._transport.send(Contract.remove_links, request)).links)
 
     async def _upsert(
@@ -647,6 +654,12 @@ def _ids(given: str | Sequence[str]) -> Sequence[str]:
     return [given] if isinstance(given, str) else given
 
 
-def _links(supports: str | Sequence[str], contradicts: str | Sequence[str]) -> list[pb.RecordLink]:
-    targets = ((pb.LINK_KIND_SUPPORTS, supports), (pb.LINK_KIND_CONTRADICTS, contradicts))
+def _links(
+    supports: str | Sequence[str], contradicts: str | Sequence[str], suggested_contradicts: str | Sequence[str] = ()
+) -> list[pb.RecordLink]:
+    targets = (
+        (pb.LINK_KIND_SUPPORTS, supports),
+        (pb.LINK_KIND_CONTRADICTS, contradicts),
+        (pb.LINK_KIND_SUGGESTED_CONTRADICTS, suggested_contradicts),
+    )
     return [pb.RecordLink(kind=kind, target_record_id=each) for kind, given in targets for each in _ids(given)]

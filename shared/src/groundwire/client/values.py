@@ -92,6 +92,18 @@ def filter_json(condition: FilterJson) -> Any:
         raise InvalidRequestError.of("filter", f"is not JSON: {error}") from error
 
 
+def both_filters(own: Mapping[str, Any], condition: FilterJson | None) -> dict[str, Any]:
+    """Return the filter for what two others match; errors name the fields of `condition` as its author wrote them.
+
+    Raises:
+        InvalidRequestError: `condition` is a text that is no JSON.
+    """
+    given = {} if condition is None else filter_json(condition)
+    if isinstance(given, Mapping) and own.keys().isdisjoint(given):
+        return {**own, **given}
+    return {"$and": [own, given]}
+
+
 def purge_filter(condition: FilterJson) -> filter_pb2.Filter | None:
     """Return the message of a filter of what is to be purged, which may be `*` for everything.
 
