@@ -1,10 +1,11 @@
 """The store on a real Chroma server against the specifications."""
 
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,20 @@ def test_a_server_that_hangs_costs_a_call_no_more_than_its_time(tmp_path: Path) 
         store.check_responding()
         assert store.count(NAME, Budget()) == 20
         store.close()
+
+
+def test_the_system_probes_connections_whose_other_end_may_be_gone(server: ChromaServer, engine: VectorStore) -> None:
+    engine.collections(Budget())
+    lost_after_s = []
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError), socket.socket(fileno=os.dup(int(entry.name))) as connection:
+            if connection.getpeername() == ("127.0.0.1", server.port):
+                options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+                idle_s, every_s, count, limit_ms = (connection.getsockopt(socket.IPPROTO_TCP, each) for each in options)
+                assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                lost_after_s.append(max(idle_s + every_s * count, limit_ms / 1000))
+    assert lost_after_s
+    assert 0 < max(lost_after_s) <= 4
 
 
 def test_an_outage_is_unavailable_and_everything_is_there_afterwards(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """VectorStore on a Chroma server; it shares queries and filters with the embedded engine."""
 
 import importlib.util
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
@@ -40,6 +41,14 @@ _BUSY = 429
 _SERVER_ERROR = 500
 # TCP retries at growing intervals: after this long a new attempt finds a server that is back sooner.
 _CONNECT_S = 3.0
+# A firewall that forgets a connection, or a cable that is pulled, says nothing: without these a request in flight
+# holds its worker until `timeout_s`. The probes find out within four seconds, however long an answer may take.
+_PROBES = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": 4000}
+_SOCKET_OPTIONS = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    # Not every system has all of them.
+    *((socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in _PROBES.items() if hasattr(socket, name)),
+)
 _request_limit_s: ContextVar[float | None] = ContextVar("request_limit_s", default=None)
 """Limit for connecting and for each answer of this thread's requests: the library takes none per call."""
 
@@ -89,8 +98,13 @@ def open_server(options: StoreServer) -> Any:
             limits = dict.fromkeys(("read", "write", "pool"), seconds)
             request.extensions["timeout"] = {**limits, "connect": min(seconds, _CONNECT_S)}
 
-    client._server._session.timeout = timeout  # noqa: SLF001 - there is no setting for it
-    client._server._session.event_hooks = {"request": [limit]}  # noqa: SLF001 - the same
+    for server in (client._server, client._admin_client._server):  # noqa: SLF001 - there is no setting for what follows
+        session = server._session  # noqa: SLF001 - see above
+        session.timeout = timeout
+        session.event_hooks = {"request": [limit]}
+        session._transport.close()  # noqa: SLF001 - see above
+        transport = httpx.HTTPTransport(limits=server.http_limits, socket_options=_SOCKET_OPTIONS)
+        session._transport = transport  # noqa: SLF001 - see above
     return client
 
 
