@@ -118,7 +118,6 @@ def main() -> int:
 
 
 def table(flows: list[Flow]) -> str:
-    """Return the figures as a table in Markdown."""
     lines = ["| call | files (aim) | functions (aim) | depth | where the time goes |", "|---|---|---|---|---|"]
     for flow in flows:
         files, functions = AIMS[flow.call]

@@ -96,7 +96,6 @@ class Collections(Aggregate):
         return self._database.write(work)
 
     def get(self, tenant: str, name: str) -> Collection:
-        """Return a collection."""
         rows = self._database.rows(SELECT_COLLECTION, {"tenant": tenant, "collection": name})
         if not rows:
             raise CollectionNotFoundError(name)
@@ -199,7 +198,6 @@ class Collections(Aggregate):
         return self._database.write(work)
 
     def counts(self, tenant: str, name: str) -> CollectionCounts:
-        """Return the figures of a collection."""
         sums = (func.sum(documents.c.chunk_count), func.sum(documents.c.total_chars))
         with self._database.read() as connection:
             key = collection_key(connection, tenant, name)

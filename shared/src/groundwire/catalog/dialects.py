@@ -129,13 +129,11 @@ class BinaryJson(UserDefinedType[str]):
     cache_ok = True
 
     def bind_processor(self, dialect: Any) -> Any:
-        """Return the function that makes text of a value."""
         if dialect.name == "postgresql":
             return lambda value: postgresql.with_plain_fractions(encode_json(value))
         return encode_json
 
     def bind_expression(self, bindvalue: Any) -> ColumnElement[Any]:
-        """Wrap a value on its way in."""
         return _Choice(sqlite.to_binary_json(bindvalue, self), postgresql.to_binary_json(bindvalue, self))
 
     def column_expression(self, colexpr: Any) -> ColumnElement[Any]:

@@ -57,7 +57,6 @@ class LivePoints:
         return [number for number, checksum in pairs if known.get(number) != checksum]
 
     def without(self, numbers: Iterable[int]) -> "LivePoints":
-        """Return the other points."""
         stays = np.isin(self.numbers, list(numbers), invert=True)
         return LivePoints(self.numbers[stays], self.checksums[stays], self.position)
 

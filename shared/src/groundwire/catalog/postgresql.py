@@ -698,7 +698,6 @@ class CatalogServer:
         return self._presence.try_lock(name)
 
     def end_exclusive(self, name: str) -> None:
-        """Release a lock."""
         self._presence.unlock(name)
 
     @staticmethod

@@ -243,7 +243,6 @@ SELECT_VISIBLE_DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(_d.document_id ==
 
 
 def to_document(row: Sequence[Any]) -> Document:
-    """Make a document of the values of `DOCUMENT_COLUMNS`."""
     # By place, not by name: a search reads hundreds of rows, and a name costs a look into a dictionary.
     _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:22]
     chunk_count, total_chars, total_bytes, model, rules_digest, tokenizer, encoding, *times = figures
@@ -392,7 +391,6 @@ def to_stored_chunks(rows: Iterable[Sequence[Any]]) -> Iterator[StoredChunk]:
 
 
 def to_stored_chunk(row: Sequence[Any], document: Document) -> StoredChunk:
-    """Make a chunk of the values of `CHUNK_COLUMNS` and its document."""
     return StoredChunk(
         chunk_number=row[0],
         chunk_id=row[1],
@@ -406,7 +404,6 @@ def to_stored_chunk(row: Sequence[Any], document: Document) -> StoredChunk:
 
 
 def to_chunk(row: Sequence[Any]) -> Chunk:
-    """Make a chunk of the values of `OWN_COLUMNS`."""
     sequence_num, start, end, start_byte, end_byte, content, tokens, chapter, section, path, level, *rest = row
     page_numbers, overlap_prev, overlap_next, undersized, heading, *links, embedding_hash, tags, metadata = rest
     sentence_index, window_size, parent, grandparent, upper, indexed = links

@@ -53,7 +53,6 @@ class FileProgress(ProgressBar):
         self._chunks = 0
 
     def finished(self, outcome: FileOutcome) -> None:
-        """Count a file that is done."""
         # Without a lock: a race of two threads shows a wrong number for a moment.
         self._chunks += outcome.counts.get("chunks", 0)
         self.advance(f"{self._chunks} chunks · {outcome.source}" if self._chunks else outcome.source)

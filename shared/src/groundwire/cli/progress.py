@@ -54,7 +54,6 @@ class ProgressBar:
             self._bar.update(1)
 
     def note(self, note: str) -> None:
-        """Say what is going on."""
         with self._lock:
             self._note = _short(note)
             self._bar.render_progress()

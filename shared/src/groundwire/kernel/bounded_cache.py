@@ -63,11 +63,9 @@ class BoundedCache(Generic[KeyT, ValueT]):
 
     @property
     def weight(self) -> int:
-        """Return the sum of the weights held."""
         return self._weight
 
     def __len__(self) -> int:
-        """Return the number of values held."""
         return len(self._held)
 
     def _drop(self, key: KeyT) -> None:

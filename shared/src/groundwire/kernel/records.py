@@ -32,7 +32,6 @@ _FILTER_NAMES = {"type": "record_type", "source": "origin"}
 
 
 def record_source(record_id: str) -> str:
-    """Return the source of the document that holds a record."""
     return SOURCE_PREFIX + record_id
 
 

@@ -98,7 +98,6 @@ class SessionFilter:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def admits(self, session: Session[Any]) -> bool:
-        """Tell whether a session is to be listed."""
         return (
             self.collection in {"", session.collection}
             and self.user_id in {"", session.user_id}
@@ -116,7 +115,6 @@ class AnswerFilter:
     session_id: str = ""
 
     def admits(self, session: Session[Any]) -> bool:
-        """Tell whether the answers of a session are to be listed."""
         return (
             self.collection in {"", session.collection}
             and self.user_id in {"", session.user_id}

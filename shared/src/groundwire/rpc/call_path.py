@@ -86,7 +86,6 @@ class CallPath(grpc.GenericRpcHandler):
         server.add_generic_rpc_handlers([self])
 
     def add_generic_rpc_handlers(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
-        """Take the handlers of a service."""
         self._services += handlers
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:

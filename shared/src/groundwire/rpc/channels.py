@@ -88,7 +88,6 @@ class Delegation:
     key: str = field(default="", repr=False)
 
     def metadata(self, identity: Identity) -> tuple[tuple[str, str], ...]:
-        """Return the metadata of a call for this identity."""
         said = {
             "tenant": identity.tenant,
             "subject": identity.subject,

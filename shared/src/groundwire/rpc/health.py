@@ -35,7 +35,6 @@ class HealthBoard:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether every service is ready."""
         return not self._draining and all(self._ready.values())
 
     @property

@@ -112,7 +112,6 @@ class InProcessContext:
         self._room = asyncio.Semaphore(_QUEUED_MESSAGES)
 
     def invocation_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
-        """Return what the caller sent."""
         return tuple(self.metadata.items())
 
     def time_remaining(self) -> float | None:

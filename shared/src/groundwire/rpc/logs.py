@@ -57,7 +57,6 @@ class LineLogger:
         atexit.register(self.flush, _AT_EXIT_S)
 
     def info(self, line: str) -> None:
-        """Take an ordinary line."""
         self._take(line, is_urgent=False)
 
     def warning(self, line: str) -> None:
@@ -225,7 +224,6 @@ def _error_of(exc_info: Any) -> BaseException | None:
 
 
 def _place(error: BaseException) -> tuple[str, str, int]:
-    """Return where an error was raised."""
     innermost = error.__traceback__
     while innermost is not None and innermost.tb_next is not None:
         innermost = innermost.tb_next

@@ -86,7 +86,6 @@ class Method:
 
     @property
     def needed_right(self) -> Right:
-        """Return the right that a credential needs."""
         if self.right is not None:
             return self.right
         return Right.WRITE if self.work in {Work.WRITE, Work.UPLOAD} else Right.READ

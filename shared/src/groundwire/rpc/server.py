@@ -277,7 +277,6 @@ class LagGauge:
             self._task = None
 
     def reset(self) -> None:
-        """Forget what was seen."""
         self._max_s = 0.0
         self.total_s = 0.0
         self._samples = 0

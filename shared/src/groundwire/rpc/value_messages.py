@@ -72,7 +72,6 @@ def members_by_number(enum: Any, kind: type[EnumT]) -> dict[Any, EnumT]:
 
 
 def to_metadata(metadata: Mapping[str, Value]) -> dict[str, pb.MetadataValue]:
-    """Return the messages of metadata by key."""
     return {key: to_value(value) for key, value in metadata.items()}
 
 

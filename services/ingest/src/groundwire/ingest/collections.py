@@ -92,7 +92,6 @@ class CollectionUpkeep:
         return figures_of(stored)
 
     def get(self, tenant: str, name: str) -> CollectionFigures:
-        """Return a collection."""
         return self._figures(self.catalog.collections.get(tenant, name))
 
     def find(self, tenant: str, name: str) -> Collection | None:

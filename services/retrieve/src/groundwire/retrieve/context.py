@@ -51,7 +51,6 @@ class ContextEntry:
 
     @property
     def tokens(self) -> int:
-        """Return the size of its text."""
         return self.stored.chunk.token_count
 
     @property

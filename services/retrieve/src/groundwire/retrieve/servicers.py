@@ -132,7 +132,6 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         return self._answer(cached, request, started)
 
     def retrieve(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse:
-        """Return the most relevant chunks."""
         call = self._received(request, started)
         # Something has changed since, perhaps in another collection: then the response is still good.
         with suppress(GroundwireError):  # the search itself tells what is wrong
@@ -270,7 +269,6 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
 
     @in_worker
     def RetrieveContext(self, request: pb.RetrieveContextRequest) -> pb.RetrieveContextResponse:
-        """Return what an assistant should know."""
         current = request_context.current()
         parsed = parse_context_request(request, current.identity, self.limits, self.context_limits, self.clock.now())
         found = self.retrieve_context.retrieve(parsed, current.budget)
@@ -414,7 +412,6 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
     def DescribeCollection(
         self, request: library_pb.DescribeCollectionRequest
     ) -> library_pb.DescribeCollectionResponse:
-        """Return what a caller has to know of a collection."""
         name = parse_collection_name(request.collection)
         return messages.to_description(self.library.catalog.collections.get(request_context.current().tenant, name))
 
@@ -476,7 +473,6 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
 
     @in_worker
     def GetPipelineStats(self, request: library_pb.GetPipelineStatsRequest) -> library_pb.GetPipelineStatsResponse:
-        """Return the figures of this process."""
         tenant = request_context.current().tenant
         collection, window_s = messages.parse_stats_request(request)
         if collection is not None:

@@ -155,7 +155,6 @@ class Engine:
         self._sync_graphs()
 
     def delete(self, name: str, numbers: Sequence[int]) -> None:
-        """Remove records."""
         remove(self._collections[name], numbers)
         self._sync_graphs()
 
@@ -180,7 +179,6 @@ class Engine:
             return records(held, numbers)
 
     def count(self, name: str) -> int:
-        """Return the number of records."""
         with self._read(name) as held:
             return int(held.count())
 

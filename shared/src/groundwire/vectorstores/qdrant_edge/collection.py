@@ -84,7 +84,6 @@ def remove(path: Path) -> None:
 
 
 def remove_copy(copy: Path) -> None:
-    """Remove a copy and its seal."""
     remove(copy)
     remove(seal_of(copy))
 
@@ -204,7 +203,6 @@ class ServedCollection:
         return self._take()
 
     def stop_recording(self) -> None:
-        """Stop recording."""
         with self._writing:
             self._touched = None
 

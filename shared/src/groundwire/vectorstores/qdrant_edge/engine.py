@@ -101,7 +101,6 @@ class Shard:
         self.last_use = time.monotonic()
 
     def upsert(self, numbers: Sequence[int], vectors: Vectors, stored: Sequence[Stored]) -> None:
-        """Write points."""
         rows = vectors.tolist()
         points = [self._edge.Point(n, row, dict(p)) for n, row, p in zip(numbers, rows, stored, strict=True)]
         self._shard.update(self._edge.UpdateOperation.upsert_points(points))

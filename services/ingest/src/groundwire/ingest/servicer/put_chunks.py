@@ -146,7 +146,6 @@ def _without_controls(name: str, value: str) -> tuple[str, bool]:
 
 
 def _parse_pages(pages: Sequence[int], field: str) -> tuple[int, ...]:
-    """Return the pages without repetitions."""
     unique = tuple(dict.fromkeys(pages))
     if len(unique) > _MAX_PAGES:
         raise InvalidRequestError.of(field, f"must be at most {_MAX_PAGES} pages")

@@ -115,7 +115,6 @@ def _value(field: FieldDescription, value: object) -> Scalar:
 
 
 def describe(fields: Sequence[FieldDescription]) -> list[dict[str, object]]:
-    """Return the fields as a model reads them."""
     return [
         {"name": field.name, "description": field.description, "type": field.type.value}
         | ({"allowed_values": list(field.allowed_values)} if field.allowed_values else {})

@@ -106,14 +106,12 @@ def _check_count(entries: Sized, field: str) -> None:
 
 
 def to_chunk_outcome(found: ChunkWithVector | ChunkNotFoundError) -> pb.BatchGetChunksOutcome:
-    """Return the message of what became of one chunk of a batch."""
     if isinstance(found, ChunkNotFoundError):
         return pb.BatchGetChunksOutcome(error=to_status(found))
     return pb.BatchGetChunksOutcome(chunk=to_chunk_message(found.stored, found.vector))
 
 
 def to_span_outcome(read: SpanText | GroundwireError) -> pb.ReadSpansOutcome:
-    """Return the message of what became of one span."""
     if isinstance(read, GroundwireError):
         return pb.ReadSpansOutcome(error=to_status(read))
     found = pb.SpanText(
@@ -141,7 +139,6 @@ def to_chunk_location(stored: StoredChunk | None) -> pb.ChunkLocation:
 
 
 def to_document_location(found: DocumentLocation) -> pb.DocumentLocation:
-    """Return the message of where a document stands."""
     return pb.DocumentLocation(
         document_id=found.document_id,
         collection=found.collection,

@@ -9,5 +9,4 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the index."""
     op.create_index("generations_stored", "generations", ["tenant", "total_bytes"])
