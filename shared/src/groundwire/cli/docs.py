@@ -192,6 +192,7 @@ def purge_documents(collection: str, filter_json: str, yes: bool, no_wait: bool)
     Documents that were deleted softly go as well.
     """
     with connect() as client:
+        # Counted first, so that the question says how much would be gone.
         if not yes:
             matching = client.collection(collection).purge(filter_json)
             count = counted(matching.document_count, "document")

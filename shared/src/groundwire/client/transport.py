@@ -255,17 +255,15 @@ class SyncTransport(_Transport):
 
 
 class AsyncTransport(_Transport):
-    """Waits in the event loop."""
+    """Waits in the event loop; its methods are those of `SyncTransport`."""
 
     async def send(self, call: ContractCall[RequestT, ResponseT], request: RequestT) -> ResponseT:
-        """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
         response: ResponseT = await call.bound(self).send(request)
         return response
 
     async def receive(
         self, call: ContractCall[RequestT, ResponseT], request: RequestT
     ) -> AsyncGenerator[ResponseT, None]:
-        """Send a request and yield the responses."""
         async with aclosing(call.bound(self).send(request)) as responses:
             async for response in responses:
                 yield response
@@ -273,7 +271,6 @@ class AsyncTransport(_Transport):
     async def send_all(
         self, path: str, messages: Iterator[RequestT], response_type: type[ResponseT], timeout_s: float | None
     ) -> ResponseT:
-        """Send a stream of requests and return the response."""
         with self.typed_errors():
             response: ResponseT = await self.open_stream(path, messages, response_type, timeout_s)
         return response
@@ -305,7 +302,6 @@ class AsyncTransport(_Transport):
                 call.cancel()
 
     async def exchange(self, upload: UploadAttempts) -> None:
-        """Make one attempt of an upload: send its header, learn from where, and send the parts while it reports."""
         offsets: asyncio.Queue[int | None] = asyncio.Queue()
         with self.typed_errors():
             call = self.open_exchange(UPLOAD_PATH, _awaited_parts(upload, offsets), pb.UploadDocumentResponse)

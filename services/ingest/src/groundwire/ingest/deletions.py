@@ -53,6 +53,7 @@ class DeletionCompleter:
         A failure is not the call's: what was deleted is invisible, and housekeeping completes the receipt.
         """
         tenant, deletion = deleted.traces.tenant, deleted.deletion
+        # Until the engine has done its tasks a search for leftovers would find them.
         if not self.engine.finish(deleted.tasks, budget):
             return deletion
         try:

@@ -81,6 +81,7 @@ def build(
 
     `signing_key` is that of the tokens, None for one in the data folder.
     """
+    # Page tokens and consistency tokens are signed by one key, which a restart must not change.
     key = signing_key or load_key(database.folder / KEY_FILE)
     time, model_key = clock or SystemClock(), settings.self_query_api_key
     extractor = open_extractor(

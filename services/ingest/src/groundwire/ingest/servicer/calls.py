@@ -128,6 +128,7 @@ class CallParts:
         """
         tenant = tenant or request_context.current().tenant
         try:
+            # At or after the position of the write, also where its answer is an earlier one.
             now = self.catalog.collections.position(tenant, collection)
         except CollectionNotFoundError:
             return answer

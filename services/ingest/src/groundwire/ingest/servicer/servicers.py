@@ -395,6 +395,7 @@ class RecordServicer(record_grpc.RecordServiceServicer):
             where = self.records.resolved(tenant, collection, parse_filter_message(request.filter))
         after = self.tokens.read(request.page_token, tenant=tenant, request=request)
         position = (int(after[0]), int(after[1])) if after else None
+        # One more than the page holds says whether another page follows.
         found = self.parts.catalog.records.page(
             *(tenant, collection, where, order, position, size + 1),
             scopes=identity.scopes,

@@ -79,6 +79,7 @@ def parse_span_queries(request: pb.ReadSpansRequest) -> list[SpanQuery]:
         InvalidRequestError: there are not 1 to 1,000 spans, or one names no document or is no range.
     """
     _check_count(request.spans, "spans")
+    # Collected, so that one error names every wrong span.
     queries, violations = [], list[FieldViolation]()
     for number, each in enumerate(request.spans):
         span = each.span

@@ -42,12 +42,17 @@ ORDERS = members_by_number(search_mode_pb2.OrderBy, ResultOrder)
 QUERY_TYPES = members_by_number(search_mode_pb2.QueryType, QueryType)
 QUERY_TYPE_VALUES = {kind: value for value, kind in QUERY_TYPES.items()}
 _RANKINGS = members_by_number(search_mode_pb2.Ranking, Ranking)
+_IS_TOP_DOWN = {
+    search_mode_pb2.RETRIEVAL_STRATEGY_UNSPECIFIED: False,
+    search_mode_pb2.RETRIEVAL_STRATEGY_DIRECT: False,
+    search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN: True,
+}
 _ENUMS: Mapping[str, Container[int]] = {
     "mode": search_mode_pb2.SearchMode.values(),
     "ranking": search_mode_pb2.Ranking.values(),
     "order_by": search_mode_pb2.OrderBy.values(),
     "view": HitView.values(),
-    "strategy": search_mode_pb2.RetrievalStrategy.values(),
+    "strategy": _IS_TOP_DOWN,
 }
 _MAX_SCOPES = 100
 _CLOCK_SKEW = timedelta(minutes=1)
@@ -71,6 +76,7 @@ def parse_retrieve_request(
         PermissionDeniedError: the credential does not allow a scope that is named.
     """
     options, where = message.options, None
+    # Kept apart: with nothing else wrong, the filter's own class of error is raised.
     wrong_filter: InvalidRequestError | None = None
     try:
         where = parse_filter_message(options.filter, "options.filter") if options.HasField("filter") else None
@@ -108,7 +114,7 @@ def parse_retrieve_request(
         vector=vector,
         query_types=tuple(QUERY_TYPES[kind] for kind in options.query_types),
         self_query=options.self_query,
-        top_down=options.strategy == search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN,
+        top_down=_IS_TOP_DOWN[options.strategy],
         asked=parse_timestamp(message.query_time, "query_time") if message.HasField("query_time") else None,
         exact=options.exact,
         snapshot=options.snapshot if options.HasField("snapshot") else None,
@@ -311,6 +317,7 @@ def parse_context_request(
     )
     if message.HasField("query_time"):
         like_a_search.query_time.CopyFrom(message.query_time)
+    # These options do not apply to a context.
     for ignored in ("ranking", "order_by", "self_query", "strategy", "explain"):
         like_a_search.options.ClearField(ignored)
     try:
