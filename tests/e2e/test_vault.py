@@ -482,7 +482,6 @@ def test_the_commands_say_what_they_did(server: ServerProcess, client: Groundwir
     assert (missing.returncode, "COLLECTION_NOT_FOUND" in missing.stderr) == (1, True)
 
 
-@pytest.mark.requirement("S2-03", "S2-25", "C05")
 def test_no_vault_is_made_of_a_folder_that_is_none(server: ServerProcess, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("Not a memory.")
     for command in (("import", str(tmp_path), "-c", "nobody"), ("check", str(tmp_path))):
@@ -492,6 +491,7 @@ def test_no_vault_is_made_of_a_folder_that_is_none(server: ServerProcess, tmp_pa
     assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.requirement("S2-03", "S2-25", "C05")
 def test_a_long_note_is_cut_into_chunks_of_the_source_design(client: GroundwireClient) -> None:
     notes = collection(client, "notes")
     paragraphs = [

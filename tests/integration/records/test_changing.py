@@ -319,6 +319,8 @@ def test_reads_are_counted_where_that_is_asked_for(keeping: Keeping) -> None:
 
 
 @pytest.mark.requirement("S0-25")
+@pytest.mark.requirement("S2-12")
+@pytest.mark.requirement("S2-13")
 def test_records_and_their_counts_survive_a_restart(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data")
     with GroundwireClient(server.address) as client:
