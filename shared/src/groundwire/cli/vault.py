@@ -48,6 +48,15 @@ class _Lines(logging.Handler):
         print_line(record.getMessage(), err=True)
 
 
+def _store_type() -> "type[ChunkStore]":
+    try:
+        from groundwire.vault import ChunkStore  # noqa: PLC0415 - may not be installed
+    except ModuleNotFoundError as error:
+        message = "`groundwire vault` needs one more package: pip install 'groundwire[vault]'"
+        raise MissingExtraError(message, extra="vault") from error
+    return ChunkStore
+
+
 @contextmanager
 def _opened(folder: Path, *, verbose: bool = False) -> Iterator["ChunkStore"]:
     """Open a vault for the time of a command.
@@ -55,17 +64,13 @@ def _opened(folder: Path, *, verbose: bool = False) -> Iterator["ChunkStore"]:
     Raises:
         MissingExtraError: pydantic is not installed.
     """
-    try:
-        from groundwire.vault import ChunkStore  # noqa: PLC0415 - may not be installed
-    except ModuleNotFoundError as error:
-        message = "`groundwire vault` needs one more package: pip install 'groundwire[vault]'"
-        raise MissingExtraError(message, extra="vault") from error
+    store_type = _store_type()
     log, lines = logging.getLogger("groundwire.vault"), _Lines()
     log.addHandler(lines)
     log.propagate = False
     log.setLevel(logging.INFO if verbose else logging.WARNING)
     try:
-        yield ChunkStore(folder)
+        yield store_type(folder)
     finally:
         log.removeHandler(lines)
 
@@ -80,6 +85,7 @@ def export_vault(folder: Path, collection: str, verbose: bool) -> None:
 
     An export that was interrupted is simply repeated; files that hold the same already are not touched.
     """
+    _store_type()  # what is missing here is said without a server
     with connect() as client:
         client.get_collection(collection=collection)  # a name that is mistyped leaves no folder
         with _opened(folder, verbose=verbose) as store:
