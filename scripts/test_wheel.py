@@ -52,27 +52,23 @@ def main() -> int:
         _call(python, "-m", "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt"), f"{wheel}[all]")
         _call(python, "-m", "pip", "install", "--quiet", "--group", f"{ROOT / 'pyproject.toml'}:dev")
         checkout = scratch / "checkout"
-        _copy_tests(checkout)
+        made = shutil.ignore_patterns("__pycache__", "node_modules", ".packages")
+        for name in FOLDERS:
+            shutil.copytree(ROOT / name, checkout / name, ignore=made)
+        for name in FILES:
+            shutil.copy(ROOT / name, checkout / name)
+        # The settings of pytest without the source roots: the wheel must be what is imported.
+        text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+        head, _, rest = text.partition("pythonpath = [")
+        _, _, tail = rest.partition("]\n")
+        (checkout / "pyproject.toml").write_text(f'{head}pythonpath = ["."]\n{tail}', encoding="utf-8")
+        if DATA.exists():
+            (checkout.parent / "shared").mkdir()
+            (checkout.parent / "shared" / "data").symlink_to(DATA)
         spread = ["-n", "logical", "--dist", "loadfile", "--no-loadscope-reorder"]
         markers = ["-m", "not slow and not faults and not limits and not clients"]
         command = [python, "-m", "pytest", *spread, *markers, *sys.argv[1:]]
         return subprocess.run(command, cwd=checkout, check=False).returncode  # noqa: S603 - our own command
-
-
-def _copy_tests(checkout: Path) -> None:
-    made = shutil.ignore_patterns("__pycache__", "node_modules", ".packages")
-    for name in FOLDERS:
-        shutil.copytree(ROOT / name, checkout / name, ignore=made)
-    for name in FILES:
-        shutil.copy(ROOT / name, checkout / name)
-    # The settings of pytest without the source roots: the wheel must be what is imported.
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    head, _, rest = text.partition("pythonpath = [")
-    _, _, tail = rest.partition("]\n")
-    (checkout / "pyproject.toml").write_text(f'{head}pythonpath = ["."]\n{tail}', encoding="utf-8")
-    if DATA.exists():
-        (checkout.parent / "shared").mkdir()
-        (checkout.parent / "shared" / "data").symlink_to(DATA)
 
 
 def _call(*command: str) -> None:

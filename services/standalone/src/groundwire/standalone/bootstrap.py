@@ -38,8 +38,8 @@ def build_services(
     """
     announce("opening the catalog")
     server = settings.server
-    catalog = open_database(server, server.catalog, CATALOG_FILE, "catalog", server.catalog_password)
-    stack.callback(catalog.close)
+    database = open_database(server, server.catalog, CATALOG_FILE, "catalog", server.catalog_password)
+    stack.callback(database.close)
     if not vectors_opening.done():
         announce("opening the vector store")
     vectors = vectors_opening.result()
@@ -48,7 +48,7 @@ def build_services(
     embedder = embedder_opening.result()
 
     announce("starting the services")
-    parts = Parts([], [], catalog=catalog, embedder=embedder)
+    parts = Parts([], [], database=database, embedder=embedder)
 
     def workers(name: str) -> Workers:
         # Each service has threads of its own: ingests do not delay searches, nor searches sessions.
@@ -62,7 +62,7 @@ def build_services(
         from groundwire.ingest.bootstrap import build as build_ingest  # noqa: PLC0415
 
         parts.ingest = build_ingest(
-            database=catalog,
+            database=database,
             vectors=vectors,
             embedder=embedder,
             settings=settings.ingest,
@@ -73,7 +73,7 @@ def build_services(
         from groundwire.retrieve.bootstrap import build as build_retrieve  # noqa: PLC0415
 
         parts.retrieve = build_retrieve(
-            database=catalog,
+            database=database,
             vectors=vectors,
             embedder=embedder,
             settings=settings.retrieve,
@@ -87,7 +87,7 @@ def build_services(
             retrieve=InProcessStub(parts.retrieve.servicer),
             library=InProcessStub(parts.retrieve.library_servicer),
             records=InProcessStub(parts.ingest.records),
-            sessions=catalog,
+            sessions=database,
             settings=settings.answer,
             workers=workers("answer"),
             chat_model=parse_generator(settings.server.generator),
@@ -98,16 +98,16 @@ def build_services(
             part.start()
             stack.callback(part.close)
             parts.services += part.services()
-    parts.dependencies = dependencies_of(parts.services, catalog, vectors, embedder, stack)
+    parts.dependencies = dependencies_of(parts.services, database, vectors, embedder, stack)
     parts.services.append(server_service(settings, parts.services, vectors, embedder))
     return parts
 
 
 def dependencies_of(
-    services: list[Service], catalog: Database, vectors: VectorStore, embedder: Embedder, stack: ExitStack
+    services: list[Service], database: Database, vectors: VectorStore, embedder: Embedder, stack: ExitStack
 ) -> list[Dependency]:
     """Return what the services need, each with a check; `stack` closes what the checks use."""
-    reads, writes = catalog.probe(), catalog.probe(of_writes=True)
+    reads, writes = database.probe(), database.probe(of_writes=True)
     stack.callback(reads.close)
     stack.callback(writes.close)
 

@@ -75,7 +75,7 @@ class _Process(Collector):
         yield _gauge("workers_waiting", "Calls that wait for a thread.", waiting, "pool")
         readers: tuple[tuple[Any, Callable[[Any], Iterator[Family]]], ...] = (
             (self._server, _of_server),
-            (parts.catalog, _of_catalog),
+            (parts.database, _of_database),
             (parts.embedder, _of_embedder),
             (parts.ingest, _of_ingest),
             (parts.retrieve, _of_retrieve),
@@ -110,16 +110,16 @@ def _of_server(server: GrpcServer) -> Iterator[Family]:
     yield lag
 
 
-def _of_catalog(catalog: "Database") -> Iterator[Family]:
+def _of_database(database: "Database") -> Iterator[Family]:
     from groundwire.catalog.inspection import read_backlog  # noqa: PLC0415 - a process may have no catalog
 
-    usage = catalog.usage()
+    usage = database.usage()
     yield _gauge("catalog_connections_in_use", "Reading connections in use.", {(): usage.connections})
     yield _gauge("catalog_connections_limit", "Reading connections there may be.", {(): usage.max_connections})
     waits = {(): usage.connection_waits}
     yield _counter("catalog_connection_waits", "Reads that had to wait for a connection.", waits)
     yield _gauge("catalog_writes_waiting", "Writes that wait for the writer.", {(): usage.waiting_writes})
-    backlog = read_backlog(catalog)
+    backlog = read_backlog(database)
     yield _gauge("outbox_tasks", "Changes that the vector engine has not made yet.", {(): backlog.outbox})
     yield _gauge("outbox_age_seconds", "Age of the oldest of them, in time of service.", {(): backlog.outbox_age_s})
     yield _gauge("operations_unfinished", "Operations that run or wait.", {(): backlog.operations})

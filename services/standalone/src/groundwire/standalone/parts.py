@@ -33,7 +33,7 @@ class Parts:
     dependencies: list[Dependency]
     channels: list[grpc.aio.Channel] = field(default_factory=list)
     workers: dict[str, Workers] = field(default_factory=dict)
-    catalog: "Database | None" = None
+    database: "Database | None" = None
     embedder: "Embedder | None" = None
     ingest: "IngestService | None" = None
     retrieve: "RetrieveService | None" = None

@@ -76,7 +76,7 @@ def build_answer(settings: ProcessSettings, stack: ExitStack) -> Parts:
         dependencies,
         [each for each in (channel, to_ingest) if each is not None],
         {"answer": workers},
-        catalog=database,
+        database=database,
         answer=answer,
     )
 

@@ -53,12 +53,12 @@ class RememberedResponse:
 class ResultCache:
     """Remembers responses of one process by tenant, allowed scopes and whole request, up to a number of bytes.
 
-    `max_bytes` 0 switches it off. `catalog` tells its position without being read; `views` tell whether a collection
+    `max_bytes` 0 switches it off. `database` tells its position without being read; `views` tell whether a collection
     has changed.
     """
 
-    def __init__(self, max_bytes: int, catalog: Database, views: SearchViews, tokens: WaitForPosition) -> None:
-        self._catalog = catalog
+    def __init__(self, max_bytes: int, database: Database, views: SearchViews, tokens: WaitForPosition) -> None:
+        self._database = database
         self._views = views
         self._tokens = tokens
         self.lookups = 0
@@ -69,7 +69,7 @@ class ResultCache:
         """Return what is certainly valid; never waits."""
         self.lookups += 1  # on the event loop, as every search begins here
         held = self._held.get(_key(identity, request))
-        if held is None or held.position != self._catalog.latest_position:
+        if held is None or held.position != self._database.latest_position:
             return None
         self.hits += 1
         return held
