@@ -285,6 +285,20 @@ def test_a_question_is_not_delayed_by_the_many_texts_of_another(
     assert first <= 2
 
 
+def test_workers_share_the_texts_that_somebody_waits_for(threads: ThreadPoolExecutor) -> None:
+    engine = WordEngine(parallelism=2)
+    embedder = BatchingEmbedder(engine, word_model(max_tokens=60))
+    engine.gate.clear()
+    texts = [f"w{number} " * 50 for number in range(1, 9)]
+    urgent = threads.submit(embedder.embed_documents, texts, Budget(), urgent=True)
+    for _ in range(2):  # the second worker begins while the first has not finished
+        assert engine.entered.acquire(timeout=10)
+    engine.gate.set()
+    assert urgent.result(10).argmax(axis=1).tolist() == list(range(1, 9))
+    assert max(len(batch) for batch in engine.batches) == 4
+    embedder.close()
+
+
 def test_urgent_documents_go_ahead_of_those_that_wait(
     engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
 ) -> None:

@@ -64,6 +64,10 @@ _MIN_TOKENS = 512
 """So many tokens run together even on a slow machine: queries, which are short, and documents while nobody asks."""
 
 
+_MIN_SHARED_TOKENS = 128
+"""Fewer are not worth dividing between workers: each inference has costs of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One token sequence, special tokens included, and the row of its call that it fills."""
@@ -230,7 +234,11 @@ class Schedule:
         """Return the next batch; empty when it was the turn of calls that have failed, which are gone then."""
         if self._urgent and not (self._patient and self._urgent_run >= MAX_QUERY_RUN):
             self._urgent_run += 1
-            return self._take(self._urgent, _Batch(max(self._tokens_per_s * BATCH_S, _MIN_TOKENS), 0.0))
+            most = max(self._tokens_per_s * BATCH_S, _MIN_TOKENS)
+            # The workers share what is urgent: parts of a call that run side by side are ready sooner than one batch.
+            waiting = sum(len(item.sequence) for call in self._urgent for part in call.slices for item in part)
+            share = max(waiting / self._workers, _MIN_SHARED_TOKENS)
+            return self._take(self._urgent, _Batch(min(share, most), 0.0))
         self._urgent_run = 0
         is_quiet = time.monotonic() - self._asked_at > QUIET_AFTER_S
         size = max(self._tokens_per_s * QUIET_BATCH_S, _MIN_TOKENS) if is_quiet else self._tokens_per_s * BATCH_S
