@@ -415,6 +415,25 @@ class Passages:
             yield PassageReader(connection, require_collection(connection, tenant, collection))
 
 
+# Made once: building a statement and finding what it compiles to takes longer than most of the reads.
+_OF_COLLECTION = SELECT_LIVE_CHUNKS.where(
+    collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("collection")
+)
+_BY_NUMBER = _OF_COLLECTION.where(_c.chunk_number == bindparam("reference"))
+_BY_ID = _OF_COLLECTION.where(_c.chunk_id == bindparam("reference"))
+_OF_DOCUMENT_ID = documents.c.tenant == bindparam("tenant"), documents.c.document_id == bindparam("document_id")
+_PLACES_OF_DOCUMENT = (
+    select(*_PLACE_COLUMNS)
+    .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
+    .join(documents, _c.document_key == documents.c.document_key)
+    .where(IS_LIVE, *_OF_DOCUMENT_ID)
+    .order_by(_c.sequence_num)
+)
+_BETWEEN = SELECT_LIVE_CHUNKS.where(
+    *_OF_DOCUMENT_ID, _c.sequence_num.between(bindparam("first"), bindparam("last"))
+).order_by(_c.sequence_num)
+
+
 class PassageReader:
     """Reads one collection at one moment; belongs to one thread."""
 
@@ -431,25 +450,15 @@ class PassageReader:
         is_number = isinstance(reference, int)
         if is_number and not 0 < int(reference) < _MAX_NUMBER:
             raise ChunkNotFoundError(str(reference))
-        statement = SELECT_LIVE_CHUNKS.where(
-            collections.c.tenant == self.collection.tenant,
-            collections.c.name == self.collection.name,
-            (_c.chunk_number if is_number else _c.chunk_id) == reference,
-        )
-        row = self._connection.execute(statement).first()
+        given = {"tenant": self.collection.tenant, "collection": self.collection.name, "reference": reference}
+        row = self._connection.execute(_BY_NUMBER if is_number else _BY_ID, given).first()
         if row is None:
             raise ChunkNotFoundError(str(reference))
         return next(to_stored_chunks([row]))
 
     def places(self, document_id: str) -> list[ChunkLocation]:
         """Return where all chunks of a document stand, by rising sequence number."""
-        statement = (
-            select(*_PLACE_COLUMNS)
-            .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
-            .join(documents, _c.document_key == documents.c.document_key)
-            .where(IS_LIVE, documents.c.tenant == self.collection.tenant, documents.c.document_id == document_id)
-            .order_by(_c.sequence_num)
-        )
+        given = {"tenant": self.collection.tenant, "document_id": document_id}
         return [
             ChunkLocation(
                 sequence_num=row.sequence_num,
@@ -461,17 +470,13 @@ class PassageReader:
                 sentence_index=row.sentence_index,
                 window_size=row.window_size,
             )
-            for row in self._connection.execute(statement)
+            for row in self._connection.execute(_PLACES_OF_DOCUMENT, given)
         ]
 
     def chunks(self, document_id: str, first: int, last: int) -> list[StoredChunk]:
         """Return the chunks `first` to `last` of a document, by sequence number."""
-        statement = SELECT_LIVE_CHUNKS.where(
-            documents.c.tenant == self.collection.tenant,
-            documents.c.document_id == document_id,
-            _c.sequence_num.between(first, last),
-        ).order_by(_c.sequence_num)
-        return list(to_stored_chunks(self._connection.execute(statement)))
+        given = {"tenant": self.collection.tenant, "document_id": document_id, "first": first, "last": last}
+        return list(to_stored_chunks(self._connection.execute(_BETWEEN, given)))
 
     def text(self, document_id: str, start: int, end: int) -> str:
         """Return the code points start..end of the live text of a document.

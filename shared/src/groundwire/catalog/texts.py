@@ -4,11 +4,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import Connection, bindparam, exists, select
 
 from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among
+from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.rows import GenerationState, to_fields
 from groundwire.catalog.schema import collections, documents, generations, text_pages, text_segments
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk
@@ -238,31 +239,44 @@ def slice_of_generation(
     return [_join(contents, start, end) for start, end in spans]
 
 
-def _find(connection: Connection, tenant: str, collection: str, document_id: str, generation: int | None) -> _Text:
-    wanted = documents.c.live_generation if generation is None else generation
-    statement = (
-        select(generations.c.generation_key, generations.c.total_chars)
-        .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
-        .join(collections, documents.c.collection_key == collections.c.collection_key)
-        .where(
-            documents.c.tenant == tenant,
-            documents.c.document_id == document_id,
-            documents.c.live_generation > 0,
-            collections.c.name == collection,
-            generations.c.generation == wanted,
-            generations.c.state != GenerationState.PENDING.value,
-        )
+# Made once: building a statement and finding what it compiles to takes longer than most of the reads.
+_PUBLISHED = (
+    select(generations.c.generation_key, generations.c.total_chars)
+    .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+    .join(collections, documents.c.collection_key == collections.c.collection_key)
+    .where(
+        documents.c.tenant == bindparam("tenant"),
+        documents.c.document_id == bindparam("document_id"),
+        documents.c.live_generation > 0,
+        collections.c.name == bindparam("collection"),
+        generations.c.state != GenerationState.PENDING.value,
     )
-    row = connection.execute(statement).first()
+)
+_LIVE = _PUBLISHED.where(generations.c.generation == documents.c.live_generation)
+_OF_GENERATION = _PUBLISHED.where(generations.c.generation == bindparam("generation"))
+_PAGES = (
+    select(text_pages.c.page, text_pages.c.char_start, text_pages.c.char_end)
+    .where(text_pages.c.generation_key == bindparam("key"))
+    .order_by(text_pages.c.page)
+)
+_SEGMENTS = select(text_segments.c.number, text_segments.c.content).where(
+    text_segments.c.generation_key == bindparam("key"), among(text_segments.c.number, bindparam("numbers"))
+)
+
+
+def _find(connection: Connection, tenant: str, collection: str, document_id: str, generation: int | None) -> _Text:
+    given = {"tenant": tenant, "collection": collection, "document_id": document_id}
+    if generation is None:
+        row = connection.execute(_LIVE, given).first()
+    else:
+        row = connection.execute(_OF_GENERATION, given | {"generation": generation}).first()
     if row is None:
         raise DocumentNotFoundError(document_id)
     return _Text(row.generation_key, row.total_chars)
 
 
 def _pages(connection: Connection, key: int) -> list[PageSpan]:
-    columns = (text_pages.c.page, text_pages.c.char_start, text_pages.c.char_end)
-    statement = select(*columns).where(text_pages.c.generation_key == key).order_by(text_pages.c.page)
-    return [PageSpan(*row) for row in connection.execute(statement)]
+    return [PageSpan(*row) for row in connection.execute(_PAGES, {"key": key})]
 
 
 def _segments(start: int, end: int) -> range:
@@ -270,10 +284,8 @@ def _segments(start: int, end: int) -> range:
 
 
 def _contents(connection: Connection, key: int, numbers: set[int]) -> dict[int, str]:
-    statement = select(text_segments.c.number, text_segments.c.content).where(
-        text_segments.c.generation_key == key, among(text_segments.c.number, numbers)
-    )
-    return {row.number: row.content for row in connection.execute(statement)}
+    rows = connection.execute(_SEGMENTS, {"key": key, "numbers": encode_json(sorted(numbers))})
+    return {row.number: row.content for row in rows}
 
 
 def _join(contents: Mapping[int, str], start: int, end: int) -> str:
