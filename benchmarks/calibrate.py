@@ -108,13 +108,12 @@ async def _graded(address: str, collection: str, questions: list[Question]) -> l
             asked, excerpts = candidates(question.text, retrieval.passages)
             if not excerpts:
                 continue
-            similarities, places = estimate_similarities(asked, excerpts)
+            scored, places = estimate_similarities(asked, excerpts)
             of_question, *vectors = await client.embed(
                 [question.text], [scoring.scored_text(asked, excerpts[place]) for place in places]
             )
             for place, vector in zip(places, vectors, strict=True):
-                similarities[place] = cosine(of_question, vector)
-            scored = scoring.score_excerpts(asked, excerpts, similarities)
+                scored[place] = scored[place].with_similarity(cosine(of_question, vector))
             support = scoring.Support(asked, scored)
             for item in support.tested:
                 excerpt = item.excerpt

@@ -15,7 +15,7 @@ from groundwire.rpc.request_context import RequestContext
 from groundwire.rpc.workers import Workers
 from tests.unit.answer.builders import LocalEmbeddings, make_passage
 
-_PASSAGES = [make_passage("Foxes eat small mice. Owls eat big mice.")]
+_PASSAGES = [make_passage("Foxes eat small mice. Foxes eat big berries.")]
 
 
 class _CountingEmbedder(HashingEmbedder):

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from functools import cached_property
 from itertools import takewhile
 
 from groundwire.kernel.stems import FUNCTION_WORDS, NEGATION, content_stems, stem, words
@@ -59,17 +60,22 @@ class Discrepancy:
     instead: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
-    """A text with its facts in order, the stems of its content words, and the stems that it denies.
-
-    `denials` holds, for each negation, its text and the stems that follow it in its clause, at most four.
-    """
+    """A text with its facts in order."""
 
     text: str
     facts: tuple[Fact, ...]
-    stems: frozenset[str]
-    denials: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Return the stems of the content words."""
+        return frozenset(content_stems(self.text))
+
+    @cached_property
+    def denials(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Return for each negation its text and the stems that follow it in its clause, at most four."""
+        return tuple(_denials(self.text))
 
     def of(self, kind: FactKind) -> list[Fact]:
         return [fact for fact in self.facts if fact.kind is kind]
@@ -81,7 +87,7 @@ def read(text: str) -> Reading:
     numbers = list(_numbers(text, [(fact.start, fact.end) for fact in dates]))
     taken = [(fact.start, fact.end) for fact in (*dates, *numbers)]
     facts = sorted((*dates, *numbers, *_names(text, taken)), key=lambda fact: fact.start)
-    return Reading(text, tuple(facts), frozenset(content_stems(text)), tuple(_denials(text)))
+    return Reading(text, tuple(facts))
 
 
 # Dates

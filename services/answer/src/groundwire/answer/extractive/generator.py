@@ -7,10 +7,10 @@ from groundwire.answer.evidence import Passage, Source, Statement
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.question import Question, QuestionKind, read_question
 from groundwire.answer.extractive.scoring import (
+    Scored,
     Support,
     answers_as_field,
     rarities,
-    score_excerpts,
     scored_text,
     shortlist,
     without_superseded,
@@ -64,28 +64,26 @@ class ExtractiveGenerator:
             asked, excerpts = await self._workers.run(budget, candidates, question, passages)
             if not excerpts:
                 return
-            similarities, places = await self._workers.run(budget, estimate_similarities, asked, excerpts)
+            scored, places = await self._workers.run(budget, estimate_similarities, asked, excerpts)
             # Between two pieces of work, so that no worker waits for the model.
             vectors, (of_question,) = await self._vectors.of(
                 [scored_text(asked, excerpts[place]) for place in places], [question]
             )
             for place, vector in zip(places, vectors, strict=True):
-                similarities[place] = cosine(of_question, vector)
-            statements = await self._workers.run(budget, self._write, asked, excerpts, similarities, least)
+                scored[place] = scored[place].with_similarity(cosine(of_question, vector))
+            statements = await self._workers.run(budget, self._write, asked, scored, least)
         if statements:
             yield statements
 
-    def _write(
-        self, question: Question, excerpts: Sequence[Excerpt], similarities: Sequence[float], strictness: float
-    ) -> list[Statement]:
-        scored = without_superseded(score_excerpts(question, excerpts, similarities))
+    def _write(self, question: Question, every: Sequence[Scored], strictness: float) -> list[Statement]:
+        scored = without_superseded(every)
         support = Support(question, scored)
         lead, confidence = support.lead()
         if confidence < strictness:
             return []
         if question.kind is QuestionKind.DEFINITION:
             lead = in_full(lead, scored)
-        chosen = select_excerpts(lead, scored, rarities(question, excerpts), self._max_excerpts)
+        chosen = select_excerpts(lead, scored, rarities(question, [each.excerpt for each in every]), self._max_excerpts)
         return _statements(
             [
                 (

@@ -5,7 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 
 from groundwire.answer.evidence import Markup, Passage
@@ -47,6 +47,11 @@ class Scored:
     similarity: float
     coverage: float
     score: float
+
+    def with_similarity(self, similarity: float) -> "Scored":
+        """Return the excerpt as it scores with another similarity."""
+        score = self.score + RANKING.similarity * (similarity - self.similarity)
+        return replace(self, similarity=similarity, score=score)
 
     def order(self) -> tuple[float, int, int, int]:
         """Return the key that sorts by falling score, then by rank and place: the same on every run."""
@@ -330,9 +335,11 @@ class Support:
         # A field says nothing of what else its passage names.
         around = f"{place} {item.excerpt.about} {text if item.excerpt.field_of else passage.content}"
         # "Two conditions" asks for no passage that counts them: only numbers in digits are names of things.
+        # Reading a passage takes longer than all else here, and most questions state no fact that it could lack.
+        evidence = [read(around)] if self._reading.facts else []
         missing = [
             fact
-            for fact in lacking(self._reading, [read(around)], self._headings_of_documents[passage.document_id])
+            for fact in lacking(self._reading, evidence, self._headings_of_documents[passage.document_id])
             if fact.kind is not FactKind.NUMBER or any(map(str.isdigit, fact.text))
         ]
         named = {stem(word) for word in words(around)}

@@ -5,24 +5,27 @@ from collections.abc import Sequence
 from groundwire.answer.extractive.excerpts import Excerpt
 from groundwire.answer.extractive.question import Question
 from groundwire.answer.extractive.scoring import Scored, score_excerpts
-from groundwire.answer.extractive.weights import ESTIMATE, MAX_EMBEDDED, RANKING, TESTED_PASSAGES
+from groundwire.answer.extractive.weights import ESTIMATE, MAX_BEHIND, MAX_EMBEDDED, TESTED_PASSAGES
 
 
-def estimate_similarities(question: Question, excerpts: Sequence[Excerpt]) -> tuple[list[float], list[int]]:
-    """Return an estimate in [0, 1] of the similarity of each excerpt, and the indexes of those to ask the model about.
+def estimate_similarities(question: Question, excerpts: Sequence[Excerpt]) -> tuple[list[Scored], list[int]]:
+    """Return the excerpts scored by estimates of their similarity, and the indexes of those to ask the model about.
 
     These are the ones that score best by their estimates: first the best of each passage that may lead the answer, then
-    others, at most `MAX_EMBEDDED`. The model takes nearly all the time of an answer, in proportion to what it reads.
+    others, at most `MAX_EMBEDDED`, and none that scores so far below the best that its similarity would change nothing.
+    The model takes most of the time of an answer, in proportion to what it reads.
     """
-    scored = score_excerpts(question, excerpts, [0.0] * len(excerpts))
-    estimates = [_estimate(each) for each in scored]
-    value = [each.score + RANKING.similarity * estimate for each, estimate in zip(scored, estimates, strict=True)]
-    best_first = sorted(range(len(excerpts)), key=lambda index: (-value[index], index))
+    scored = [
+        each.with_similarity(_estimate(each)) for each in score_excerpts(question, excerpts, [0.0] * len(excerpts))
+    ]
+    best_first = sorted(range(len(excerpts)), key=lambda index: (-scored[index].score, index))
     of_passages: dict[int, int] = {}
     for index in best_first:
         of_passages.setdefault(excerpts[index].passage.chunk_number, index)
     leading = list(of_passages.values())[:TESTED_PASSAGES]
-    return estimates, list(dict.fromkeys([*leading, *best_first]))[:MAX_EMBEDDED]
+    asked = list(dict.fromkeys([*leading, *best_first]))[:MAX_EMBEDDED]
+    least = max((each.score for each in scored), default=0.0) - MAX_BEHIND
+    return scored, [index for index in asked if scored[index].score >= least]
 
 
 def _estimate(scored: Scored) -> float:
