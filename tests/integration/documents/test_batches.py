@@ -84,10 +84,10 @@ def test_chunks_that_are_purged_while_they_are_read_are_not_found(
 
     @contextmanager
     def read_and_purge(database: Database) -> Iterator[Connection]:
-        """Purge once the collection and the chunks were read."""
+        """Purge once the chunks were read."""
         with read(database) as connection:
             yield connection
-        if next(reads) == 1:
+        if next(reads) == 0:
             store.delete(going.document_id, purge=True)
 
     monkeypatch.setattr(Database, "read", read_and_purge)

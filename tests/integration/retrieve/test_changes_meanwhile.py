@@ -25,21 +25,28 @@ READS = range(1, 9)
 @contextmanager
 def before_read(library: Library, number: int, change: Callable[[], object]) -> Iterator[None]:
     """Make a change right before the read of this number; the changes' own reads do not count."""
-    read, count = library.database.read, 0
+    read, rows, count = library.database.read, library.database.rows, 0
 
-    def counted() -> Any:
-        nonlocal count
-        count += 1
-        if count == number:
-            library.database.read = read  # type: ignore[method-assign]  # as before
-            change()
-        return read()
+    def restore() -> None:
+        library.database.read, library.database.rows = read, rows  # type: ignore[method-assign]  # as before
 
-    library.database.read = counted  # type: ignore[method-assign]  # a fault that is planted
+    def counted(reading: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == number:
+                restore()
+                change()
+            return reading(*given)
+
+        return call
+
+    library.database.read = counted(read)  # type: ignore[method-assign]  # a fault that is planted
+    library.database.rows = counted(rows)  # type: ignore[method-assign]  # likewise
     try:
         yield
     finally:
-        library.database.read = read  # type: ignore[method-assign]  # as before
+        restore()
 
 
 @pytest.mark.parametrize("mode", _MODES)

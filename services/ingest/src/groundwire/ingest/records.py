@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 import structlog
 
@@ -264,28 +265,31 @@ class RecordUpkeep:
             ConflictError: the same request was completed meanwhile.
         """
         found = self.catalog.collections.get(identity.tenant, collection)
-        deletion_id = str(uuid.uuid5(uuid.UUID(receipt.key.request_id), found.uid) if receipt else uuid.uuid4())
-        goes_on = receipt is not None and self.catalog.deletions.find(identity.tenant, deletion_id) is not None
+        deletion_id, goes_on = str(uuid.uuid4()), False
+        if receipt is not None:
+            key = receipt.key
+            deletion_id = str(uuid.uuid5(uuid.UUID(key.request_id), found.uid + key.body_digest))
+            goes_on = self.catalog.deletions.find(identity.tenant, deletion_id) is not None
         chosen = self.selected(identity, collection, selection, include_deleted=permanent, skips_missing=goes_on)
         ids = [record.document.document_id for record in chosen]
         if permanent:
             self.catalog.documents.refuse_unseen_quotes(found, ids)
-        parts = [ids[start : start + _DELETED_AT_ONCE] for start in range(0, len(ids), _DELETED_AT_ONCE)] or [[]]
+        *parts, last = [ids[start : start + _DELETED_AT_ONCE] for start in range(0, len(ids), _DELETED_AT_ONCE)] or [[]]
+        delete = partial(
+            self.catalog.documents.delete_all, found, receipt=receipt, permanent=permanent, deletion_id=deletion_id
+        )
         try:
-            for number, part in enumerate(parts, start=1):
-                is_last = number == len(parts)
-                deleted = self.catalog.documents.delete_all(
-                    found, part, receipt, permanent=permanent, deletion_id=deletion_id, is_last=is_last
-                )
-                if len(parts) == 1:
-                    return self.upkeep.completer.complete(deleted, budget)
-                self.upkeep.engine.finish(deleted.tasks, budget)
-                if not is_last:
-                    budget.check()
-            # Others would wait while a call writes the files anew after so many: housekeeping does it by and by.
-            return deleted.deletion
+            for part in parts:
+                self.upkeep.engine.finish(delete(part, is_last=False).tasks, budget)
+                budget.check()
+            deleted = delete(last)
         finally:
             self.after_write(found)
+        if not parts:
+            return self.upkeep.completer.complete(deleted, budget)
+        # Completing a large deletion rewrites files, which would hold up other writes now: housekeeping does it later.
+        self.upkeep.engine.finish(deleted.tasks, budget)
+        return deleted.deletion
 
     def restore(
         self, identity: Identity, collection: str, record_ids: Sequence[str], budget: Budget
