@@ -140,7 +140,7 @@ async def running(
         braked: Any = BrakedStore(store, engine, catalog)
         embedder = BatchingEmbedder(BrakedModel(model), word_model(max_tokens=64))
         stack.callback(embedder.close)
-        parts: dict[str, Any] = {"catalog": catalog, "embedder": embedder}
+        parts: dict[str, Any] = {"database": catalog, "embedder": embedder}
         pools = {name: Workers(WORKERS, name) for name in ("ingest", "query", "answer")}
         for pool in pools.values():
             stack.callback(pool.close)
