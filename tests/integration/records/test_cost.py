@@ -1,5 +1,6 @@
 """Many records at once: they take hardly more statements than few, and another call may be faster."""
 
+import contextvars
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +17,10 @@ from groundwire.catalog.deletions import Deleted
 from groundwire.catalog.documents import Documents
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.kernel.document import Document
-from groundwire.kernel.errors import StoreUnavailableError
+from groundwire.kernel.errors import PermissionDeniedError, StoreUnavailableError
 from groundwire.kernel.filter_parsing import parse_filter
+from groundwire.kernel.identity import Identity
+from groundwire.rpc import request_context
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.ingest.harness import Harness, blocking
 from tests.integration.records.keeping import FAQ, record
@@ -200,3 +203,23 @@ def test_a_deletion_that_stopped_goes_on_when_its_request_comes_again(
     (stored,) = harness.service.records.parts.catalog.deletions.ready_of_engine(harness.collection(name).engine_name)
     assert len(set(stored.traces.document_ids)) == len(set(stored.traces.numbers)) == 5
     assert not any(harness.service.records.parts.catalog.deletions.left_of(stored).values())
+
+
+@pytest.mark.usefixtures("_two_at_once")
+def test_nothing_is_purged_where_the_last_step_would_be_refused(harness: Harness) -> None:
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection="refused"))
+    put(harness, "refused", 5)
+    records = blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection="refused")).records
+    last = records[-1].document_id
+    quoting = record(FAQ, "Q: Who?\nA: Ada.", scope="entity:bob", quoted_document_ids=[last])
+    request = pb.BatchUpsertRecordsRequest(collection="refused", records=[quoting])
+    blocking(harness.service.records.BatchUpsertRecords)(request)
+
+    def purge() -> None:
+        request_context.bind_identity(Identity(scopes=("entity:ada",)))
+        delete(harness, "refused", purge=True)
+
+    with pytest.raises(PermissionDeniedError):
+        contextvars.copy_context().run(purge)
+    left = blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection="refused")).records
+    assert len(left) == 6
