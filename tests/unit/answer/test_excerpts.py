@@ -342,6 +342,23 @@ def test_a_table_that_chunks_cut_apart_is_read_as_one() -> None:
     assert (whole.passage, whole.rest) == (first, ((second, 0, len(second.content)),))
 
 
+def test_a_sentence_goes_on_behind_the_indent_of_a_chunk() -> None:
+    first = replace(make_passage("* Owls that were seen by day start", rank=1), document_id="doc_1")
+    second = make_passage("to hunt at night. They eat mice.", start=first.span.end + 3, rank=2)
+    found = find_excerpts([first, replace(second, document_id="doc_1")])
+    assert found[0].text == "Owls that were seen by day start to hunt at night. They eat mice."
+    assert len(found[0].rest) == 1
+
+
+def test_a_lead_in_is_no_answer_beside_the_list_that_it_introduces() -> None:
+    lead_in = "All of the foxes that live in the woods of the north eat these two things:"
+    assert [each.text for each in _find(f"{lead_in}\n\n- mice of the woods\n- voles of the meadows")] == [
+        "mice of the woods",
+        "voles of the meadows",
+        f"{lead_in}\n- mice of the woods\n- voles of the meadows",
+    ]
+
+
 def test_what_introduces_a_list_may_stand_in_the_chunk_before() -> None:
     first, second = _chunks(
         "Foxes live alone. They eat these animals:\n", "- mice of the woods\n- voles of the meadows"

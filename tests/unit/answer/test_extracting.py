@@ -13,6 +13,7 @@ from groundwire.answer.extractive.question import QuestionKind, read_question
 from groundwire.answer.extractive.scoring import (
     Scored,
     Support,
+    answers_in_full,
     covered,
     rarities,
     score_excerpts,
@@ -53,6 +54,7 @@ def _selected(question: str, scored: list[Scored]) -> list[str]:
         ("What is ownership?", QuestionKind.DEFINITION),
         ("What does shadowing mean?", QuestionKind.DEFINITION),
         ("Define lifetimes", QuestionKind.DEFINITION),
+        ("When should I use closures?", QuestionKind.OTHER),
         ("How do I create a project?", QuestionKind.PROCEDURE),
         ("Why is it safe?", QuestionKind.REASON),
         ("Who wrote it?", QuestionKind.PERSON),
@@ -381,6 +383,20 @@ def test_far_worse_excerpts_stay_out() -> None:
     assert _selected(FOXES, scored) == ["Foxes eat small mice."]
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "in_full"),
+    [
+        ("When was the tower built?", "The tower was built in 1840.", True),
+        ("When was the tower built?", "The tower was built by owls.", False),
+        ("When was the high tower built?", "The tower was built in 1840.", False),
+        ("Why was the tower built?", "The tower was built for owls.", False),
+    ],
+)
+def test_a_fact_with_all_words_of_the_question_is_the_whole_answer(question: str, text: str, in_full: bool) -> None:
+    (item,) = _scored(question, text)
+    assert answers_in_full(read_question(question), item) is in_full
+
+
 def test_each_part_of_a_question_is_answered() -> None:
     question = "What do foxes eat and where do owls sleep?"
     foxes, owls = "Foxes eat small mice.", "Owls sleep in old trees."
@@ -478,6 +494,9 @@ def test_hostile_text_is_read_in_no_time(piece: str) -> None:
         ("Such functions are called _closures_ in Rust.", "We saw closures in many places."),
         ("Fundamentally, closures let us pass code around.", "Fundamentally, we like closures a lot."),
         ("Rust's closures are the functions without a name.", "Rust's closures are short."),
+        ("A closure captures its scope.", "A closure in a loop captures its scope."),
+        ("Closures are short.", "Closures are not short."),
+        ("Closures are short.", "While closures are short, functions are long."),
     ],
 )
 def test_how_far_a_sentence_defines(better: str, worse: str) -> None:

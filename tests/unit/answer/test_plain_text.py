@@ -15,6 +15,7 @@ from groundwire.answer.plain_text import plain_text
         ("Use `a_b` and `x * y * z`.", "Use a_b and x * y * z."),
         ("See [the guide](guide.md#top) first.", "See the guide first."),
         ("See [the guide][guide]<!-- ignore --> first[^note].", "See the guide first."),
+        ("The [`parse` method on owls][parse] reads.", "The parse method on owls reads."),
         ("A picture ![of a cat](cat.png) is here.", "A picture is here."),
         ("A &lt;b&gt; and <em>more</em> of it.", "A <b> and more of it."),
         ("One line\nand the next  line.", "One line and the next line."),

@@ -11,6 +11,7 @@ _MARKDOWN = MarkdownIt("commonmark")
 _MAY_HOLD_MARKDOWN = re.compile(r"[*_`\[<&\\!]")
 # `[text][label]` and footnotes need definitions that stand elsewhere in the document.
 _REFERENCE_LINK = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]|\[\^[^\[\]]+\]")
+_LINK_OF_CODE = re.compile(r"\[([^\[\]`]*`[^\[\]`]+`[^\[\]`]*)\]\[[^\[\]]*\]")
 # `eaten.[12]` and `eaten[1](#note)`, but neither `items[0]` nor `argv[1].lower()`, which say something else without it.
 _REFERENCE_NUMBER = re.compile(r"(?<=[^\s\[(])\[[1-9]\d{0,2}\](?:\([^()\s]*\)|_(?!\w))?(?![.]?\w|[ ]?=)")
 _RAISED = re.compile(r"<sup>([^<>]*+)</sup>")
@@ -76,6 +77,7 @@ def _without_rst(text: str) -> str:
 
 def _without_references(text: str) -> str:
     """Return Markdown without reference numbers, labels of links and footnotes; code spans stay as they are."""
+    text = _LINK_OF_CODE.sub(r"\1", text)
     parts, done = [], 0
     for start, end in (*code_spans(text, 0, len(text)), (len(text), len(text))):
         prose = _REFERENCE_NUMBER.sub("", _REFERENCE_LINK.sub(r"\1", text[done:start]))

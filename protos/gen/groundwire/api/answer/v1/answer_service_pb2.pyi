@@ -542,7 +542,7 @@ class AskRequest(_message.Message):
     strictness: _builtins.float
     """Optional. How sure the extractive generator must be to answer: 0.0 to 1.0, the least `support_score` of the first
     thing that it quotes. 0.0 answers whenever there is anything to quote; unset means the server's
-    `GROUNDWIRE_ANSWER_MIN_SUPPORT`, 0.38 by default. Otherwise INVALID_ARGUMENT.
+    `GROUNDWIRE_ANSWER_MIN_SUPPORT`, 0.36 by default. Otherwise INVALID_ARGUMENT.
     """
     grounding: _answer_pb2.GroundingPolicy.ValueType
     """Optional. What becomes of sentences of a chat model that no source supports; unset means that they are left out."""

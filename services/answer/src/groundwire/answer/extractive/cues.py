@@ -6,7 +6,7 @@ from itertools import takewhile
 
 from groundwire.answer.extractive.question import Question, QuestionKind
 from groundwire.kernel.facts import Fact, FactKind, names_in, read
-from groundwire.kernel.stems import FUNCTION_WORDS, content_stems, stem, words
+from groundwire.kernel.stems import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
 _HOW_MANY = re.compile(r"\b(?:how many|what (?:is|was) the number of) (?P<counted>[^?.,;]{1,60})", re.IGNORECASE)
 _COUNTED_WITHIN = 4
@@ -73,6 +73,12 @@ _DEFINING_VERB = re.compile(
 )
 INTRODUCED_AS_TERM = 0.6
 _INTRODUCED = re.compile(r"\b(?:called|named|known as|termed) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
+# What opens so says something of the thing under a condition.
+_SUBORDINATE = re.compile(
+    r"(?:while|if|when(?:ever)?|although|though|because|since|unless|as|where|once)\b", re.IGNORECASE
+)
+_DOES = re.compile(r"(?!is$|was$|has$|does$)[a-z]{2,}[a-rt-z]s")
+_ARTICLES = frozenset({"a", "an", "the"})
 _ASIDE = re.compile(r"^\w+ly,? |, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},")
 _MARK = r"(?:\*\*|__|\*|_|\u201c|\u201d|\")"
 _TERM = re.compile(rf"(?<!\w){_MARK}(?P<term>[^*_\"\u201d]{{2,60}}){_MARK}(?!\w)")
@@ -133,16 +139,20 @@ def definition_match(question: Question, text: str, source: str) -> float:
 
 
 def _defines(subject: AbstractSet[str], text: str, source: str) -> float:
-    verb = _DEFINING_VERB.search(text)
+    verb = None if _SUBORDINATE.match(text) else _DEFINING_VERB.search(text)
     if verb is not None:
         front = _ASIDE.sub(" ", text[: verb.start()])
         defined = _stems(front)
-        if defined == subject:
+        if defined == subject and not NEGATION.match(text, verb.end() + 1):
             return 1.0 if verb["copula"] or verb["verb"] else 0.7
         # "Rust's closures are ...", but not "The crate root is ..." for a crate.
         is_head = set(content_stems(front)[-len(subject) :]) == subject
         if is_head and len(defined) == len(subject) + 1 and verb["copula"]:
             return 0.7
+    # "A trait object points to both": whatever it does tells what it is.
+    first = [word for word in words(text)[: len(subject) + 2] if word not in _ARTICLES][: len(subject) + 1]
+    if {stem(word) for word in first[:-1]} == subject and _DOES.fullmatch(first[-1]):
+        return 0.7
     terms = [*_TERM.finditer(source), *_INTRODUCED.finditer(text)]
     if any(subject == _stems(match["term"]) for match in terms):
         return INTRODUCED_AS_TERM

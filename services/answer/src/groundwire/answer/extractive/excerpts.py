@@ -210,8 +210,10 @@ class _Reader:
     def __init__(self, run: Sequence[Passage]) -> None:
         content = ""
         for passage in run:
-            # Chunks end where a line or a block does, so that the break between them is that of lines or blocks.
-            content += "\n" * (passage.span.start - run[0].span.start - len(content)) + passage.content
+            gap = passage.span.start - run[0].span.start - len(content)
+            # White space between chunks is a break of lines or of blocks, unless a sentence goes on behind it.
+            goes_on = gap > 1 and not ends_sentence(content) and passage.content[0].islower()
+            content += ("\n" + " " * (gap - 1) if goes_on else "\n" * gap) + passage.content
         self.passage = passage = replace(run[0], content=content)
         self._content = content
         if passage.markup is Markup.RST:
@@ -232,6 +234,7 @@ class _Reader:
     def excerpts(self) -> Iterator[Excerpt]:
         index = 0
         opens = False
+        held: Excerpt | None = None  # a lead-in, which is quoted alone only where what it introduces is not
         while index < len(self.items):
             item = self.items[index]
             following = index + 1
@@ -257,10 +260,18 @@ class _Reader:
                     found += self._prose(item)
                 case BlockKind.MARKUP:
                     self._antecedent = None
+            if held is not None and not any(each.is_whole and each.start <= held.start for each in found):
+                yield held
+            held = None
             for excerpt in found:
-                yield replace(excerpt, heading=self._heading, opens=opens)
+                held = replace(excerpt, heading=self._heading, opens=opens)
+                if self._lead_in is not item:
+                    yield held
+                    held = None
             opens = opens and not found
             index = following
+        if held is not None:
+            yield held
 
     def _source(self, item: Sentence) -> str:
         return self._content[item.start : item.end]

@@ -10,6 +10,7 @@ from groundwire.answer.extractive.scoring import (
     Scored,
     Support,
     answers_as_field,
+    answers_in_full,
     rarities,
     scored_text,
     shortlist,
@@ -83,7 +84,8 @@ class ExtractiveGenerator:
             return []
         if question.kind is QuestionKind.DEFINITION:
             lead = in_full(lead, scored)
-        chosen = select_excerpts(lead, scored, rarities(question, [each.excerpt for each in every]), self._max_excerpts)
+        limit = 1 if answers_in_full(question, lead) else self._max_excerpts
+        chosen = select_excerpts(lead, scored, rarities(question, [each.excerpt for each in every]), limit)
         return _statements(
             [
                 (

@@ -75,7 +75,7 @@ _TIMES = "year|date|day|month|century|decade|time|era|period"
 _PLACES = "city|country|state|place|region|county|town|continent"
 _CUES = {
     QuestionKind.QUANTITY: rf"how (?:{_MEASURES})",
-    QuestionKind.TIME: rf"when|(?:what|which) (?:{_TIMES})",
+    QuestionKind.TIME: rf"when(?! should| would| to\b| is it)|(?:what|which) (?:{_TIMES})",
     QuestionKind.PERSON: r"who(?:m|se)?",
     QuestionKind.PLACE: rf"where|(?:what|which) (?:{_PLACES})",
     QuestionKind.REASON: r"why|how come|what (?:is|was|are|were) the (?:reasons?|causes?|purpose|point|motivation)"

@@ -16,7 +16,7 @@ from groundwire.answer.extractive.cues import (
     is_announcement,
     kind_match,
 )
-from groundwire.answer.extractive.excerpts import MIN_WORDS, Excerpt, ends_sentence
+from groundwire.answer.extractive.excerpts import MIN_WORDS, Excerpt
 from groundwire.answer.extractive.question import EXPLAINED, Question, QuestionKind, symbols
 from groundwire.answer.extractive.weights import (
     COMPARED_BY_DATE,
@@ -183,7 +183,6 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     shows_how = question.kind is QuestionKind.PROCEDURE and (excerpt.kind is BlockKind.CODE or is_steps or has_command)
     purpose = _PURPOSE.match(excerpt.text) if question.kind is QuestionKind.PROCEDURE else None
     match = 1.0 if is_contrast or shows_how else kind_match(question, excerpt.text)
-    is_subject = bool(question.subject) and set(question.subject) == set(content_stems(passage.section_heading))
     parts = {
         "coverage": coverage,
         "length": math.log(max(MIN_WORDS, len(words(excerpt.text)))),
@@ -192,18 +191,15 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
         "kind_match": match,
         "fact_match": match * (question.kind in _FACT_KINDS),
         "definition": definition,
-        "headed": headed**2,
-        "opens": excerpt.opens * headed**2,
+        "opens": excerpt.opens * entitled,
         "purpose": covered(weights, question.stems_of(purpose[1])) if purpose else 0.0,
         "shows_how": entitled * (question.kind is QuestionKind.PROCEDURE and match > 0),
         "leaning": float(excerpt.leans),
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
-        "exclamation": float(excerpt.text.endswith("!")),
         "example": float(question.kind in _SHOWN_BY_WORDS and match > 0),
         "counts_asked": float(counts_asked(question, excerpt.text)),
         "own": float(_is_own(question, excerpt)),
-        "heading_is_subject": float(is_subject),
     }
     form, share = _form(question, excerpt, headed, coverage)
     if form:
@@ -228,12 +224,9 @@ def _form(question: Question, excerpt: Excerpt, headed: float, coverage: float) 
         case BlockKind.LIST_ITEM if excerpt.is_whole:
             is_steps = question.kind is QuestionKind.PROCEDURE and (excerpt.opens or _NUMBERED.search(excerpt.text))
             return ("whole_list", headed) if is_steps else ("unasked_list", 1.0)
-        case BlockKind.LIST_ITEM if excerpt.field_of:
-            return "", 0.0
-        case BlockKind.LIST_ITEM if len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith("."):
-            return ("unasked_label" if question.kind in EXPLAINED else "label"), 1.0
-        case BlockKind.PROSE if not ends_sentence(excerpt.text):
-            return "no_full_stop", 1.0
+        case BlockKind.LIST_ITEM if question.kind in EXPLAINED and not excerpt.field_of:
+            is_label = len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith(".")
+            return "unasked_label", float(is_label)
     return "", 0.0
 
 
@@ -282,6 +275,11 @@ def answers_as_field(question: Question, excerpt: Excerpt) -> bool:
         question.kind in {QuestionKind.TIME, QuestionKind.PERSON} and kind_match(question, excerpt.text) > 0
     )
     return tells_more and is_asked and {word for word in asked if word.isdigit()} <= excerpt.stems
+
+
+def answers_in_full(question: Question, item: Scored) -> bool:
+    """Tell whether an excerpt has all words of a question for a name, time, place or number, and one of these."""
+    return question.kind in _FACT_KINDS and item.coverage == 1.0 and kind_match(question, item.excerpt.text) > 0
 
 
 class Support:
