@@ -24,6 +24,7 @@ _MAX_ORDER_BYTES = 1 << 20
 _MOST_DESCRIPTORS = 64
 
 Order = dict[str, Any]
+Variables = tuple[tuple[str, str], ...]
 
 
 class ForkedProcess:
@@ -31,7 +32,15 @@ class ForkedProcess:
 
     stdin = stdout = stderr = None
 
-    def __init__(self, module: str, kind: str, order: Order, descriptors: Sequence[int], args: Sequence[str]) -> None:
+    def __init__(
+        self,
+        module: str,
+        kind: str,
+        order: Order,
+        descriptors: Sequence[int],
+        args: Sequence[str],
+        variables: Variables = (),
+    ) -> None:
         self.args = args
         self.returncode: int | None = None
         read_end, write_end = os.pipe()
@@ -40,7 +49,8 @@ class ForkedProcess:
         weakref.finalize(self, self._reports.close)
         self._reading = threading.Lock()
         try:
-            socket.send_fds(started_server(module, kind), [json.dumps(order).encode()], [*descriptors, write_end])
+            server = started_server(module, kind, variables)
+            socket.send_fds(server, [json.dumps(order).encode()], [*descriptors, write_end])
         finally:
             os.close(write_end)
         self.pid = int(self._reports.readline())
@@ -68,7 +78,8 @@ class ForkedProcess:
             raise subprocess.TimeoutExpired(list(self.args), timeout or 0.0)
         with self._reading:
             if self.returncode is None:
-                self.returncode = int(self._reports.readline())
+                # The server is gone, and what it started with it, where it says nothing.
+                self.returncode = int(self._reports.readline() or -signal.SIGKILL)
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -83,13 +94,16 @@ class ForkedProcess:
 
 
 @cache
-def started_server(module: str, kind: str) -> socket.socket:
-    """Return the socket of the process that runs `module` with the argument `kind`, started at the first call."""
+def started_server(module: str, kind: str, variables: Variables = ()) -> socket.socket:
+    """Return the socket of the process that runs `module` with the argument `kind`, started at the first call.
+
+    `variables` are those of the environment that only a program that starts reads.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_ORDER_BYTES)
-    variables = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = os.environ | dict(variables) | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with theirs:
-        process = subprocess.Popen([sys.executable, "-m", module, kind], stdin=theirs.fileno(), env=variables)
+        process = subprocess.Popen([sys.executable, "-m", module, kind], stdin=theirs.fileno(), env=environment)
 
     def end() -> None:
         ours.close()

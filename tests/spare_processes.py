@@ -28,6 +28,8 @@ MODULES = (
     "groundwire.vectorstores.engine_server",
     "groundwire.vectorstores.qdrant_edge.engine",
 )
+_READ_AT_START = ("GLIBC_TUNABLES", "MALLOC_PERTURB_")
+"""Variables that the C library reads when a program starts, and not when it forks."""
 _MAX_ORDER_BYTES = 1 << 20
 _MOST_DESCRIPTORS = 64
 
@@ -82,7 +84,8 @@ def fork_to_order() -> None:
         if program != (sys.executable, sys.path):
             return subprocess.Popen(command, pass_fds=pass_fds, env=env, **options)
         order = {**_order(command, pass_fds, env), "folder": str(Path.cwd())}
-        return ForkedProcess(__name__, "children", order, pass_fds, command)
+        read_at_start = tuple((name, env[name]) for name in _READ_AT_START if name in env)
+        return ForkedProcess(__name__, "children", order, pass_fds, command, read_at_start)
 
     _replace_popen(started)
 
