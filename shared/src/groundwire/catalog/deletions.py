@@ -363,15 +363,19 @@ class Deletions(Aggregate):
         return self._database.write(work)
 
 
-def insert_deletion(connection: Connection, deleted: Deleted, steady_ms: int) -> Deleted:
+def insert_deletion(
+    connection: Connection, deleted: Deleted, steady_ms: int, *, unfinished_id: str = "", is_last: bool = True
+) -> Deleted:
     """Keep the receipt of a deletion, which is to be completed, in the transaction that deletes, and return it.
 
-    One with the same id, that of earlier steps of the same call, becomes that of all. The traces that are returned are
-    those of this step.
+    That of a deletion in several steps has the `unfinished_id`, counts all steps so far, and gets an id of its own with
+    the step that `is_last`: nobody finds it by the first one any more. The traces that are returned are of this step.
     """
-    of_id = deletions.c.tenant == deleted.traces.tenant, deletions.c.deletion_id == deleted.deletion.deletion_id
-    earlier = connection.execute(select(deletions).where(*of_id)).first()
+    of_id = deletions.c.tenant == deleted.traces.tenant, deletions.c.deletion_id == unfinished_id
+    earlier = connection.execute(select(deletions).where(*of_id)).first() if unfinished_id else None
     deletion, traces = deleted.deletion, deleted.traces
+    if not is_last:
+        deletion = replace(deletion, deletion_id=unfinished_id)
     engine_name, stored, last_task = traces.engine_name, b"", 0
     if earlier is not None:
         deletion = deletion.behind(_to_deletion(earlier))

@@ -734,12 +734,12 @@ class Documents(Aggregate):
         receipt: Receipt[Deletion] | None = None,
         *,
         permanent: bool,
-        deletion_id: str = "",
+        unfinished_id: str = "",
         is_last: bool = True,
     ) -> Deleted:
         """Delete several documents in one transaction; those that are gone already are left out.
 
-        Of a deletion in several steps each has the same `deletion_id`, and returns what all so far deleted. The one
+        Of a deletion in several steps each has the same `unfinished_id`, and returns what all so far deleted. The one
         that `is_last` stores the answer.
 
         Raises:
@@ -751,7 +751,7 @@ class Documents(Aggregate):
             which = IS_STORED if permanent else IS_VISIBLE
             rows = document_rows(connection, collection.tenant, collection.name, document_ids, which)
             return self._delete(
-                connection, serving, rows, receipt, permanent=permanent, deletion_id=deletion_id, is_last=is_last
+                connection, serving, rows, receipt, permanent=permanent, unfinished_id=unfinished_id, is_last=is_last
             )
 
         return self._database.write(work)
@@ -764,14 +764,13 @@ class Documents(Aggregate):
         receipt: Receipt[Deletion] | None,
         *,
         permanent: bool,
-        deletion_id: str = "",
+        unfinished_id: str = "",
         is_last: bool = True,
     ) -> Deleted:
         deleted = (delete_documents if permanent else hide_documents)(connection, collection, rows, self._now())
         document_ids = deleted.traces.document_ids
-        if deletion_id:
-            deleted = replace(deleted, deletion=replace(deleted.deletion, deletion_id=deletion_id))
-        deleted = insert_deletion(connection, deleted, self._database.steady.now_ms())
+        now = self._database.steady.now_ms()
+        deleted = insert_deletion(connection, deleted, now, unfinished_id=unfinished_id, is_last=is_last)
         if is_last:
             self._audit.settle(connection, collection.tenant, receipt, deleted.deletion)
         action = "delete_document" if permanent else "hide_document"

@@ -265,18 +265,18 @@ class RecordUpkeep:
             ConflictError: the same request was completed meanwhile.
         """
         found = self.catalog.collections.get(identity.tenant, collection)
-        deletion_id, goes_on = str(uuid.uuid4()), False
+        unfinished_id, goes_on = str(uuid.uuid4()), False
         if receipt is not None:
             key = receipt.key
-            deletion_id = str(uuid.uuid5(uuid.UUID(key.request_id), found.uid + key.body_digest))
-            goes_on = self.catalog.deletions.find(identity.tenant, deletion_id) is not None
+            unfinished_id = str(uuid.uuid5(uuid.UUID(key.request_id), found.uid + key.body_digest))
+            goes_on = self.catalog.deletions.find(identity.tenant, unfinished_id) is not None
         chosen = self.selected(identity, collection, selection, include_deleted=permanent, skips_missing=goes_on)
         ids = [record.document.document_id for record in chosen]
         if permanent:
             self.catalog.documents.refuse_unseen_quotes(found, ids)
         *parts, last = [ids[start : start + _DELETED_AT_ONCE] for start in range(0, len(ids), _DELETED_AT_ONCE)] or [[]]
         delete = partial(
-            self.catalog.documents.delete_all, found, receipt=receipt, permanent=permanent, deletion_id=deletion_id
+            self.catalog.documents.delete_all, found, receipt=receipt, permanent=permanent, unfinished_id=unfinished_id
         )
         try:
             for part in parts:
