@@ -141,7 +141,9 @@ class RecordServiceServicer:
 
     def DeleteRecords(self, request, context):
         """Deletes records, so that `RestoreRecords` can bring them back unless `permanent` is set. They are invisible to
-        every call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. All of them go in one step.
+        every call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. Up to 200 of them go in one
+        step; more go 200 at a time, so that other writes come in between. A call that stopped half-way goes on when it is
+        repeated with its `request_id`, and its receipt counts all.
         A filter `entity = x` selects all that is kept of x: memories, turns, summaries and their links.
 
         Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with

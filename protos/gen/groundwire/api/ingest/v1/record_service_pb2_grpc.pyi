@@ -64,7 +64,9 @@ class RecordServiceStub:
     """
     DeleteRecords: _grpc.UnaryUnaryMultiCallable[_record_service_pb2.DeleteRecordsRequest, _record_service_pb2.DeleteRecordsResponse]
     """Deletes records, so that `RestoreRecords` can bring them back unless `permanent` is set. They are invisible to
-    every call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. All of them go in one step.
+    every call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. Up to 200 of them go in one
+    step; more go 200 at a time, so that other writes come in between. A call that stopped half-way goes on when it is
+    repeated with its `request_id`, and its receipt counts all.
     A filter `entity = x` selects all that is kept of x: memories, turns, summaries and their links.
 
     Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with
@@ -122,7 +124,9 @@ class RecordServiceAsyncStub(RecordServiceStub):
     """
     DeleteRecords: _aio.UnaryUnaryMultiCallable[_record_service_pb2.DeleteRecordsRequest, _record_service_pb2.DeleteRecordsResponse]  # type: ignore[assignment]
     """Deletes records, so that `RestoreRecords` can bring them back unless `permanent` is set. They are invisible to
-    every call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. All of them go in one step.
+    every call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. Up to 200 of them go in one
+    step; more go 200 at a time, so that other writes come in between. A call that stopped half-way goes on when it is
+    repeated with its `request_id`, and its receipt counts all.
     A filter `entity = x` selects all that is kept of x: memories, turns, summaries and their links.
 
     Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with
@@ -207,7 +211,9 @@ class RecordServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_record_service_pb2.DeleteRecordsResponse, _abc.Awaitable[_record_service_pb2.DeleteRecordsResponse]]:
         """Deletes records, so that `RestoreRecords` can bring them back unless `permanent` is set. They are invisible to
-        every call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. All of them go in one step.
+        every call but `GetRecord` and `ListRecords` with `include_deleted` when this returns. Up to 200 of them go in one
+        step; more go 200 at a time, so that other writes come in between. A call that stopped half-way goes on when it is
+        repeated with its `request_id`, and its receipt counts all.
         A filter `entity = x` selects all that is kept of x: memories, turns, summaries and their links.
 
         Errors: NOT_FOUND with RECORD_NOT_FOUND for an id; a filter may match nothing. INVALID_ARGUMENT with
