@@ -277,7 +277,7 @@ def test_batches_from_python(ada: Collection) -> None:
 
 
 def test_deleting_and_linking_from_python(ada: Collection) -> None:
-    old, new = ada.remember("The key is under the mat."), ada.remember("The key is in the shed.")
+    old, new = ada.remember("The key is under the mat."), ada.remember("The key is in the shed.", importance=5)
     assert ada.add_links(new.record_id, contradicts=old.record_id, supports=[old.record_id]).contradicts == (
         old.record_id,
     )
@@ -288,10 +288,16 @@ def test_deleting_and_linking_from_python(ada: Collection) -> None:
     assert ada.record(old.record_id, include_deleted=True).delete_time is not None
     assert [each.outcome for each in ada.restore_records([old.record_id, new.record_id])] == ["created", "unchanged"]
     assert ada.record(new.record_id).links.contradicts == (old.record_id,)
+    assert ada.delete_records([old.record_id, new.record_id]).document_count == 2
+    assert [each.record_id for each in ada.restore_records(filter={"importance": 5})] == [new.record_id]
+    assert ada.restore_records(filter={"importance": 5}) == []
     assert ada.delete_records(filter={"type": "memory"}, permanent=True).document_count == 2
+    assert ada.restore_records(filter={}) == []
     assert list(ada.records(include_deleted=True)) == []
     with pytest.raises(InvalidRequestError, match="ids"):
         ada.delete_records()
+    with pytest.raises(InvalidRequestError, match="ids"):
+        ada.restore_records()
 
 
 async def test_the_asynchronous_client_does_the_same(server: ServerProcess) -> None:

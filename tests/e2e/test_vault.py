@@ -283,8 +283,9 @@ def test_a_mirror_follows_what_changes(client: GroundwireClient, tmp_path: Path)
     assert store.list_chunks(archived=True) == []
 
 
-def test_an_export_of_a_collection_that_is_not_there_leaves_no_folder(server: ServerProcess, tmp_path: Path) -> None:
-    done = groundwire("vault", "export", str(tmp_path / "vault"), "-c", "mistyped", address=server.address)
+@pytest.mark.parametrize("command", ["export", "mirror"])
+def test_a_mistyped_collection_leaves_no_folder(command: str, server: ServerProcess, tmp_path: Path) -> None:
+    done = groundwire("vault", command, str(tmp_path / "vault"), "-c", "mistyped", address=server.address)
     assert done.returncode == 1
     assert "mistyped" in done.stderr
     assert list(tmp_path.iterdir()) == []

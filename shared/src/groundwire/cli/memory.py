@@ -47,8 +47,6 @@ _TYPES = ("memory", "persona", "faq", "turn", "summary")
 _ORDERS = ("timestamp-desc", "timestamp-asc", "importance-desc", "turn-asc")
 _COLUMNS = ("record", "importance", "scope", "when", "text")
 _EXCERPT_CHARS = 80
-_RESTORED_AT_ONCE = 100
-"""Ids that a call takes."""
 
 id_argument = click.argument("record_id", metavar="ID", help="Id of the record.")
 ids_argument = click.argument("record_ids", metavar="ID...", nargs=-1, required=True, help="Ids of the records.")
@@ -342,14 +340,9 @@ def delete_records(
 def restore_records(record_ids: tuple[str, ...], collection: str, entity: str | None, condition: str | None) -> None:
     """Bring back records that were deleted, by id, by entity or by filter; `memory list --deleted` shows them."""
     _check_selection(record_ids, entity, condition)
+    where = {"entity": entity} if entity is not None else condition
     with connect() as client:
-        records, ids = client.collection(collection), list(record_ids)
-        if not ids:
-            where = {"entity": entity} if entity is not None else condition
-            matching = records.records(filter=where, include_deleted=True)
-            ids = [record.record_id for record in matching if record.delete_time is not None]
-        parts = (ids[start : start + _RESTORED_AT_ONCE] for start in range(0, len(ids), _RESTORED_AT_ONCE))
-        results = [result for part in parts for result in records.restore_records(part)]
+        results = client.collection(collection).restore_records(record_ids, filter=where)
     if printed_as_json([result.message for result in results]):
         return
     for result in results:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from groundwire.cli.connection import connect
 from groundwire.cli.memory import ensure_collection
 from groundwire.cli.options import Interrupted, collection_option, json_option, server_options
 from groundwire.cli.output import counted, print_line, printed_as_json
-from groundwire.kernel.errors import MissingExtraError
+from groundwire.kernel.errors import MissingExtraError, UnavailableError
 
 if TYPE_CHECKING:
     from groundwire.vault import ChunkStore
@@ -110,20 +110,25 @@ def _show_export(report: "ExportReport") -> None:
 @server_options
 def mirror_vault(folder: Path, collection: str, interval_s: float, verbose: bool) -> None:
     """Export again and again, until Ctrl-C; files of records that are gone for good are removed."""
-    with _opened(folder, verbose=verbose) as store, connect() as client:
-        from groundwire.vault.transfer import ExportReport, mirror_records  # noqa: PLC0415 - may not be installed
+    _store_type()  # what is missing here is said without a server
+    with connect() as client:
+        # A name that is mistyped leaves no folder; a server that is not up yet is waited for below.
+        with suppress(UnavailableError):
+            client.get_collection(collection=collection)
+        with _opened(folder, verbose=verbose) as store:
+            from groundwire.vault.transfer import ExportReport, mirror_records  # noqa: PLC0415 - may not be installed
 
-        def show(report: Any) -> bool:
-            if not isinstance(report, ExportReport):
-                print_line(f"{report.message}; trying again", err=True)
-            elif report.written or report.removed:
-                _show_export(report)
-            return True
+            def show(report: Any) -> bool:
+                if not isinstance(report, ExportReport):
+                    print_line(f"{report.message}; trying again", err=True)
+                elif report.written or report.removed:
+                    _show_export(report)
+                return True
 
-        try:
-            mirror_records(client, collection, store, interval_s=interval_s, on_round=show)
-        except KeyboardInterrupt:
-            raise Interrupted("stopped; the folder is whole, and another run goes on from it") from None
+            try:
+                mirror_records(client, collection, store, interval_s=interval_s, on_round=show)
+            except KeyboardInterrupt:
+                raise Interrupted("stopped; the folder is whole, and another run goes on from it") from None
 
 
 @app.command("import")

@@ -362,9 +362,15 @@ class RecordOperations(Caller):
             for record in ada.records(filter={"type": "memory", "tags": "deadline"}, order_by="importance-desc"):
                 print(record.timestamp, record.text)
         """
+        async for record in self._list(filter, order_by, include_deleted=include_deleted):
+            yield record
+
+    async def _list(
+        self, condition: FilterJson | None, order_by: str = "", *, include_deleted: bool
+    ) -> AsyncGenerator[Record, None]:
         request = pb.ListRecordsRequest(
             collection=self.name,
-            filter=filter_message(filter),
+            filter=filter_message(condition),
             include_deleted=include_deleted,
             page_size=_PAGE_SIZE,
         )
@@ -513,19 +519,25 @@ class RecordOperations(Caller):
             ada.remember("Alice has moved.", entity="alice")
             print(ada.delete_records(filter={"entity": "alice"}, permanent=True).document_count)
         """
-        if (filter is None) == (not ids):
-            raise InvalidRequestError.of("ids", "either ids or a filter must be given")
+        _check_selection(ids, filter)
         request = pb.DeleteRecordsRequest(collection=self.name, filter=filter_message(filter), permanent=permanent)
         if filter is None:
             request.ids.record_ids.extend(_ids(ids))
         return Deletion.of((await self._transport.send(Contract.delete_records, request)).receipt)
 
     @Operation
-    async def restore_records(self, ids: str | Sequence[str]) -> list[RecordResult]:
-        """Bring records back that were deleted and not for good.
+    async def restore_records(
+        self,
+        ids: str | Sequence[str] = (),
+        *,
+        filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
+    ) -> list[RecordResult]:
+        """Bring back records that were deleted, but not for good: by their ids, or those that a filter matches.
+
+        A hundred are restored at a time, each hundred or none of it.
 
         Raises:
-            RecordNotFoundError: there is none of an id, or not any more.
+            RecordNotFoundError: there is none of an id, or not any more; a filter may match nothing.
 
         Example:
             ada = client.collection("ada")
@@ -534,8 +546,17 @@ class RecordOperations(Caller):
             ada.delete_records(remembered.record_id)
             ada.restore_records(remembered.record_id)
         """
-        request = pb.RestoreRecordsRequest(collection=self.name, record_ids=_ids(ids))
-        return list(map(RecordResult.of, (await self._transport.send(Contract.restore_records, request)).results))
+        _check_selection(ids, filter)
+        record_ids = _ids(ids)
+        if filter is not None:
+            deleted = self._list(filter, include_deleted=True)
+            record_ids = [each.record_id async for each in deleted if each.delete_time is not None]
+        results: list[RecordResult] = []
+        for start in range(0, len(record_ids), _BATCH_RECORDS):
+            part = record_ids[start : start + _BATCH_RECORDS]
+            request = pb.RestoreRecordsRequest(collection=self.name, record_ids=part)
+            results += map(RecordResult.of, (await self._transport.send(Contract.restore_records, request)).results)
+        return results
 
     @Operation
     async def add_links(
@@ -648,6 +669,11 @@ def _next_batch(records: Sequence[record_pb2.Record]) -> Sequence[record_pb2.Rec
         if size >= _BATCH_BYTES:
             return records[:count]
     return records
+
+
+def _check_selection(ids: str | Sequence[str], condition: FilterJson | None) -> None:
+    if (condition is None) == (not ids):
+        raise InvalidRequestError.of("ids", "either ids or a filter must be given")
 
 
 def _ids(given: str | Sequence[str]) -> Sequence[str]:
