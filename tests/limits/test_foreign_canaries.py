@@ -262,11 +262,13 @@ def judge(
     made: World, caller: Caller, method: MethodDescriptor, sent: list[bytes], responses: list[bytes], told: bytes
 ) -> None:
     """Note what a call told that its caller may not know and has not said itself."""
-    asked, answered = b"\n".join(sent), b"\n".join((*responses, told))
+    answered = b"\n".join((*responses, told))
+    # An id that came with another case is given back as the server writes ids.
+    said = b"\n".join(sent).lower()
     foreign = [cell for cell in made.cells if not caller.may_see(cell)]
     words = {word for cell in foreign for word in (cell.hidden, *cell.ids)}
     words |= {word for other in made.callers if other is not caller for word in other.secrets}
-    leaks = [word for word in words if word.encode() in answered and word.encode() not in asked]
+    leaks = [word for word in words if word.encode() in answered and word.lower().encode() not in said]
     numbers = {number for cell in foreign for number in cell.numbers}
     kind = message_factory.GetMessageClass(method.output_type)
     for response in responses:
