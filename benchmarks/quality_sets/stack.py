@@ -25,10 +25,10 @@ from groundwire.ingest.ingesting import DuplicatePolicy, IngestRequest
 from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.settings import IngestSettings
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.collection import CollectionLimits, CollectionSettings, ProfileName, SearchMode
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve import bootstrap as retrieve_bootstrap
 from groundwire.retrieve.fusion import Score
 from groundwire.retrieve.search_types import SearchHit, SearchRequest

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import same_filter_keys
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
     CallCancelledError,
@@ -23,7 +24,6 @@ from groundwire.kernel.errors import (
     UnsupportedFilterError,
 )
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Payload, matches
-from groundwire.kernel.stored_chunk import same_filter_keys
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 from tests.conformance.filters import clauses_of, random_filter, random_payload
 

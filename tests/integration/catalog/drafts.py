@@ -18,7 +18,7 @@ from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration
 from groundwire.catalog.idempotency import Ledger
 from groundwire.catalog.inspection import Inspection
-from groundwire.catalog.lexical_check import LexicalCheck
+from groundwire.catalog.lexical_index import LexicalCheck
 from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.search_view import SearchViews
 from groundwire.catalog.sessions import Sessions

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Connection, select
 
+from groundwire.catalog.deletions import Restorations
 from groundwire.catalog.generations import Prepared, insert_chunks
 from groundwire.catalog.outbox import OutboxKind
-from groundwire.catalog.restorations import Restorations
 from groundwire.catalog.schema import generations
 from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.collection import Collection

@@ -9,10 +9,10 @@ from datetime import timedelta
 import pysqlite3
 import pytest
 
-from groundwire.catalog import lexical_check, lexical_index
-from groundwire.catalog.duplicate_chunks import DuplicateChunks
+from groundwire.catalog import lexical_index
+from groundwire.catalog.chunks import DuplicateChunks
+from groundwire.catalog.deletions import Restorations
 from groundwire.catalog.lexical_search import LexicalMatches
-from groundwire.catalog.restorations import Restorations
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
@@ -383,7 +383,7 @@ def test_a_rebuild_cuts_texts_while_others_write_and_takes_in_what_they_change(
             catalog.documents.delete(TENANT, "docs", documents[3].document_id)
         return make_segments(entries)
 
-    monkeypatch.setattr(lexical_check, "make_segments", changed_meanwhile)
+    monkeypatch.setattr(lexical_index, "make_segments", changed_meanwhile)
     catalog.lexical_check.rebuild(TENANT, "docs", Budget())
     assert set(threads) == {threading.current_thread().name}, "nothing is cut by the thread that writes"
     assert len(catalog.numbers_for(docs, "tide")) == 19

@@ -16,7 +16,7 @@ import pysqlite3
 import pytest
 from alembic.script import ScriptDirectory
 
-from groundwire.catalog import writer
+from groundwire.catalog import database as catalog_database
 from groundwire.catalog.database import Database, Limits
 from groundwire.catalog.migrations import HEAD
 from groundwire.catalog.sqlite import check_sqlite_version
@@ -263,7 +263,7 @@ def test_waiting_for_a_connection_ends_with_the_call_and_takes_none_away(tmp_pat
 def test_a_write_that_could_not_begin_within_its_call_never_happens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "_TIDYING_S", 0.1)
+    monkeypatch.setattr(catalog_database, "_TIDYING_S", 0.1)
     database = _open(tmp_path / "catalog.db")
     go_on, done = threading.Event(), []
     with ThreadPoolExecutor(1) as pool:

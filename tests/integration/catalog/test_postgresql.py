@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from sqlalchemy import select
 
-from groundwire.catalog import writer
+from groundwire.catalog import database as catalog_database
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.database import POSITION_NOW, Database, advance_position
 from groundwire.catalog.index_builds import IndexBuilds
@@ -169,7 +169,7 @@ def test_a_connection_that_breaks_in_the_middle_is_an_unavailable_catalog(tmp_pa
 def test_writes_that_share_a_transaction_whose_connection_breaks_are_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "GROUP_S", 30.0)  # a busy machine takes longer than that for one of them
+    monkeypatch.setattr(catalog_database, "GROUP_S", 30.0)  # a busy machine takes longer than that for one of them
     database = open_database(tmp_path / "catalog.db")
     before, inside, may_go = position_of(database), threading.Event(), threading.Event()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable
 
-from groundwire.catalog import chunks, documents, duplicate_chunks, generations, operations, rows, search_view, sqlite
+from groundwire.catalog import chunks, documents, generations, operations, rows, search_view, sqlite
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 
 pytestmark = pytest.mark.sqlite
@@ -120,6 +120,6 @@ def test_chunks_by_number_are_looked_up_by_their_key(filled: Catalog) -> None:
 
 def test_collections_with_duplicates_are_found_by_the_chunks_that_are_not_indexed(filled: Catalog) -> None:
     """Housekeeping asks every second, however much is stored."""
-    plan = _plan(filled, duplicate_chunks._WITH_DUPLICATES, {})
+    plan = _plan(filled, chunks._WITH_DUPLICATES, {})
     assert any("SCAN chunks USING" in step and "chunks_not_indexed" in step for step in plan)
     assert not any("SCAN" in step and "generations" in step for step in plan)

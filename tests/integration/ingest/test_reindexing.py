@@ -14,7 +14,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog import index_builds
 from groundwire.catalog.index_builds import LivePoints
-from groundwire.catalog.lexical_check import LexicalCheck
+from groundwire.catalog.lexical_index import LexicalCheck
 from groundwire.ingest.index_builds import IndexBuilt
 from groundwire.ingest.ingesting import Progress, Stage
 from groundwire.kernel.budget import Budget

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog import index_words
-from groundwire.catalog.lexical_check import LexicalCheck
+from groundwire.catalog.lexical_index import LexicalCheck
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import StoreUnavailableError

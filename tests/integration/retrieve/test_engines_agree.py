@@ -9,11 +9,11 @@ import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.filter_pb2 import Filter
+from groundwire.kernel.chunk import chunk_payload
 from groundwire.kernel.collection import Collection, ProfileName
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.filter_parsing import JsonFilter, parse_filter, resolve_filter
 from groundwire.kernel.filters import matches
-from groundwire.kernel.stored_chunk import chunk_payload
 from groundwire.retrieve.ranking import PROFILE_RULES
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.conftest import ENGINES

@@ -20,12 +20,12 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1.library_service_pb2 import GetDocumentRequest
 from groundwire.catalog.collections import Collections
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Identity
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.search import QueryVectors
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc import request_context

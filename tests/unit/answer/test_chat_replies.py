@@ -2,8 +2,7 @@
 
 import pytest
 
-from groundwire.answer.generators.orders import without_orders
-from groundwire.answer.generators.prompt import fitting_prompt
+from groundwire.answer.generators.chat_generator import fitting_prompt, without_orders
 from groundwire.answer.generators.sentences import StatementReader
 from tests.unit.answer.builders import make_passage
 

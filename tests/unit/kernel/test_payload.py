@@ -2,11 +2,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.chunk import Chunk, chunk_payload, same_filter_keys
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, Payload, Value
 from groundwire.kernel.spans import Span
-from groundwire.kernel.stored_chunk import chunk_payload, same_filter_keys
 
 
 def _payload(fields: DocumentFields, section: str | None = None) -> Payload:

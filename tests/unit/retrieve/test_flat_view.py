@@ -4,11 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.chunk import Chunk, StoredChunk
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.spans import Span
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.wire.responses import flat_view
 
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)

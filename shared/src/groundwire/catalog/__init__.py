@@ -1,14 +1,14 @@
 """The catalog: the truth in SQL, of which vectors and full-text rows can be built again.
 
-* The database: `database` (snapshots to read, transactions to write), `writer` (the one thread that writes), `schema`
-  (the tables), `migrations`, `sqlite` and `postgresql` (what only one of them understands), `dialects` (which picks),
+* The database: `database` (snapshots to read, and the one thread that writes), `schema` (the
+  tables), `migrations`, `sqlite` and `postgresql` (what only one of them understands), `dialects` (which picks),
   `encoding`, `rows` (values to rows and back, and which rows readers see).
 * The door: `catalog` has an attribute for each aggregate; `aggregate` is what these have in common.
 * What is stored: `collections`, `documents`, `records`, `generations`, `chunks`, `texts`, `vectors`, `sessions`.
-* What is done to it: `changes`, `deletions`, `restorations`, `duplicate_chunks`, `index_builds`; what engines still
-  have to do about it is in `outbox`.
+* What is done to it: `changes`, `deletions` (and restorations), `index_builds`; what engines still have to do about it
+  is in `outbox`.
 * What a search reads: `search_view`, `filters`, `lexical_search` (the index: `lexical_index`, `index_words`),
-  `vocabularies`, `outlines`.
+  `vocabularies`.
 * Bookkeeping: `idempotency`, `audit`, `operations`, `uploads`, `query_log`, `consistency_tokens`.
-* Checks: `inspection`, `lexical_check`.
+* Checks: `inspection`, and of the index `lexical_index`.
 """

@@ -1,19 +1,17 @@
 """The catalog as use cases see it: one attribute for each aggregate."""
 
-from groundwire.catalog.chunks import Chunks
+from groundwire.catalog.chunks import Chunks, DuplicateChunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
-from groundwire.catalog.deletions import Deletions
+from groundwire.catalog.deletions import Deletions, Restorations
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.idempotency import Ledger
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.inspection import Inspection
-from groundwire.catalog.lexical_check import LexicalCheck
+from groundwire.catalog.lexical_index import LexicalCheck
 from groundwire.catalog.operations import Operations
 from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.records import RecordAccesses, Records
-from groundwire.catalog.restorations import Restorations
 from groundwire.catalog.texts import Texts
 from groundwire.catalog.uploads import Uploads
 from groundwire.catalog.vectors import VectorCache

@@ -1,23 +1,27 @@
-"""Chunks of live generations: by id, by document, by number, by filter, and with what stands around them."""
+"""Chunks of live generations: by id, by document, by number, by filter, with what stands around them; repeated ones."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, select
+from sqlalchemy import Connection, Select, bindparam, exists, func, literal_column, select, true, update
 
-from groundwire.catalog.database import Database
+from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.database import Database, advance_position, in_transaction
 from groundwire.catalog.dialects import CompiledArray, among, array_of, read_array
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import chunks_matching
+from groundwire.catalog.lexical_index import add_chunks, numbered
 from groundwire.catalog.rows import (
     CHUNK_COLUMNS,
     DOCUMENT_COLUMNS,
+    IS_INDEXED,
     IS_LIVE,
     SELECT_DOCUMENTS_OF_COLLECTION,
     SELECT_LIVE_CHUNKS,
     collection_key,
+    key_of,
     live_generation_keys,
     require_collection,
     then,
@@ -30,14 +34,13 @@ from groundwire.catalog.texts import slice_of_generation
 from groundwire.catalog.vectors import vectors_by_hash
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache
-from groundwire.kernel.chunk import ChunkLocation
+from groundwire.kernel.chunk import ChunkLocation, StoredChunk
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
 from groundwire.kernel.filters import And, FieldKind, Filter
 from groundwire.kernel.spans import Span
-from groundwire.kernel.stored_chunk import StoredChunk
 
 # A page is cut to size as a message; this keeps the contents of a thousand of the longest chunks out of memory.
 _PAGE_CHARS = 4 << 20
@@ -487,3 +490,106 @@ class PassageReader:
         return slice_of_generation(
             self._connection, self.collection.tenant, self.collection.name, document_id, None, [(start, end)]
         )[0]
+
+
+_PER_QUERY = 5000
+
+_WITH_DUPLICATES = (
+    select(collections.c.tenant, collections.c.name)
+    .distinct()
+    .join_from(generations, collections, generations.c.collection_key == collections.c.collection_key)
+    .where(
+        # Not joined: SQLite would look at every live generation instead of the few chunks, which have an index.
+        generations.c.generation_key.in_(
+            select(chunks.c.generation_key).where(chunks.c.indexed + chunks.c.upper == literal_column("0"))
+        ),
+        IS_LIVE,
+    )
+)
+
+
+class DuplicateChunks(Aggregate):
+    """Repeated chunks of all collections; each call sees those of one."""
+
+    def indexed(self, collection: Collection, document_id: str | None, content_hashes: Sequence[str]) -> set[str]:
+        """Return those of the contents that live and indexed chunks of other documents of the collection have.
+
+        Records do not count: not everybody who finds a document finds them.
+        """
+        found: set[str] = set()
+        with self._database.read() as connection:
+            for start in range(0, len(content_hashes), _PER_QUERY):
+                statement = (
+                    select(chunks.c.content_hash)
+                    .distinct()
+                    .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+                    .join(documents, generations.c.document_key == documents.c.document_key)
+                    .where(
+                        among(chunks.c.content_hash, content_hashes[start : start + _PER_QUERY]),
+                        generations.c.collection_key == key_of(collection),
+                        IS_LIVE,
+                        IS_INDEXED,
+                        documents.c.record.is_(None),
+                        true() if document_id is None else documents.c.document_id != document_id,
+                    )
+                )
+                found.update(connection.execute(statement).scalars())
+        return found
+
+    def orphaned(self, collection: Collection, limit: int) -> list[int]:
+        """Return the numbers of live chunks that repeat no indexed chunk of the collection any more, ascending.
+
+        Of chunks with equal content only the first is returned; at most `limit` of all.
+        """
+        first = func.min(chunks.c.chunk_number)
+        twin, of_twin = chunks.alias("twin"), generations.alias("of_twin")
+        statement = (
+            select(first)
+            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+            .where(
+                chunks.c.indexed + chunks.c.upper == 0,
+                generations.c.collection_key == key_of(collection),
+                IS_LIVE,
+                ~exists(
+                    select(1)
+                    .join_from(twin, of_twin, twin.c.generation_key == of_twin.c.generation_key)
+                    .join(documents, of_twin.c.document_key == documents.c.document_key)
+                    .where(
+                        documents.c.record.is_(None),
+                        twin.c.content_hash == chunks.c.content_hash,
+                        twin.c.indexed == 1,
+                        of_twin.c.collection_key == key_of(collection),
+                        of_twin.c.state == "LIVE",
+                    )
+                ),
+            )
+            .group_by(chunks.c.content_hash)
+            .order_by(first)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return list(connection.execute(statement).scalars())
+
+    def collections_with_duplicates(self) -> list[tuple[str, str]]:
+        """Return tenant and name of the collections that have chunks that are not indexed."""
+        with self._database.read() as connection:
+            return [(row[0], row[1]) for row in connection.execute(_WITH_DUPLICATES)]
+
+    @in_transaction
+    def index(self, connection: Connection, collection: Collection, numbers: Sequence[int]) -> bool:
+        """Let searches find chunks whose vectors the engine collection has; leaves alone what is not live any more.
+
+        Returns False and changes nothing when the collection is served from another engine collection now.
+        """
+        # The points were written to this engine collection; another one may serve by now, and lack them.
+        served = select(collections.c.collection_key).where(collections.c.engine_name == collection.engine_name)
+        key = connection.execute(served).scalar()
+        if key is None:
+            return False
+        repeats = (chunks.c.indexed + chunks.c.upper == 0, chunks.c.generation_key.in_(live_generation_keys(key)))
+        found = select(chunks.c.chunk_number).where(numbered(numbers), *repeats)
+        new = numbered(connection.execute(found).scalars())
+        connection.execute(update(chunks).where(new).values(indexed=1))
+        add_chunks(connection, new)
+        advance_position(connection, key)
+        return True

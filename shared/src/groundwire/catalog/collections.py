@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from groundwire.catalog.aggregate import Aggregate
-from groundwire.catalog.database import POSITION_NOW, advance_position
+from groundwire.catalog.database import POSITION_NOW, advance_position, in_transaction
 from groundwire.catalog.deletions import Deleted, Deletion, delete_collection, insert_deletion
 from groundwire.catalog.idempotency import settle
 from groundwire.catalog.rows import (
@@ -71,29 +71,28 @@ class CollectionStatistics:
 class Collections(Aggregate):
     """Collections of all tenants; each call sees those of one."""
 
-    def create(self, collection: Collection, receipt: Receipt[Collection] | None = None) -> Collection:
+    @in_transaction
+    def create(
+        self, connection: Connection, collection: Collection, receipt: Receipt[Collection] | None = None
+    ) -> Collection:
         """Store a collection; one of the same name and settings is returned as it is.
 
         Raises:
             AlreadyExistsError: the name is taken by a collection with other settings.
         """
-
-        def work(connection: Connection) -> Collection:
-            found = find_collection(connection, collection.tenant, collection.name)
-            if found is not None:
-                given = (collection.profile, collection.identity, collection.settings)
-                if given != (found.profile, found.identity, found.settings):
-                    message = f"collection {collection.name!r} exists with other settings"
-                    raise AlreadyExistsError(message, resource=collection.name)
-                settle(connection, self._database.steady, collection.tenant, receipt, found)
-                return found
-            connection.execute(insert(collections).values(collection_values(collection)))
-            # Read back, because times are kept in milliseconds: what is answered is what every later call answers.
-            stored = require_collection(connection, collection.tenant, collection.name)
-            self._audit.record(connection, stored.tenant, "create_collection", stored.name, receipt, stored)
-            return stored
-
-        return self._database.write(work)
+        found = find_collection(connection, collection.tenant, collection.name)
+        if found is not None:
+            given = (collection.profile, collection.identity, collection.settings)
+            if given != (found.profile, found.identity, found.settings):
+                message = f"collection {collection.name!r} exists with other settings"
+                raise AlreadyExistsError(message, resource=collection.name)
+            settle(connection, self._database.steady, collection.tenant, receipt, found)
+            return found
+        connection.execute(insert(collections).values(collection_values(collection)))
+        # Read back, because times are kept in milliseconds: what is answered is what every later call answers.
+        stored = require_collection(connection, collection.tenant, collection.name)
+        self._audit.record(connection, stored.tenant, "create_collection", stored.name, receipt, stored)
+        return stored
 
     def get(self, tenant: str, name: str) -> Collection:
         rows = self._database.rows(SELECT_COLLECTION, {"tenant": tenant, "collection": name})
@@ -137,8 +136,10 @@ class Collections(Aggregate):
         with self._database.read() as connection:
             return [to_collection(row) for row in connection.execute(statement).mappings()]
 
+    @in_transaction
     def update(
         self,
+        connection: Connection,
         tenant: str,
         name: str,
         change: Callable[[Collection], CollectionSettings],
@@ -147,25 +148,23 @@ class Collections(Aggregate):
         etag: str = "",
     ) -> Collection:
         """Give a collection the settings that `change` makes of it, in one transaction; errors of `change` pass."""
+        found = require_collection(connection, tenant, name)
+        _refuse_other_etag(found, etag)
+        settings = change(found)
+        if settings != found.settings:
+            key = collection_key(connection, tenant, name)
+            values = {"settings": settings_value(settings), "update_time": self._now()}
+            connection.execute(update(collections).where(collections.c.collection_key == key).values(values))
+            # Views and vocabularies remember a collection with its settings until its position moves.
+            advance_position(connection, key, keeps_history=True)
+        stored = require_collection(connection, tenant, name)
+        self._audit.record(connection, tenant, "update_collection", name, receipt, stored)
+        return stored
 
-        def work(connection: Connection) -> Collection:
-            found = require_collection(connection, tenant, name)
-            _refuse_other_etag(found, etag)
-            settings = change(found)
-            if settings != found.settings:
-                key = collection_key(connection, tenant, name)
-                values = {"settings": settings_value(settings), "update_time": self._now()}
-                connection.execute(update(collections).where(collections.c.collection_key == key).values(values))
-                # Views and vocabularies remember a collection with its settings until its position moves.
-                advance_position(connection, key, keeps_history=True)
-            stored = require_collection(connection, tenant, name)
-            self._audit.record(connection, tenant, "update_collection", name, receipt, stored)
-            return stored
-
-        return self._database.write(work)
-
+    @in_transaction
     def delete(
         self,
+        connection: Connection,
         tenant: str,
         name: str,
         receipt: Receipt[Deletion] | None = None,
@@ -178,24 +177,20 @@ class Collections(Aggregate):
         Raises:
             PreconditionError: with `only_empty`, when it has documents, perhaps ones that were deleted softly.
         """
-
-        def work(connection: Connection) -> Deleted:
-            now = self._now()
-            found = require_collection(connection, tenant, name)
-            _refuse_other_etag(found, etag)
-            if only_empty:
-                stored = documents.c.live_generation + documents.c.deleted_generation > 0
-                of_collection = documents.c.collection_key == collection_key(connection, tenant, name)
-                counted = select(func.count()).select_from(documents).where(of_collection, stored)
-                if count := connection.execute(counted).scalar_one():
-                    also = f"{count} with those that can be restored; force deletes them too"
-                    raise PreconditionError(f"collection {name!r} has documents, {also}", resource=name)
-            deleted = delete_collection(connection, found, now)
-            insert_deletion(connection, deleted, self._database.steady.now_ms())
-            self._audit.record(connection, tenant, "delete_collection", name, receipt, deleted.deletion)
-            return deleted
-
-        return self._database.write(work)
+        now = self._now()
+        found = require_collection(connection, tenant, name)
+        _refuse_other_etag(found, etag)
+        if only_empty:
+            stored = documents.c.live_generation + documents.c.deleted_generation > 0
+            of_collection = documents.c.collection_key == collection_key(connection, tenant, name)
+            counted = select(func.count()).select_from(documents).where(of_collection, stored)
+            if count := connection.execute(counted).scalar_one():
+                also = f"{count} with those that can be restored; force deletes them too"
+                raise PreconditionError(f"collection {name!r} has documents, {also}", resource=name)
+        deleted = delete_collection(connection, found, now)
+        insert_deletion(connection, deleted, self._database.steady.now_ms())
+        self._audit.record(connection, tenant, "delete_collection", name, receipt, deleted.deletion)
+        return deleted
 
     def counts(self, tenant: str, name: str) -> CollectionCounts:
         sums = (func.sum(documents.c.chunk_count), func.sum(documents.c.total_chars))

@@ -1,4 +1,7 @@
-"""Deletions and their receipts: hidden at once, complete as soon as no store and no file holds what was deleted."""
+"""Deletions, their receipts, and restorations of what was deleted softly.
+
+A deletion hides at once, and is complete as soon as no store and no file holds what was deleted.
+"""
 
 import json
 import uuid
@@ -15,6 +18,7 @@ from sqlalchemy import (
     Row,
     RowMapping,
     Select,
+    and_,
     bindparam,
     delete,
     exists,
@@ -27,19 +31,23 @@ from sqlalchemy import (
 )
 
 from groundwire.catalog.aggregate import Aggregate
-from groundwire.catalog.database import advance_position
+from groundwire.catalog.database import advance_position, in_transaction
 from groundwire.catalog.dialects import among, replacing
 from groundwire.catalog.encoding import encode_json
-from groundwire.catalog.generations import drop_empty_documents
+from groundwire.catalog.generations import IndexMovedError, drop_empty_documents
 from groundwire.catalog.idempotency import oldest_kept, redact_answers
-from groundwire.catalog.lexical_index import remove_chunks
+from groundwire.catalog.lexical_index import add_chunks, remove_chunks
 from groundwire.catalog.lexical_search import count_among
 from groundwire.catalog.outbox import OutboxKind, queue_drop, queue_points
 from groundwire.catalog.records import count_quoting, quoting_records, set_records
 from groundwire.catalog.rows import (
     IS_HIDDEN,
+    IS_INDEXED,
     IS_LIVE,
     IS_STORED,
+    IS_VISIBLE,
+    SELECT_CHUNKS,
+    SELECT_DOCUMENTS_OF_COLLECTION,
     GenerationState,
     collection_key,
     count_indexed,
@@ -47,7 +55,11 @@ from groundwire.catalog.rows import (
     field_values,
     key_of,
     numbers_of,
+    refuse_other_etag,
+    require_collection,
     set_tags,
+    to_document,
+    to_stored_chunks,
 )
 from groundwire.catalog.schema import (
     chunks,
@@ -66,10 +78,12 @@ from groundwire.catalog.schema import (
 from groundwire.catalog.sessions import count_quoting_messages, redact_messages
 from groundwire.catalog.vectors import forget_embeddings, unneeded_embeddings
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.document import DocumentFields
-from groundwire.kernel.errors import PermissionDeniedError
+from groundwire.kernel.document import Document, DocumentFields
+from groundwire.kernel.errors import AlreadyExistsError, DocumentNotFoundError, PermissionDeniedError
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identity import current_identity
 
 _PER_QUERY = 5000
@@ -331,36 +345,30 @@ class Deletions(Aggregate):
                 left["records"] = count_quoting(connection, traces.collection_key, sorted(gone))
         return left
 
-    def note(self, tenant: str, searched: Sequence[Deletion]) -> None:
+    @in_transaction
+    def note(self, connection: Connection, tenant: str, searched: Sequence[Deletion]) -> None:
         """Note what final searches found; what is complete keeps no trace of what was deleted."""
-
-        def work(connection: Connection) -> None:
-            for each in searched:
-                # Not of one that has got a further step meanwhile.
-                of_id = (
-                    deletions.c.tenant == tenant,
-                    deletions.c.deletion_id == each.deletion_id,
-                    deletions.c.documents == each.documents,
-                )
-                values: dict[str, Any] = {"stores": _stores(each)}
-                if each.complete_time is not None:
-                    values |= {"complete_time": epoch_ms(each.complete_time), "traces": b""}
-                connection.execute(update(deletions).where(*of_id).values(values))
-
-        self._database.write(work)
+        for each in searched:
+            # Not of one that has got a further step meanwhile.
+            of_id = (
+                deletions.c.tenant == tenant,
+                deletions.c.deletion_id == each.deletion_id,
+                deletions.c.documents == each.documents,
+            )
+            values: dict[str, Any] = {"stores": _stores(each)}
+            if each.complete_time is not None:
+                values |= {"complete_time": epoch_ms(each.complete_time), "traces": b""}
+            connection.execute(update(deletions).where(*of_id).values(values))
 
     def forget(self, tenant: str, deletion_id: str) -> None:
         of_id = deletions.c.tenant == tenant, deletions.c.deletion_id == deletion_id
         self._database.write(lambda connection: connection.execute(delete(deletions).where(*of_id)))
 
-    def sweep(self) -> int:
+    @in_transaction
+    def sweep(self, connection: Connection) -> int:
         """Forget the complete ones whose requests are forgotten; return how many."""
-
-        def work(connection: Connection) -> int:
-            old = deletions.c.hidden_steady < oldest_kept(self._database.steady)
-            return connection.execute(delete(deletions).where(~_IS_WAITING, old)).rowcount
-
-        return self._database.write(work)
+        old = deletions.c.hidden_steady < oldest_kept(self._database.steady)
+        return connection.execute(delete(deletions).where(~_IS_WAITING, old)).rowcount
 
 
 def insert_deletion(
@@ -583,3 +591,101 @@ def delete_collection(connection: Connection, collection: Collection, now: int) 
         embeddings=forget_embeddings(connection, collection.identity.digest, traces.embedding_hashes),
         messages=redact_messages(connection, collection.tenant, traces.document_ids),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """A restoration under way. If it fails, the tasks in the outbox remove its points again."""
+
+    collection: Collection
+    document_ids: tuple[str, ...]
+    tasks: tuple[int, ...]
+
+
+class Restorations(Aggregate):
+    """Restorations of all tenants; each call sees those of one."""
+
+    @in_transaction
+    def begin(
+        self, connection: Connection, tenant: str, collection: str, document_ids: Sequence[str], etag: str = ""
+    ) -> Restoration | None:
+        """Announce that the points of those that are hidden are about to be written; None when all are visible.
+
+        Nothing of a document changes while it is hidden, so that its etag need not be compared again at the end.
+
+        Raises:
+            DocumentNotFoundError: the collection has no such document.
+            DocumentChangedError: the etag of one is not the given one, if one is given.
+        """
+        hidden = document_rows(connection, tenant, collection, document_ids, IS_HIDDEN)
+        stored = {
+            row["document_id"]: row for row in document_rows(connection, tenant, collection, document_ids, IS_VISIBLE)
+        }
+        stored |= {row["document_id"]: row for row in hidden}
+        for document_id in document_ids:
+            if document_id not in stored:
+                raise DocumentNotFoundError(document_id)
+            refuse_other_etag(connection, stored[document_id], etag)
+        if not hidden:
+            return None
+        numbers = numbers_of(connection, select(generations.c.generation_key).where(_of_hidden(hidden)))
+        # If the restoration fails, these tasks make the engine equal to the catalog again: without points.
+        tasks = queue_points(connection, OutboxKind.MATCH_POINTS, tenant, hidden[0]["engine_name"], numbers)
+        ids = tuple(row["document_id"] for row in hidden)
+        return Restoration(require_collection(connection, tenant, collection), ids, tuple(tasks))
+
+    def chunks(self, restoration: Restoration, after: int, limit: int) -> Sequence[StoredChunk]:
+        """Return up to `limit` of the chunks whose points are to be written, by number, those behind `after`."""
+        tenant, name = restoration.collection.tenant, restoration.collection.name
+        with self._database.read() as connection:
+            rows = document_rows(connection, tenant, name, restoration.document_ids, IS_HIDDEN)
+            statement = SELECT_CHUNKS.where(_of_hidden(rows), IS_INDEXED, chunks.c.chunk_number > after)
+            return list(to_stored_chunks(connection.execute(statement.order_by(chunks.c.chunk_number).limit(limit))))
+
+    @in_transaction
+    def finish(
+        self, connection: Connection, restoration: Restoration, receipt: Receipt[Document] | None = None
+    ) -> list[Document]:
+        """Let readers see the documents again, exactly as they were; call it when the engine has all their points.
+
+        `receipt` is of a call that restores one document.
+
+        Raises:
+            DocumentNotFoundError: one was deleted for good, or restored or replaced meanwhile.
+            AlreadyExistsError: another document has the source of one now.
+            IndexMovedError: the points are in an engine collection that does not serve any more.
+        """
+        tenant, name = restoration.collection.tenant, restoration.collection.name
+        rows = document_rows(connection, tenant, name, restoration.document_ids, IS_HIDDEN)
+        for document_id in set(restoration.document_ids).difference(row["document_id"] for row in rows):
+            raise DocumentNotFoundError(document_id)
+        if rows[0]["engine_name"] != restoration.collection.engine_name:
+            raise IndexMovedError(require_collection(connection, tenant, name))
+        collection = rows[0]["collection_key"]
+        keys, sources = ([row[column] for row in rows] for column in ("document_key", "source_path"))
+        taken = select(documents.c.document_id, documents.c.source_path).where(
+            documents.c.collection_key == collection, among(documents.c.source_path, sources), IS_VISIBLE
+        )
+        if (other := connection.execute(taken).first()) is not None:
+            said = f"document {other.document_id!r} has the source {other.source_path!r} now"
+            raise AlreadyExistsError(said, resource=other.document_id)
+        position = advance_position(connection, collection, keeps_history=True)
+        live = {"state": GenerationState.LIVE.value, "live_from": position, "live_to": None}
+        connection.execute(update(generations).where(_of_hidden(rows)).values(live))
+        add_chunks(connection, among(generations.c.document_key, keys) & IS_LIVE)
+        values = {"live_generation": documents.c.deleted_generation, "deleted_generation": 0, "delete_time": None}
+        connection.execute(update(documents).where(among(documents.c.document_key, keys)).values(values))
+        # The tasks of `begin` would remove the points, which stay now.
+        connection.execute(delete(outbox).where(among(outbox.c.id, restoration.tasks)))
+        restored = SELECT_DOCUMENTS_OF_COLLECTION.where(among(documents.c.document_key, keys))
+        given = {"tenant": tenant, "collection": name}
+        returned = [to_document(row) for row in connection.execute(restored, given)]
+        request_id = self._audit.settle(connection, tenant, receipt, returned[0])
+        self._audit.record_all(connection, tenant, "restore_document", restoration.document_ids, request_id)
+        return returned
+
+
+def _of_hidden(rows: Sequence[RowMapping]) -> ColumnElement[bool]:
+    """Return the condition for the generations that come back with documents."""
+    of_documents = among(generations.c.document_key, [row["document_key"] for row in rows])
+    return and_(of_documents, generations.c.state == GenerationState.DELETED.value)

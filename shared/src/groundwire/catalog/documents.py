@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.changes import change_fields, rename_chapter, rewrite_payloads
-from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.database import Database, advance_position, in_transaction
 from groundwire.catalog.deletions import (
     Deleted,
     Deletion,
@@ -85,7 +85,7 @@ from groundwire.catalog.sessions import gone_documents
 from groundwire.catalog.texts import check_chunks, measure
 from groundwire.catalog.vectors import NewVectors, insert_vectors
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.chunk import Chunk, StoredChunk
 from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields, DocumentReference
@@ -100,7 +100,6 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
 from groundwire.kernel.identity import current_identity
 from groundwire.kernel.records import QUOTED, record_id_of
-from groundwire.kernel.stored_chunk import StoredChunk
 
 _GENERATIONS_PER_TRANSACTION = 20
 
@@ -298,7 +297,16 @@ class Documents(Aggregate):
                 statement = statement.where(has_chunk_matching(key, where, include_hidden=True))
             return int(connection.execute(statement).scalar_one())
 
-    def add_alias(self, tenant: str, collection: str, document_id: str, source_uri: str, moved_from: str = "") -> None:
+    @in_transaction
+    def add_alias(
+        self,
+        connection: Connection,
+        tenant: str,
+        collection: str,
+        document_id: str,
+        source_uri: str,
+        moved_from: str = "",
+    ) -> None:
         """Let a document be found by one more source; the same call again changes nothing.
 
         `moved_from` is the id of the document that gives the source up, of which it is an alias so far.
@@ -307,31 +315,27 @@ class Documents(Aggregate):
             DocumentNotFoundError: the collection has none of this id.
             DocumentChangedError: the source belongs to another document.
         """
-
-        def work(connection: Connection) -> None:
-            key = collection_key(connection, tenant, collection)
-            row = visible_row(connection, tenant, collection, document_id)
-            refuse_taken_source(owners_of_sources(connection, key, [source_uri]), source_uri, document_id)
-            alias = document_aliases.c
-            this_alias = and_(alias.collection_key == key, alias.source_path == source_uri)
-            # A document that nobody sees, because it was deleted softly or is being written, has to give it up too.
-            gives_up = or_(~IS_VISIBLE, documents.c.document_id == moved_from)
-            giving_up = select(documents.c.document_key).where(documents.c.collection_key == key, gives_up)
-            given_up = and_(this_alias, alias.document_key.in_(giving_up))
-            count_aliases(connection, select(alias.document_key).where(given_up), -1)
-            connection.execute(delete(document_aliases).where(given_up))
-            if source_uri != row["source_path"]:
-                values = {"collection_key": key, "source_path": source_uri, "document_key": row["document_key"]}
-                new = upsert(connection, document_aliases).values(values).on_conflict_do_nothing()
-                if connection.execute(new.returning(document_aliases.c.source_path)).first() is not None:
-                    count_aliases(connection, [row["document_key"]], 1)
-            owner = connection.execute(select(alias.document_key).where(this_alias)).scalar()
-            if owner not in {None, row["document_key"]}:
-                raise changed(document_id)
-            # Searches remember documents, with their sources and etags, until the position of the collection moves.
-            advance_position(connection, key, keeps_history=True)
-
-        self._database.write(work)
+        key = collection_key(connection, tenant, collection)
+        row = visible_row(connection, tenant, collection, document_id)
+        refuse_taken_source(owners_of_sources(connection, key, [source_uri]), source_uri, document_id)
+        alias = document_aliases.c
+        this_alias = and_(alias.collection_key == key, alias.source_path == source_uri)
+        # A document that nobody sees, because it was deleted softly or is being written, has to give it up too.
+        gives_up = or_(~IS_VISIBLE, documents.c.document_id == moved_from)
+        giving_up = select(documents.c.document_key).where(documents.c.collection_key == key, gives_up)
+        given_up = and_(this_alias, alias.document_key.in_(giving_up))
+        count_aliases(connection, select(alias.document_key).where(given_up), -1)
+        connection.execute(delete(document_aliases).where(given_up))
+        if source_uri != row["source_path"]:
+            values = {"collection_key": key, "source_path": source_uri, "document_key": row["document_key"]}
+            new = upsert(connection, document_aliases).values(values).on_conflict_do_nothing()
+            if connection.execute(new.returning(document_aliases.c.source_path)).first() is not None:
+                count_aliases(connection, [row["document_key"]], 1)
+        owner = connection.execute(select(alias.document_key).where(this_alias)).scalar()
+        if owner not in {None, row["document_key"]}:
+            raise changed(document_id)
+        # Searches remember documents, with their sources and etags, until the position of the collection moves.
+        advance_position(connection, key, keeps_history=True)
 
     def raise_source_version(self, document: Document, tenant: str, source_version: int) -> Document:
         """Note that a document is unchanged in a later version; return it as it is then.
@@ -536,8 +540,10 @@ class Documents(Aggregate):
         finally:
             self._ended(pending.key)
 
+    @in_transaction
     def change(
         self,
+        connection: Connection,
         tenant: str,
         collection: str,
         document_id: str,
@@ -554,19 +560,17 @@ class Documents(Aggregate):
         Raises:
             DocumentNotFoundError: the collection has none of this id.
         """
+        row = visible_row(connection, tenant, collection, document_id)
+        refuse_other_etag(connection, row, etag)
+        tasks = change_fields(connection, row, change(to_fields(dict(row))), self._now())
+        document = visible_document(connection, tenant, collection, document_id)
+        self._audit.record(connection, tenant, "update_document", document_id, receipt, document)
+        return document, tasks
 
-        def work(connection: Connection) -> tuple[Document, Sequence[int]]:
-            row = visible_row(connection, tenant, collection, document_id)
-            refuse_other_etag(connection, row, etag)
-            tasks = change_fields(connection, row, change(to_fields(dict(row))), self._now())
-            document = visible_document(connection, tenant, collection, document_id)
-            self._audit.record(connection, tenant, "update_document", document_id, receipt, document)
-            return document, tasks
-
-        return self._database.write(work)
-
+    @in_transaction
     def change_chunk(
         self,
+        connection: Connection,
         tenant: str,
         collection: str,
         chunk_id: str,
@@ -581,36 +585,34 @@ class Documents(Aggregate):
             ChunkNotFoundError: the collection has no such live chunk.
         """
         statement = SELECT_LIVE_CHUNKS.where(chunks.c.tenant == tenant, chunks.c.chunk_id == chunk_id)
+        stored = next(to_stored_chunks(connection.execute(statement)), None)
+        if stored is None or stored.document.collection != collection:
+            raise ChunkNotFoundError(chunk_id)
+        if etag and stored.etag != etag:
+            message = "the chunk has another etag by now: read it again"
+            raise DocumentChangedError(message, document_id=stored.document.document_id)
+        after = change(stored.chunk)
+        # Readers see the tags of the document on its chunks: sent back with the others, they are not the chunk's
+        # own.
+        inherited = set(stored.document.fields.tags) - set(stored.chunk.tags)
+        own = {
+            "tags": [tag for tag in after.tags if tag not in inherited],
+            "metadata": dict(after.metadata),
+        }
+        tasks: list[int] = []
+        if own != {"tags": list(stored.chunk.tags), "metadata": dict(stored.chunk.metadata)}:
+            this = chunks.c.chunk_number == stored.chunk_number
+            connection.execute(update(chunks).where(this).values(own))
+            row = visible_row(connection, tenant, collection, stored.document.document_id)
+            tasks = rewrite_payloads(connection, row, this)
+            stored = next(to_stored_chunks(connection.execute(statement)))
+        self._audit.record(connection, tenant, "update_chunk", chunk_id, receipt, stored)
+        return stored, tasks
 
-        def work(connection: Connection) -> tuple[StoredChunk, Sequence[int]]:
-            stored = next(to_stored_chunks(connection.execute(statement)), None)
-            if stored is None or stored.document.collection != collection:
-                raise ChunkNotFoundError(chunk_id)
-            if etag and stored.etag != etag:
-                message = "the chunk has another etag by now: read it again"
-                raise DocumentChangedError(message, document_id=stored.document.document_id)
-            after = change(stored.chunk)
-            # Readers see the tags of the document on its chunks: sent back with the others, they are not the chunk's
-            # own.
-            inherited = set(stored.document.fields.tags) - set(stored.chunk.tags)
-            own = {
-                "tags": [tag for tag in after.tags if tag not in inherited],
-                "metadata": dict(after.metadata),
-            }
-            tasks: list[int] = []
-            if own != {"tags": list(stored.chunk.tags), "metadata": dict(stored.chunk.metadata)}:
-                this = chunks.c.chunk_number == stored.chunk_number
-                connection.execute(update(chunks).where(this).values(own))
-                row = visible_row(connection, tenant, collection, stored.document.document_id)
-                tasks = rewrite_payloads(connection, row, this)
-                stored = next(to_stored_chunks(connection.execute(statement)))
-            self._audit.record(connection, tenant, "update_chunk", chunk_id, receipt, stored)
-            return stored, tasks
-
-        return self._database.write(work)
-
+    @in_transaction
     def drop_source(
         self,
+        connection: Connection,
         tenant: str,
         collection: str,
         source_uri: str,
@@ -624,62 +626,56 @@ class Documents(Aggregate):
         When it is the first one, the next in order takes its place.
         """
         names = document_aliases.c
+        of_collection = collection_key(connection, tenant, collection)
+        of_alias = select(names.document_key).where(
+            names.collection_key == of_collection, names.source_path == source_uri
+        )
+        has_source = or_(documents.c.source_path == source_uri, documents.c.document_key.in_(of_alias))
+        found = select(documents.c.document_id).where(
+            documents.c.collection_key == of_collection, IS_VISIBLE, has_source
+        )
+        document_id = connection.execute(found.order_by(documents.c.source_path != source_uri).limit(1)).scalar()
+        if document_id is None:
+            return None
+        row, now = visible_row(connection, tenant, collection, document_id), self._now()
+        key = row["document_key"]
+        aliases = select(names.source_path).where(names.document_key == key).order_by(names.source_path).limit(1)
+        next_source = connection.execute(aliases).scalar()
+        if next_source is None:
+            return None
+        refuse_other_etag(connection, row, etag)
+        # The names of a document are its first source and its aliases: an alias takes the place of the first.
+        is_first = source_uri == row["source_path"]
+        alias = next_source if is_first else source_uri
+        connection.execute(
+            delete(document_aliases).where(names.collection_key == row["collection_key"], names.source_path == alias)
+        )
+        count_aliases(connection, [key], -1)
+        tasks: list[int] = []
+        if is_first:
+            renamed = {"source_path": next_source}
+            of_document = documents.c.document_key == key
+            connection.execute(update(documents).where(of_document).values(**renamed, last_modified=now))
+            connection.execute(update(generations).where(generations.c.document_key == key, IS_LIVE).values(renamed))
+            fields = to_fields(dict(row))
+            rename_chapter(connection, row, (source_uri, fields), (next_source, fields))
+            tasks = rewrite_payloads(connection, row, chunks.c.document_key == key)
+        else:
+            # Searches remember documents, with their sources, until the position of the collection moves.
+            advance_position(connection, row["collection_key"], keeps_history=True)
+        # The document stays: a final search has nothing to look for.
+        nothing = select(generations.c.generation_key).where(false())
+        of_source = require_collection(connection, tenant, collection)
+        traces = trace_documents(connection, of_source, [], nothing, permanent=permanent)
+        deleted = Deleted.now(traces, tasks, now)
+        insert_deletion(connection, deleted, self._database.steady.now_ms())
+        self._audit.record(connection, tenant, "drop_source", row["document_id"], receipt, deleted.deletion)
+        return deleted
 
-        def work(connection: Connection) -> Deleted | None:
-            of_collection = collection_key(connection, tenant, collection)
-            of_alias = select(names.document_key).where(
-                names.collection_key == of_collection, names.source_path == source_uri
-            )
-            has_source = or_(documents.c.source_path == source_uri, documents.c.document_key.in_(of_alias))
-            found = select(documents.c.document_id).where(
-                documents.c.collection_key == of_collection, IS_VISIBLE, has_source
-            )
-            document_id = connection.execute(found.order_by(documents.c.source_path != source_uri).limit(1)).scalar()
-            if document_id is None:
-                return None
-            row, now = visible_row(connection, tenant, collection, document_id), self._now()
-            key = row["document_key"]
-            aliases = select(names.source_path).where(names.document_key == key).order_by(names.source_path).limit(1)
-            next_source = connection.execute(aliases).scalar()
-            if next_source is None:
-                return None
-            refuse_other_etag(connection, row, etag)
-            # The names of a document are its first source and its aliases: an alias takes the place of the first.
-            is_first = source_uri == row["source_path"]
-            alias = next_source if is_first else source_uri
-            connection.execute(
-                delete(document_aliases).where(
-                    names.collection_key == row["collection_key"], names.source_path == alias
-                )
-            )
-            count_aliases(connection, [key], -1)
-            tasks: list[int] = []
-            if is_first:
-                renamed = {"source_path": next_source}
-                of_document = documents.c.document_key == key
-                connection.execute(update(documents).where(of_document).values(**renamed, last_modified=now))
-                connection.execute(
-                    update(generations).where(generations.c.document_key == key, IS_LIVE).values(renamed)
-                )
-                fields = to_fields(dict(row))
-                rename_chapter(connection, row, (source_uri, fields), (next_source, fields))
-                tasks = rewrite_payloads(connection, row, chunks.c.document_key == key)
-            else:
-                # Searches remember documents, with their sources, until the position of the collection moves.
-                advance_position(connection, row["collection_key"], keeps_history=True)
-            # The document stays: a final search has nothing to look for.
-            nothing = select(generations.c.generation_key).where(false())
-            of_source = require_collection(connection, tenant, collection)
-            traces = trace_documents(connection, of_source, [], nothing, permanent=permanent)
-            deleted = Deleted.now(traces, tasks, now)
-            insert_deletion(connection, deleted, self._database.steady.now_ms())
-            self._audit.record(connection, tenant, "drop_source", row["document_id"], receipt, deleted.deletion)
-            return deleted
-
-        return self._database.write(work)
-
+    @in_transaction
     def delete(
         self,
+        connection: Connection,
         tenant: str,
         collection: str,
         document_id: str,
@@ -699,36 +695,34 @@ class Documents(Aggregate):
             DocumentNotFoundError: the collection has none of this id, or hid it before.
             DocumentChangedError: its etag is not the given one, or no chunk of it matches `where`, if these are given.
         """
+        if where is not None:
+            # The etag of a document does not cover its chunks.
+            of_this = (
+                documents.c.collection_key == collection_key(connection, tenant, collection),
+                documents.c.document_id == document_id,
+            )
+            keys = (
+                select(generations.c.generation_key)
+                .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+                .where(*of_this, generations.c.state.in_(("LIVE", "DELETED")))
+            )
+            if not connection.execute(select(exists().where(chunks_matching(keys, where)))).scalar_one():
+                raise changed(document_id)
+        which = IS_STORED if permanent else IS_VISIBLE
+        rows = document_rows(connection, tenant, collection, [document_id], which)
+        if not rows:
+            raise DocumentNotFoundError(document_id)
+        refuse_other_etag(connection, rows[0], etag)
+        serving = require_collection(connection, tenant, collection)
+        deleted = self._delete(connection, serving, rows, receipt, permanent=permanent)
+        if operation_id:
+            count_done(connection, tenant, operation_id, deleted.deletion.documents)
+        return deleted
 
-        def work(connection: Connection) -> Deleted:
-            if where is not None:
-                # The etag of a document does not cover its chunks.
-                of_this = (
-                    documents.c.collection_key == collection_key(connection, tenant, collection),
-                    documents.c.document_id == document_id,
-                )
-                keys = (
-                    select(generations.c.generation_key)
-                    .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
-                    .where(*of_this, generations.c.state.in_(("LIVE", "DELETED")))
-                )
-                if not connection.execute(select(exists().where(chunks_matching(keys, where)))).scalar_one():
-                    raise changed(document_id)
-            which = IS_STORED if permanent else IS_VISIBLE
-            rows = document_rows(connection, tenant, collection, [document_id], which)
-            if not rows:
-                raise DocumentNotFoundError(document_id)
-            refuse_other_etag(connection, rows[0], etag)
-            serving = require_collection(connection, tenant, collection)
-            deleted = self._delete(connection, serving, rows, receipt, permanent=permanent)
-            if operation_id:
-                count_done(connection, tenant, operation_id, deleted.deletion.documents)
-            return deleted
-
-        return self._database.write(work)
-
+    @in_transaction
     def delete_all(
         self,
+        connection: Connection,
         collection: Collection,
         document_ids: Sequence[str],
         receipt: Receipt[Deletion] | None = None,
@@ -745,16 +739,12 @@ class Documents(Aggregate):
         Raises:
             CollectionNotFoundError: the collection was deleted.
         """
-
-        def work(connection: Connection) -> Deleted:
-            serving = require_collection(connection, collection.tenant, collection.name)
-            which = IS_STORED if permanent else IS_VISIBLE
-            rows = document_rows(connection, collection.tenant, collection.name, document_ids, which)
-            return self._delete(
-                connection, serving, rows, receipt, permanent=permanent, unfinished_id=unfinished_id, is_last=is_last
-            )
-
-        return self._database.write(work)
+        serving = require_collection(connection, collection.tenant, collection.name)
+        which = IS_STORED if permanent else IS_VISIBLE
+        rows = document_rows(connection, collection.tenant, collection.name, document_ids, which)
+        return self._delete(
+            connection, serving, rows, receipt, permanent=permanent, unfinished_id=unfinished_id, is_last=is_last
+        )
 
     def _delete(
         self,

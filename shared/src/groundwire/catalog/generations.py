@@ -60,7 +60,7 @@ from groundwire.catalog.schema import (
     tombstones,
 )
 from groundwire.catalog.texts import TextFigures, cut
-from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.chunk import Chunk, chunk_payload
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.errors import (
@@ -76,7 +76,6 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filters import Payload
 from groundwire.kernel.identity import current_identity
 from groundwire.kernel.spans import PageSpan
-from groundwire.kernel.stored_chunk import chunk_payload
 
 CHUNKS_PER_TRANSACTION = 4096
 """More chunks are written in further transactions, so that other writers do not wait for a whole large document."""

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, bindparam, delete, select, update
 
-from groundwire.catalog.database import Database, SteadyTime
+from groundwire.catalog.database import Database, SteadyTime, in_transaction
 from groundwire.catalog.dialects import among, replacing
 from groundwire.catalog.schema import operations, requests
 from groundwire.kernel.document import Document
@@ -40,7 +40,10 @@ class Ledger:
         """
         return _answer(self._database.rows(_REMEMBERED, _given(self._database.steady, tenant, key)), key)
 
-    def record(self, tenant: str, key: RequestKey, response: bytes, resource_id: str = "") -> bytes:
+    @in_transaction
+    def record(
+        self, connection: Connection, tenant: str, key: RequestKey, response: bytes, resource_id: str = ""
+    ) -> bytes:
         """Remember the answer of a call that wrote nothing else; return the answer that counts, the first one.
 
         `resource_id` names the document or session that the answer is about, if any.
@@ -48,22 +51,15 @@ class Ledger:
         Raises:
             RequestIdReusedError: the id was used for another method or body.
         """
+        earlier = _store(connection, self._database.steady, tenant, key, response, resource_id)
+        return response if earlier is None else earlier
 
-        def work(connection: Connection) -> bytes:
-            earlier = _store(connection, self._database.steady, tenant, key, response, resource_id)
-            return response if earlier is None else earlier
-
-        return self._database.write(work)
-
-    def sweep(self) -> int:
+    @in_transaction
+    def sweep(self, connection: Connection) -> int:
         """Forget answers older than a day; return how many."""
-
-        def work(connection: Connection) -> int:
-            return connection.execute(
-                delete(requests).where(requests.c.create_time < oldest_kept(self._database.steady))
-            ).rowcount
-
-        return self._database.write(work)
+        return connection.execute(
+            delete(requests).where(requests.c.create_time < oldest_kept(self._database.steady))
+        ).rowcount
 
 
 def settle(

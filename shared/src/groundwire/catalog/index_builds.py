@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, insert, select, update
 
 from groundwire.catalog.aggregate import Aggregate
-from groundwire.catalog.database import advance_position, owner_of
+from groundwire.catalog.database import advance_position, in_transaction, owner_of
 from groundwire.catalog.dialects import stored_bytes
 from groundwire.catalog.outbox import queue_drop
 from groundwire.catalog.rows import (
@@ -181,18 +181,15 @@ class IndexBuilds(Aggregate):
         """Forget a build and queue its engine collection to be dropped; repeatable, leaves a finished one alone."""
         self._database.write(lambda connection: _abandon(connection, built.tenant, built.engine_name))
 
-    def abandon_all(self) -> int:
+    @in_transaction
+    def abandon_all(self, connection: Connection) -> int:
         """Abandon the builds of dead processes; return how many. Once, before the first build of a process."""
-
-        def work(connection: Connection) -> int:
-            builds = connection.execute(select(index_builds)).all()
-            others = self._database.other_owners(connection)
-            dead = [build for build in builds if build.owner not in others]
-            for build in dead:
-                _abandon(connection, build.tenant, build.engine_name)
-            return len(dead)
-
-        return self._database.write(work)
+        builds = connection.execute(select(index_builds)).all()
+        others = self._database.other_owners(connection)
+        dead = [build for build in builds if build.owner not in others]
+        for build in dead:
+            _abandon(connection, build.tenant, build.engine_name)
+        return len(dead)
 
 
 def _live_points(connection: Connection, collection: Collection) -> LivePoints:

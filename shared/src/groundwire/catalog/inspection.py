@@ -28,7 +28,7 @@ from groundwire.catalog.audit import first_broken
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among, file_problems, interruptible
 from groundwire.catalog.idempotency import ANSWER_RETENTION
-from groundwire.catalog.lexical_check import LexicalCheck
+from groundwire.catalog.lexical_index import LexicalCheck
 from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, GenerationState, key_of, to_payload
 from groundwire.catalog.schema import (
     audit,

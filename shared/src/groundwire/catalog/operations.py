@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
 
 from groundwire.catalog.aggregate import Aggregate
-from groundwire.catalog.database import owner_of
+from groundwire.catalog.database import in_transaction, owner_of
 from groundwire.catalog.idempotency import settle
 from groundwire.catalog.rows import IS_STORED
 from groundwire.catalog.schema import documents, operations
@@ -51,8 +51,10 @@ class Operation:
 class Operations(Aggregate):
     """Operations of all tenants; most calls see those of one."""
 
+    @in_transaction
     def begin(
         self,
+        connection: Connection,
         tenant: str,
         operation_id: str,
         method: str,
@@ -62,19 +64,15 @@ class Operations(Aggregate):
     ) -> Operation:
         """Store a new operation, and forget those that ended long ago."""
         values = {"method": method, "collection": collection, "request": request}
-
-        def work(connection: Connection) -> Operation:
-            # Here and not in a job: where no operation is begun, none piles up.
-            oldest = self._database.steady.now_ms() - OPERATION_RETENTION // timedelta(milliseconds=1)
-            connection.execute(_ENDED_BEFORE, {"oldest": oldest})
-            now = self._now()
-            of_operation = {"tenant": tenant, "operation_id": operation_id, "create_time": now}
-            connection.execute(insert(operations).values(**of_operation, owner=owner_of(connection), **values))
-            made = _require(connection, tenant, operation_id)
-            settle(connection, self._database.steady, tenant, receipt, made)
-            return made
-
-        return self._database.write(work)
+        # Here and not in a job: where no operation is begun, none piles up.
+        oldest = self._database.steady.now_ms() - OPERATION_RETENTION // timedelta(milliseconds=1)
+        connection.execute(_ENDED_BEFORE, {"oldest": oldest})
+        now = self._now()
+        of_operation = {"tenant": tenant, "operation_id": operation_id, "create_time": now}
+        connection.execute(insert(operations).values(**of_operation, owner=owner_of(connection), **values))
+        made = _require(connection, tenant, operation_id)
+        settle(connection, self._database.steady, tenant, receipt, made)
+        return made
 
     def get(self, tenant: str, operation_id: str) -> Operation:
         """Return an operation.
@@ -121,7 +119,10 @@ class Operations(Aggregate):
         """
         self._database.write(lambda connection: _change(connection, tenant, operation_id, {"cancel_requested": 1}))
 
-    def finish(self, tenant: str, operation_id: str, outcome: bytes, resource_id: str = "") -> None:
+    @in_transaction
+    def finish(
+        self, connection: Connection, tenant: str, operation_id: str, outcome: bytes, resource_id: str = ""
+    ) -> None:
         """Store how an operation ended, in the place of what was asked for.
 
         An outcome about a document that was deleted for good meanwhile is not stored.
@@ -131,29 +132,22 @@ class Operations(Aggregate):
         """
         ended = {"end_time": self._now(), "end_steady": self._database.steady.now_ms()}
         of_resource = (documents.c.tenant == tenant, documents.c.document_id == resource_id, IS_STORED)
+        is_gone = bool(resource_id) and connection.execute(select(1).where(*of_resource)).first() is None
+        # What was asked for may be megabytes, and nobody needs it any more.
+        values = {"outcome": b"" if is_gone else outcome, "resource_id": resource_id, "request": b"", **ended}
+        _change(connection, tenant, operation_id, values)
 
-        def work(connection: Connection) -> None:
-            is_gone = bool(resource_id) and connection.execute(select(1).where(*of_resource)).first() is None
-            # What was asked for may be megabytes, and nobody needs it any more.
-            values = {"outcome": b"" if is_gone else outcome, "resource_id": resource_id, "request": b"", **ended}
-            _change(connection, tenant, operation_id, values)
-
-        self._database.write(work)
-
-    def delete(self, tenant: str, operation_id: str) -> None:
+    @in_transaction
+    def delete(self, connection: Connection, tenant: str, operation_id: str) -> None:
         """Forget an operation that has ended.
 
         Raises:
             OperationNotFoundError: the tenant has none of this id.
             PreconditionError: it goes on.
         """
-
-        def work(connection: Connection) -> None:
-            if _require(connection, tenant, operation_id).end_time is None:
-                raise PreconditionError("the operation goes on; cancel it first", operation=operation_id)
-            connection.execute(delete(operations).where(*_named(tenant, operation_id)))
-
-        self._database.write(work)
+        if _require(connection, tenant, operation_id).end_time is None:
+            raise PreconditionError("the operation goes on; cancel it first", operation=operation_id)
+        connection.execute(delete(operations).where(*_named(tenant, operation_id)))
 
 
 def _change(connection: Connection, tenant: str, operation_id: str, values: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, func, select, tuple_
 
-from groundwire.catalog.database import Database
+from groundwire.catalog.database import Database, in_transaction
 from groundwire.catalog.dialects import insert_rows
 from groundwire.catalog.schema import collections, query_logs
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
@@ -31,41 +31,38 @@ class QueryLogs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def append(self, entries: Sequence[LoggedQuery]) -> None:
+    @in_transaction
+    def append(self, connection: Connection, entries: Sequence[LoggedQuery]) -> None:
         """Store entries in one transaction; one that is stored already, by its id, stays.
 
         Those of a collection that was deleted meanwhile are left out.
         """
-
-        def work(connection: Connection) -> None:
-            # Empty is the uid of searches that failed because there was no such collection.
-            there = {"", *connection.execute(select(collections.c.uid)).scalars()}
-            steady_ms = self._database.steady.with_downtime_ms()
-            rows = [
-                {
-                    "log_id": entry.log_id,
-                    "tenant": entry.tenant,
-                    # As they were sent, valid or not. PostgreSQL holds no U+0000, and an entry that cannot be stored
-                    # would hold up all that wait with it.
-                    "collection": entry.collection.replace("\0", _REPLACEMENT),
-                    "collection_uid": entry.collection_uid,
-                    "query_text": entry.query.replace("\0", _REPLACEMENT),
-                    "query_type": entry.query_type and entry.query_type.value,
-                    "result_count": entry.result_count,
-                    "average_relevance": entry.average_relevance,
-                    "processing_us": round(entry.processing_s * 1_000_000),
-                    "log_time": epoch_ms(entry.log_time),
-                    "log_steady": steady_ms,
-                    "user_agent": entry.user_agent,
-                    "mode": entry.mode and entry.mode.value,
-                    "error_reason": entry.error_reason,
-                }
-                for entry in entries
-                if entry.collection_uid in there
-            ]
-            insert_rows(connection, query_logs, rows, skip_existing=True)
-
-        self._database.write(work)
+        # Empty is the uid of searches that failed because there was no such collection.
+        there = {"", *connection.execute(select(collections.c.uid)).scalars()}
+        steady_ms = self._database.steady.with_downtime_ms()
+        rows = [
+            {
+                "log_id": entry.log_id,
+                "tenant": entry.tenant,
+                # As they were sent, valid or not. PostgreSQL holds no U+0000, and an entry that cannot be stored
+                # would hold up all that wait with it.
+                "collection": entry.collection.replace("\0", _REPLACEMENT),
+                "collection_uid": entry.collection_uid,
+                "query_text": entry.query.replace("\0", _REPLACEMENT),
+                "query_type": entry.query_type and entry.query_type.value,
+                "result_count": entry.result_count,
+                "average_relevance": entry.average_relevance,
+                "processing_us": round(entry.processing_s * 1_000_000),
+                "log_time": epoch_ms(entry.log_time),
+                "log_steady": steady_ms,
+                "user_agent": entry.user_agent,
+                "mode": entry.mode and entry.mode.value,
+                "error_reason": entry.error_reason,
+            }
+            for entry in entries
+            if entry.collection_uid in there
+        ]
+        insert_rows(connection, query_logs, rows, skip_existing=True)
 
     def page(
         self,

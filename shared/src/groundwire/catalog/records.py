@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 from groundwire.catalog.aggregate import Aggregate
-from groundwire.catalog.database import Database
+from groundwire.catalog.database import Database, in_transaction
 from groundwire.catalog.dialects import among, replacing, upsert
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import to_sql
@@ -177,39 +177,38 @@ class Records(Aggregate):
             rows = connection.execute(statement, {"tenant": tenant, "collection": collection})
             return [_to_record(row) for row in rows]
 
-    def suggest_contradictions(self, tenant: str, collection: str, opposed: Mapping[str, Sequence[str]]) -> None:
+    @in_transaction
+    def suggest_contradictions(
+        self, connection: Connection, tenant: str, collection: str, opposed: Mapping[str, Sequence[str]]
+    ) -> None:
         """Say of records which others they seem to contradict, instead of what was suggested of them before.
 
         Records that are gone meanwhile are left out.
         """
         kind, link = LinkKind.SUGGESTED_CONTRADICTS.value, record_links.c
         ids = {*opposed, *(other for others in opposed.values() for other in others)}
-
-        def work(connection: Connection) -> None:
-            live = (
-                select(_r.record_id, _r.document_key)
-                .join_from(records, documents, _r.document_key == _d.document_key)
-                .where(
-                    _r.collection_key == collection_key(connection, tenant, collection),
-                    among(_r.record_id, sorted(ids)),
-                    IS_VISIBLE,
-                )
+        live = (
+            select(_r.record_id, _r.document_key)
+            .join_from(records, documents, _r.document_key == _d.document_key)
+            .where(
+                _r.collection_key == collection_key(connection, tenant, collection),
+                among(_r.record_id, sorted(ids)),
+                IS_VISIBLE,
             )
-            keys = {row.record_id: row.document_key for row in connection.execute(live)}
-            sources = [keys[record_id] for record_id in opposed if record_id in keys]
-            mine = or_(among(link.document_key, sources), among(link.target_key, sources))
-            connection.execute(delete(record_links).where(mine, link.kind == kind))
-            pairs = {
-                (keys[record_id], keys[other])
-                for record_id, others in opposed.items()
-                for other in others
-                if record_id in keys and other in keys
-            }
-            if pairs:
-                rows = [{"document_key": source, "kind": kind, "target_key": target} for source, target in pairs]
-                connection.execute(upsert(connection, record_links).on_conflict_do_nothing(), rows)
-
-        self._database.write(work)
+        )
+        keys = {row.record_id: row.document_key for row in connection.execute(live)}
+        sources = [keys[record_id] for record_id in opposed if record_id in keys]
+        mine = or_(among(link.document_key, sources), among(link.target_key, sources))
+        connection.execute(delete(record_links).where(mine, link.kind == kind))
+        pairs = {
+            (keys[record_id], keys[other])
+            for record_id, others in opposed.items()
+            for other in others
+            if record_id in keys and other in keys
+        }
+        if pairs:
+            rows = [{"document_key": source, "kind": kind, "target_key": target} for source, target in pairs]
+            connection.execute(upsert(connection, record_links).on_conflict_do_nothing(), rows)
 
     def get(
         self,
@@ -294,8 +293,10 @@ class Records(Aggregate):
         ((last,),) = self._database.rows(_LAST_TURN, _of_conversation(collection, conversation_id))
         return last or 0
 
+    @in_transaction
     def change_links(
         self,
+        connection: Connection,
         tenant: str,
         collection: str,
         record_id: str,
@@ -310,29 +311,25 @@ class Records(Aggregate):
         Raises:
             RecordNotFoundError: the collection has no such live record, or none of the targets.
         """
-
-        def work(connection: Connection) -> RecordLinks:
-            key = collection_key(connection, tenant, collection)
-            source = _live_key(connection, key, record_id, scopes)
-            for kind, target_id in links:
-                values = {"document_key": source, "kind": kind.value}
-                if removes:
-                    of_target = select(_r.document_key).where(_r.collection_key == key, _r.record_id == target_id)
-                    link, target = record_links.c, of_target.scalar_subquery()
-                    this = and_(link.document_key == source, link.target_key == target)
-                    if kind is LinkKind.SUGGESTED_CONTRADICTS:  # seen from both sides, and stored at one
-                        this = or_(this, and_(link.document_key == target, link.target_key == source))
-                    connection.execute(delete(record_links).where(link.kind == kind.value, this))
-                else:
-                    values |= {"target_key": _live_key(connection, key, target_id, scopes)}
-                    connection.execute(upsert(connection, record_links).values(values).on_conflict_do_nothing())
-            statement = _SELECT.where(_r.document_key == source)
-            row = connection.execute(statement, {"tenant": tenant, "collection": collection}).one()
-            changed = _links(connection, key, row)
-            self._audit.record(connection, tenant, "change_links", record_id, receipt, changed)
-            return changed
-
-        return self._database.write(work)
+        key = collection_key(connection, tenant, collection)
+        source = _live_key(connection, key, record_id, scopes)
+        for kind, target_id in links:
+            values = {"document_key": source, "kind": kind.value}
+            if removes:
+                of_target = select(_r.document_key).where(_r.collection_key == key, _r.record_id == target_id)
+                link, target = record_links.c, of_target.scalar_subquery()
+                this = and_(link.document_key == source, link.target_key == target)
+                if kind is LinkKind.SUGGESTED_CONTRADICTS:  # seen from both sides, and stored at one
+                    this = or_(this, and_(link.document_key == target, link.target_key == source))
+                connection.execute(delete(record_links).where(link.kind == kind.value, this))
+            else:
+                values |= {"target_key": _live_key(connection, key, target_id, scopes)}
+                connection.execute(upsert(connection, record_links).values(values).on_conflict_do_nothing())
+        statement = _SELECT.where(_r.document_key == source)
+        row = connection.execute(statement, {"tenant": tenant, "collection": collection}).one()
+        changed = _links(connection, key, row)
+        self._audit.record(connection, tenant, "change_links", record_id, receipt, changed)
+        return changed
 
 
 _LAST_TURN = select(func.max(_r.turn_index)).where(

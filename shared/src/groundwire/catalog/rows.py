@@ -27,7 +27,7 @@ from sqlalchemy import (
 from groundwire.catalog.dialects import among, array_in, array_of, field_of, insert_rows, read_array
 from groundwire.catalog.encoding import decode_json, encode_json
 from groundwire.catalog.schema import chunks, collections, document_aliases, document_tags, documents, generations
-from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.chunk import Chunk, ChunkLinks, StoredChunk
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import (
     ChunkerKind,
@@ -49,7 +49,6 @@ from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import CollectionNotFoundError, DocumentChangedError, DocumentNotFoundError
 from groundwire.kernel.filters import Payload, Value
 from groundwire.kernel.spans import Span
-from groundwire.kernel.stored_chunk import ChunkLinks, StoredChunk
 
 
 class GenerationState(StrEnum):

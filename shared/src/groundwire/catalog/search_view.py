@@ -47,6 +47,7 @@ from groundwire.catalog.scopes import Scopes, in_scopes, scope_filter
 from groundwire.catalog.vectors import RecentVectors, unit_vectors_of
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
@@ -54,7 +55,6 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.filters import FieldKind, Filter
 from groundwire.kernel.records import SOURCE_PREFIX, RecordFacts, TurnPlace
-from groundwire.kernel.stored_chunk import StoredChunk
 
 RememberedT = TypeVar("RememberedT")
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.database import Database
+from groundwire.catalog.database import Database, in_transaction
 from groundwire.catalog.dialects import among, entries_of
 from groundwire.catalog.idempotency import redact_answers, settle
 from groundwire.catalog.schema import documents, message_documents, messages, sessions, tombstones
@@ -277,26 +277,25 @@ class Sessions:
         self._database = database
         self._clock = clock or SystemClock()
 
-    def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
+    @in_transaction
+    def create(
+        self, connection: Connection, tenant: str, session: Session, receipt: Receipt[Session] | None = None
+    ) -> Session:
         """Store a new session and return it.
 
         Raises:
             AlreadyExistsError: the tenant has a session of this id.
             ConflictError: the same request was completed meanwhile; ask the ledger.
         """
-
-        def work(connection: Connection) -> Session:
-            # Whoever it belongs to.
-            same_id = sessions.c.tenant == tenant, sessions.c.session_id == session.session_id
-            if connection.execute(select(sessions.c.session_key).where(*same_id)).first() is not None:
-                raise AlreadyExistsError(f"session {session.session_id!r} exists", resource=session.session_id)
-            values = session_values(session) | {"tenant": tenant, "active_steady": self._steady_ms()}
-            connection.execute(insert(sessions).values(values))
-            stored, _ = self._require(connection, tenant, session.session_id)
-            settle(connection, self._database.steady, tenant, receipt, stored, session.session_id)
-            return stored
-
-        return self._database.write(work)
+        # Whoever it belongs to.
+        same_id = sessions.c.tenant == tenant, sessions.c.session_id == session.session_id
+        if connection.execute(select(sessions.c.session_key).where(*same_id)).first() is not None:
+            raise AlreadyExistsError(f"session {session.session_id!r} exists", resource=session.session_id)
+        values = session_values(session) | {"tenant": tenant, "active_steady": self._steady_ms()}
+        connection.execute(insert(sessions).values(values))
+        stored, _ = self._require(connection, tenant, session.session_id)
+        settle(connection, self._database.steady, tenant, receipt, stored, session.session_id)
+        return stored
 
     def get(self, tenant: str, session_id: str) -> Session:
         """Return a session; one that was idle for too long is EXPIRED whether or not `expire` ran.
@@ -355,8 +354,10 @@ class Sessions:
         with self._database.read() as connection:
             return [to_session(row, steady_ms) for row in connection.execute(statement).mappings()]
 
+    @in_transaction
     def append(
         self,
+        connection: Connection,
         tenant: str,
         session_id: str,
         expected_head: str,
@@ -374,44 +375,48 @@ class Sessions:
             SessionHeadMovedError: there are newer messages; `exchange` tells whether this one was answered.
             AlreadyExistsError: a message of the session, or another new one, has one of the ids.
         """
-
-        def work(connection: Connection) -> Session:
-            session, key = self._require(connection, tenant, session_id)
-            if session.state in CLOSED_STATES:
-                reason = f"the session is {session.state.value.lower()}"
-                raise SessionExpiredError(reason, session_id=session.session_id)
-            if session.head != expected_head:
-                raise SessionHeadMovedError(
-                    "the session has newer messages", expected_head=expected_head, head=session.head
-                )
-            now = self._clock.now()
-            session = moved(session, SessionState.ACTIVE, now)
-            # Messages that leave the window stay: their ids must not be used again, and whoever asks again gets their
-            # answers.
-            if min(session.message_count, WINDOW_MESSAGES) + len(new) > WINDOW_MESSAGES:
-                session = moved(moved(session, SessionState.PRUNING, now), SessionState.ACTIVE, now)
-            first = session.message_count + 1
-            session = replace(
-                session,
-                head=new[-1].message_id if new else session.head,
-                message_count=session.message_count + len(new),
-                last_activity=now,
+        session, key = self._require(connection, tenant, session_id)
+        if session.state in CLOSED_STATES:
+            reason = f"the session is {session.state.value.lower()}"
+            raise SessionExpiredError(reason, session_id=session.session_id)
+        if session.head != expected_head:
+            raise SessionHeadMovedError(
+                "the session has newer messages", expected_head=expected_head, head=session.head
             )
-            _store(connection, key, session, self._steady_ms())
-            ids = [message.message_id for message in new]
-            same_id = messages.c.session_key == key, messages.c.message_id.in_(ids)
-            used = connection.execute(select(messages.c.message_id).where(*same_id).limit(1)).scalar()
-            if used is not None or len(set(ids)) < len(ids):
-                raise AlreadyExistsError("the session has a message of this id", message_id=used or ids[0])
-            for sequence, message in enumerate(new, first):
-                _add(connection, tenant, key, sequence, message)
-            settle(connection, self._database.steady, tenant, receipt, session)
-            return session
+        now = self._clock.now()
+        session = moved(session, SessionState.ACTIVE, now)
+        # Messages that leave the window stay: their ids must not be used again, and whoever asks again gets their
+        # answers.
+        if min(session.message_count, WINDOW_MESSAGES) + len(new) > WINDOW_MESSAGES:
+            session = moved(moved(session, SessionState.PRUNING, now), SessionState.ACTIVE, now)
+        first = session.message_count + 1
+        session = replace(
+            session,
+            head=new[-1].message_id if new else session.head,
+            message_count=session.message_count + len(new),
+            last_activity=now,
+        )
+        _store(connection, key, session, self._steady_ms())
+        ids = [message.message_id for message in new]
+        same_id = messages.c.session_key == key, messages.c.message_id.in_(ids)
+        used = connection.execute(select(messages.c.message_id).where(*same_id).limit(1)).scalar()
+        if used is not None or len(set(ids)) < len(ids):
+            raise AlreadyExistsError("the session has a message of this id", message_id=used or ids[0])
+        for sequence, message in enumerate(new, first):
+            _add(connection, tenant, key, sequence, message)
+        settle(connection, self._database.steady, tenant, receipt, session)
+        return session
 
-        return self._database.write(work)
-
+    @in_transaction
     def reply(
-        self, tenant: str, session_id: str, answer: NewMessage, replacing: str = "", *, is_whole: bool = True
+        self,
+        connection: Connection,
+        tenant: str,
+        session_id: str,
+        answer: NewMessage,
+        replacing: str = "",
+        *,
+        is_whole: bool = True,
     ) -> Session:
         """Add the answer behind its question, or put it in the place of the one with the id `replacing`.
 
@@ -423,50 +428,46 @@ class Sessions:
             AlreadyExistsError: the question has another answer than `replacing`, or a message has the id of this one.
             SessionHeadMovedError: it has no answer, and is no longer the newest message.
         """
-
-        def work(connection: Connection) -> Session:
-            row = _row(connection, tenant, session_id)
-            question = (
-                row
-                and connection.execute(
-                    select(messages.c.sequence).where(
-                        messages.c.session_key == row["session_key"],
-                        messages.c.message_id == answer.related_message_id,
-                    )
-                ).scalar()
-            )
-            if question is None:
-                raise SessionNotFoundError(session_id)
-            # As it was stored: time that passed while the answer was made does not close it.
-            session, key = to_session(row, row["active_steady"]), int(row["session_key"])
-            place = messages.c.session_key == key, messages.c.sequence == question + 1
-            earlier = connection.execute(select(messages).where(*place)).mappings().first()
-            if earlier is not None and earlier["related_message_id"] != answer.related_message_id:
-                raise SessionHeadMovedError(
-                    "the session has newer messages", expected_head=answer.related_message_id, head=session.head
+        row = _row(connection, tenant, session_id)
+        question = (
+            row
+            and connection.execute(
+                select(messages.c.sequence).where(
+                    messages.c.session_key == row["session_key"],
+                    messages.c.message_id == answer.related_message_id,
                 )
-            if earlier is not None and earlier["message_id"] != replacing:
-                raise AlreadyExistsError("the question has an answer", message_id=answer.related_message_id)
-            same_id = messages.c.session_key == key, messages.c.message_id == answer.message_id
-            if connection.execute(select(messages.c.message_key).where(*same_id)).first() is not None:
-                raise AlreadyExistsError("the session has a message of this id", message_id=answer.message_id)
-            new = answer
-            if earlier is not None:
-                connection.execute(delete(messages).where(*place))
-                # Messages may follow it, and none may be older than the one above.
-                new = replace(answer, time=from_epoch_ms(earlier["time"]))
-            session = replace(
-                session,
-                head=answer.message_id if session.head in {answer.related_message_id, replacing} else session.head,
-                message_count=max(session.message_count, question + 1),
-                last_activity=self._clock.now(),
+            ).scalar()
+        )
+        if question is None:
+            raise SessionNotFoundError(session_id)
+        # As it was stored: time that passed while the answer was made does not close it.
+        session, key = to_session(row, row["active_steady"]), int(row["session_key"])
+        place = messages.c.session_key == key, messages.c.sequence == question + 1
+        earlier = connection.execute(select(messages).where(*place)).mappings().first()
+        if earlier is not None and earlier["related_message_id"] != answer.related_message_id:
+            raise SessionHeadMovedError(
+                "the session has newer messages", expected_head=answer.related_message_id, head=session.head
             )
-            _store(connection, key, session, self._steady_ms())
-            is_due = is_whole and session.conversation_id != ""
-            _add(connection, tenant, key, question + 1, new, unrecorded=is_due)
-            return session
-
-        return self._database.write(work)
+        if earlier is not None and earlier["message_id"] != replacing:
+            raise AlreadyExistsError("the question has an answer", message_id=answer.related_message_id)
+        same_id = messages.c.session_key == key, messages.c.message_id == answer.message_id
+        if connection.execute(select(messages.c.message_key).where(*same_id)).first() is not None:
+            raise AlreadyExistsError("the session has a message of this id", message_id=answer.message_id)
+        new = answer
+        if earlier is not None:
+            connection.execute(delete(messages).where(*place))
+            # Messages may follow it, and none may be older than the one above.
+            new = replace(answer, time=from_epoch_ms(earlier["time"]))
+        session = replace(
+            session,
+            head=answer.message_id if session.head in {answer.related_message_id, replacing} else session.head,
+            message_count=max(session.message_count, question + 1),
+            last_activity=self._clock.now(),
+        )
+        _store(connection, key, session, self._steady_ms())
+        is_due = is_whole and session.conversation_id != ""
+        _add(connection, tenant, key, question + 1, new, unrecorded=is_due)
+        return session
 
     def unrecorded(self, after: int, limit: int) -> list[Exchange]:
         """Return up to `limit` exchanges of all tenants that are to be recorded, behind the number `after`."""
@@ -592,38 +593,34 @@ class Sessions:
             rows = connection.execute(statement.order_by(_held.tenant, _held.document_id).limit(limit))
             return [(row.tenant, row.document_id) for row in rows]
 
-    def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
+    @in_transaction
+    def end(
+        self, connection: Connection, tenant: str, session_id: str, receipt: Receipt[Session] | None = None
+    ) -> Session:
         """End a session; ending it again changes nothing.
 
         Raises:
             SessionNotFoundError: the tenant has none of this id.
         """
+        session, key = self._require(connection, tenant, session_id)
+        if session.state is not SessionState.ENDED:
+            session = moved(session, SessionState.ENDED, self._clock.now())
+            _store(connection, key, session)
+        settle(connection, self._database.steady, tenant, receipt, session, session_id)
+        return session
 
-        def work(connection: Connection) -> Session:
-            session, key = self._require(connection, tenant, session_id)
-            if session.state is not SessionState.ENDED:
-                session = moved(session, SessionState.ENDED, self._clock.now())
-                _store(connection, key, session)
-            settle(connection, self._database.steady, tenant, receipt, session, session_id)
-            return session
-
-        return self._database.write(work)
-
-    def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
+    @in_transaction
+    def delete(self, connection: Connection, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
         """Delete a session with all its messages, for good; return how many messages there were.
 
         Raises:
             SessionNotFoundError: the tenant has none of this id.
         """
-
-        def work(connection: Connection) -> int:
-            session, key = self._require(connection, tenant, session_id)
-            connection.execute(delete(sessions).where(sessions.c.session_key == key))
-            redact_answers(connection, tenant, [session_id])
-            settle(connection, self._database.steady, tenant, receipt, session.message_count)
-            return session.message_count
-
-        return self._database.write(work)
+        session, key = self._require(connection, tenant, session_id)
+        connection.execute(delete(sessions).where(sessions.c.session_key == key))
+        redact_answers(connection, tenant, [session_id])
+        settle(connection, self._database.steady, tenant, receipt, session.message_count)
+        return session.message_count
 
     def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
         """Delete all sessions of a user with all their messages, for good, some at a time; return how many.
@@ -651,18 +648,15 @@ class Sessions:
             total += count
         return total
 
-    def expire(self) -> int:
+    @in_transaction
+    def expire(self, connection: Connection) -> int:
         """Remove sessions that have been expired or ended for a day, of all tenants; return how many."""
-
-        def work(connection: Connection) -> int:
-            now = self._steady_ms()
-            closed = sessions.c.active_steady + sessions.c.idle_timeout + int(CLOSED_RETENTION.total_seconds() * 1000)
-            # What could not be recorded yet, because ingest was away for long, is not lost with its session.
-            unrecorded = select(messages.c.session_key).where(messages.c.unrecorded == _TRUE)
-            over = closed < now, sessions.c.session_key.not_in(unrecorded)
-            return connection.execute(delete(sessions).where(*over)).rowcount
-
-        return self._database.write(work)
+        now = self._steady_ms()
+        closed = sessions.c.active_steady + sessions.c.idle_timeout + int(CLOSED_RETENTION.total_seconds() * 1000)
+        # What could not be recorded yet, because ingest was away for long, is not lost with its session.
+        unrecorded = select(messages.c.session_key).where(messages.c.unrecorded == _TRUE)
+        over = closed < now, sessions.c.session_key.not_in(unrecorded)
+        return connection.execute(delete(sessions).where(*over)).rowcount
 
     def _steady_ms(self) -> int:
         # People who come back after the server was away for a day expect a new session.

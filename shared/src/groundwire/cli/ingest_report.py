@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
-from groundwire.cli.output import counted, print_line, print_table
-from groundwire.cli.progress import ProgressBar
+from groundwire.cli.output import ProgressBar, counted, print_line, print_table
 from groundwire.cli.source_files import SkippedFile, SkipReason
 
 INGEST_COUNTS = ("chunks", "embedded")

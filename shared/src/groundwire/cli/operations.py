@@ -11,8 +11,7 @@ from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import message_json
 from groundwire.cli.options import collection_option, is_json, server_options
-from groundwire.cli.output import counted, print_fields, print_line, print_table, printed_as_json
-from groundwire.cli.progress import ProgressBar
+from groundwire.cli.output import ProgressBar, counted, print_fields, print_line, print_table, printed_as_json
 from groundwire.client import GroundwireClient
 from groundwire.client.long_running import metadata_of, wait_for
 from groundwire.kernel.errors import GroundwireError

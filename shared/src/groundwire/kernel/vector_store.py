@@ -97,7 +97,7 @@ class VectorStore(Protocol):
         """Return those of the points that exist, by number, as the engine holds them.
 
         Made for checks, so nothing is left out or repaired on the way: a damaged vector comes back damaged. Vectors
-        may have been brought to length 1; payloads are such that `same_filter_keys` of `groundwire.kernel.stored_chunk`
+        may have been brought to length 1; payloads are such that `same_filter_keys` of `groundwire.kernel.chunk`
         holds between what was written and what is returned.
         """
 

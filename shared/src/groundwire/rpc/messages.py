@@ -11,6 +11,7 @@ from groundwire.api.common.v1 import record_pb2 as pb
 from groundwire.api.common.v1.document_format_pb2 import DocumentFormat
 from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_FULL, HIT_VIEW_IDS, Hit, HitView
 from groundwire.kernel import document as kernel_document
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.document import Document, DocumentFields, DocumentReference
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import InvalidRequestError
@@ -18,7 +19,6 @@ from groundwire.kernel.filters import Value
 from groundwire.kernel.identifiers import parse_source_uri
 from groundwire.kernel.records import HISTORY, QUOTED, RecordLinks, StoredRecord, record_time
 from groundwire.kernel.spans import Span
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.rpc.value_messages import to_metadata, to_timestamp
 
 _FORMATS = {each: DocumentFormat.Value(f"DOCUMENT_FORMAT_{each.name}") for each in kernel_document.DocumentFormat}

@@ -6,21 +6,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from groundwire.catalog.catalog import Catalog
-from groundwire.catalog.deletions import Deletion
+from groundwire.catalog.deletions import Deletion, Restoration
 from groundwire.catalog.generations import IndexMovedError
-from groundwire.catalog.restorations import Restoration
 from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.ingest.embedding import ChunkEmbedder, refuse_other_model
 from groundwire.ingest.engine_upkeep import EngineUpkeep
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.writing import MAX_INDEX_MOVES
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.chunk import Chunk, StoredChunk
 from groundwire.kernel.document import MAX_METADATA_BYTES, Document, DocumentFields, DocumentReference
 from groundwire.kernel.errors import DataLossError, InvalidRequestError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import Value
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 
 MAX_KEYS = 64

@@ -19,6 +19,7 @@ from groundwire.ingest.index_builds import IndexBuilder, SharedRuns
 from groundwire.ingest.ingesting import Progress, Stage
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import same_filter_keys
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
@@ -32,7 +33,6 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filters import Comparator, Comparison, Payload
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
-from groundwire.kernel.stored_chunk import same_filter_keys
 from groundwire.kernel.vector_store import Recoverable, VectorStore
 
 _POINTS_PER_BATCH = 250

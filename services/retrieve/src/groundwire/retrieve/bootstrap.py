@@ -8,10 +8,9 @@ from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.chunks import Passages
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
-from groundwire.catalog.outlines import Outlines
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.catalog.search_view import SearchViews
-from groundwire.catalog.vocabularies import Vocabularies
+from groundwire.catalog.vocabularies import Outlines, Vocabularies
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from groundwire.catalog.chunks import ChunkFacts, facts_of
 from groundwire.catalog.search_view import SearchView
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DeadlineError, UnavailableError
 from groundwire.kernel.latencies import Step
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.filters import FilterMatches
 from groundwire.retrieve.fusion import Floats, Numbers
 from groundwire.retrieve.queries import CONTEXT_SHARE, MAX_MATCHES, QueryTerms, parse_query, select_terms

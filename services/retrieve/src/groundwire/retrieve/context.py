@@ -6,10 +6,10 @@ from datetime import datetime
 
 from groundwire.catalog.search_view import SearchView
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.filters import Comparator, Comparison, Exists
 from groundwire.kernel.records import record_id_of, record_time
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.filters import both
 from groundwire.retrieve.search import Progress, Search, resolved
 from groundwire.retrieve.search_types import Ranking, SearchHit, SearchRequest

@@ -8,11 +8,10 @@ from itertools import takewhile
 from groundwire.catalog.chunks import PassageReader, Passages
 from groundwire.catalog.scopes import is_in_scopes
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.chunk import ChunkLocation
+from groundwire.kernel.chunk import ChunkLocation, StoredChunk
 from groundwire.kernel.errors import ChunkNotFoundError, InvalidRequestError, PreconditionError
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.spans import Span
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.ranking import withheld_because
 
 DEFAULT_RADIUS = 2

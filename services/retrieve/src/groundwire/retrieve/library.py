@@ -8,6 +8,7 @@ from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.collections import CollectionStatistics
 from groundwire.catalog.scopes import is_in_scopes
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.document import Document, DocumentReference
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
@@ -23,7 +24,6 @@ from groundwire.kernel.filter_parsing import resolve_filter
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Like
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.spans import Span
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.kernel.vector_store import VectorStore
 
 MAX_INLINE_TEXT_BYTES = 1 << 20

@@ -14,12 +14,12 @@ import structlog
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.catalog.records import RecordAccesses
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.collection import Collection, ProfileName, SearchMode
 from groundwire.kernel.errors import GroundwireError
 from groundwire.kernel.latencies import Latencies
 from groundwire.kernel.query_log import LoggedQuery, QueryLogMode, QueryType
 from groundwire.kernel.records import MEMORY
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.search_types import SearchResult
 
 SLICE_S = 5.0

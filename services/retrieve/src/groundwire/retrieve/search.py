@@ -11,8 +11,8 @@ from typing import TypeVar
 import numpy as np
 
 from groundwire.catalog.chunks import ChunkFacts
-from groundwire.catalog.outlines import Outlines
 from groundwire.catalog.search_view import SearchView, SearchViews
+from groundwire.catalog.vocabularies import Outlines
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock

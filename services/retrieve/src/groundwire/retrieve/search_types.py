@@ -6,12 +6,12 @@ from datetime import datetime
 from enum import StrEnum
 
 from groundwire.catalog.scopes import Scopes
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.collection import Collection, SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.query_log import QueryType
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.fusion import MemoryScore, Score, Scores
 from groundwire.retrieve.queries import ChosenSection, QueryStrategy, distinct_words
 from groundwire.retrieve.vector_search import VectorPlan

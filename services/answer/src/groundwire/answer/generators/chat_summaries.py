@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from groundwire.answer.answers import GenerationFailure
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.generators.chat_endpoint import ChatEndpoint, Message
-from groundwire.answer.generators.chat_generator import ANNOUNCEMENT, TEMPLATE_TOKENS, holds
-from groundwire.answer.generators.orders import without_orders
+from groundwire.answer.generators.chat_generator import ANNOUNCEMENT, TEMPLATE_TOKENS, holds, without_orders
 from groundwire.answer.generators.sentences import StatementReader
 from groundwire.answer.grounding.claims import split_claims
 from groundwire.answer.grounding.grounder import Grounder, Verdict

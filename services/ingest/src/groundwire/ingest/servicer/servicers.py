@@ -62,6 +62,7 @@ from groundwire.ingest.wire.records import (
     to_result,
     to_results,
 )
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.document import Document, DocumentReference
 from groundwire.kernel.errors import (
     ChunkNotFoundError,
@@ -75,7 +76,6 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.identity import Right
 from groundwire.kernel.records import RecordLinks, StoredRecord, parse_record_id
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.rpc import request_context
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.messages import (

@@ -9,13 +9,13 @@ from datetime import datetime
 from groundwire.api.common.v1 import chunk_pb2, search_mode_pb2
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.api.retrieve.v1 import query_log_pb2, stats_pb2
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import ChunkNotFoundError, FieldViolation, GroundwireError, InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.latencies import Latencies
 from groundwire.kernel.query_log import LoggedQuery
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.library import (
     ChunkQuery,
     ChunkWithVector,

@@ -10,10 +10,10 @@ from groundwire.api.common.v1 import explain_plan_pb2 as explain_pb
 from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_IDS, Hit, HitView, MemoryScore
 from groundwire.api.retrieve.v1 import retrieve_report_pb2 as report_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.collection import ProfileName, SearchMode
 from groundwire.kernel.filters import Value, contract_name
 from groundwire.kernel.records import StoredRecord
-from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.context import Context, ContextEntry
 from groundwire.retrieve.expansion import Passage
 from groundwire.retrieve.fusion import Score
