@@ -9,7 +9,8 @@ from google.protobuf.descriptor import EnumDescriptor, FileDescriptor
 import groundwire
 from groundwire.answer.servicer import AnswerServicer
 from groundwire.ingest.servicer.servicers import CollectionServicer, IngestServicer, MaintenanceServicer, RecordServicer
-from groundwire.retrieve.servicers import LibraryServicer, RetrieveServicer
+from groundwire.retrieve.library import LibraryServicer
+from groundwire.retrieve.servicers import RetrieveServicer
 from groundwire.standalone.server_info import ServerServicer
 from tests.stubs import SERVICES
 

@@ -16,9 +16,8 @@ from groundwire.api.common.v1.span_pb2 import Span
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.catalog.database import Database
 from groundwire.kernel.document import DocumentReference as KernelReference
-from groundwire.kernel.errors import CollectionNotFoundError, DocumentNotFoundError, InvalidRequestError
+from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.identity import Identity
-from groundwire.retrieve.library import SpanQuery, SpanText
 from tests.integration.documents.store import Store, story
 from tests.stubs import by_id, by_source
 
@@ -100,14 +99,15 @@ def test_chunks_that_are_purged_while_they_are_read_are_not_found(
 def test_a_text_that_is_purged_while_it_is_read_is_not_found(store: Store) -> None:
     document_id = store.ingest("a.md", "The tide comes in. " * 8000).document_id
 
-    def spans() -> Iterator[SpanQuery]:
-        yield SpanQuery(KernelReference(document_id=document_id), 0, 0, 3, (0, 0))
+    def spans() -> Iterator[tuple[KernelReference, pb.SpanReference]]:
+        reference = KernelReference(document_id=document_id)
+        yield reference, at(by_id(document_id), 0, 3)
         store.delete(document_id, purge=True)
-        yield SpanQuery(KernelReference(document_id=document_id), 0, 140_000, 140_003, (0, 0))
+        yield reference, at(by_id(document_id), 140_000, 140_003)
 
-    first, second = store.harness.library_servicer.library.read_spans(Identity(), "docs", spans())
-    assert isinstance(first, SpanText)
-    assert isinstance(second, DocumentNotFoundError)
+    first, second = store.harness.library_servicer.read_spans(Identity(), "docs", spans())
+    assert first.found.text == "The"
+    assert reason(second.error) == (NOT_FOUND, "DOCUMENT_NOT_FOUND")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc
+from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.bootstrap import IngestService, build
@@ -29,9 +30,9 @@ from groundwire.kernel.embedder import Tokenizer, Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import VectorStore
-from groundwire.retrieve.bootstrap import LIBRARY, library
+from groundwire.retrieve.bootstrap import LIBRARY
+from groundwire.retrieve.library import LibraryServicer
 from groundwire.retrieve.query_log import Pipeline
-from groundwire.retrieve.servicers import LibraryServicer
 from groundwire.rpc.pagination import PageTokens
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
@@ -174,7 +175,8 @@ class Harness:
     def library_servicer(self) -> LibraryServicer:
         """The service that reads, on the same catalog and engine."""
         return LibraryServicer(
-            library=library(self.catalog, self.vectors),
+            catalog=Catalog(self.catalog),
+            vectors=self.vectors,
             tokens=PageTokens(b"k" * 32),
             logs=QueryLogs(self.catalog),
             recorder=None,  # type: ignore[arg-type]  # nothing is logged here

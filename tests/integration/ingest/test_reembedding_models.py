@@ -56,7 +56,7 @@ def test_a_collection_moves_from_one_model_to_another(
     assert (built.vectors, built.embedded, built.identity) == (count, count, new.identity)
     collection = harness.collection("tides")
     held = store.fetch(collection.engine_name, harness.points("tides"), Budget())
-    chunks = harness.library_servicer.library.catalog.chunks.live(DEFAULT_TENANT, "tides", held.numbers)
+    chunks = harness.library_servicer.catalog.chunks.live(DEFAULT_TENANT, "tides", held.numbers)
     assert old.identity.model_name != new.identity.model_name
     assert _models(harness, "tides") == {new.identity.model_name}
     assert _models(harness, "others") == {old.identity.model_name}

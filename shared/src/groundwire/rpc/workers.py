@@ -3,14 +3,15 @@
 import asyncio
 import contextvars
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from functools import partial
+from functools import partial, wraps
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DeadlineError
+from groundwire.rpc import request_context
 
 Params = ParamSpec("Params")
 ResultT = TypeVar("ResultT")
@@ -134,6 +135,28 @@ class Workers:
     def close(self) -> None:
         """Wait for running functions and end the threads; functions that have not begun never begin."""
         self._pool.shutdown(cancel_futures=True)
+
+
+class _Servicer(Protocol):
+    @property
+    def workers(self) -> Workers: ...
+
+
+ServicerT = TypeVar("ServicerT", bound=_Servicer)
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+
+def in_worker(
+    call: Callable[[ServicerT, RequestT], ResponseT],
+) -> Callable[[ServicerT, RequestT, Any], Coroutine[Any, Any, ResponseT]]:
+    """Run a call of a servicer in a thread of its workers, within the budget of the call."""
+
+    @wraps(call)
+    async def run(self: ServicerT, request: RequestT, _context: Any) -> ResponseT:
+        return await self.workers.run(request_context.current().budget, call, self, request)
+
+    return run
 
 
 class _Pipe(Generic[ReportT]):

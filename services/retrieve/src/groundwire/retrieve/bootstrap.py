@@ -19,13 +19,13 @@ from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.context import RetrieveContext
 from groundwire.retrieve.expansion import ExpandChunks
 from groundwire.retrieve.filters import FilterCache
-from groundwire.retrieve.library import Library
+from groundwire.retrieve.library import LibraryServicer
 from groundwire.retrieve.query_log import Pipeline, QueryRecorder, RecordSearch
 from groundwire.retrieve.reranker import open_reranker
 from groundwire.retrieve.search import QueryVectors, Search, Tuning
 from groundwire.retrieve.self_query.extractors import EndpointExtractor, RuleExtractor, open_extractor
 from groundwire.retrieve.self_query.questions import ParseQuestion
-from groundwire.retrieve.servicers import LibraryServicer, RetrieveServicer
+from groundwire.retrieve.servicers import RetrieveServicer
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.retrieve.wire.requests import RequestLimits
 from groundwire.retrieve.wire.result_cache import ResultCache
@@ -106,7 +106,8 @@ def build(
         workers=workers,
     )
     library_servicer = LibraryServicer(
-        library=Library(catalog, vectors),
+        catalog=catalog,
+        vectors=vectors,
         tokens=PageTokens(key),
         logs=logs,
         recorder=recorder,
@@ -117,10 +118,6 @@ def build(
         workers=workers,
     )
     return RetrieveService(servicer, library_servicer, search, recorder, extractor)
-
-
-def library(database: Database, vectors: VectorStore) -> Library:
-    return Library(Catalog(database), vectors)
 
 
 def _search(

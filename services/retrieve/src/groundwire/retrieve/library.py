@@ -1,14 +1,26 @@
-"""Read what is stored: documents, their texts and chunks, and figures of collections."""
+"""The LibraryService: reads what is stored, figures of collections, and what became of searches.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+The calls read the catalog; only the figures ask the engine, for the number of its vectors. A record of a scope that the
+caller may not see is as good as missing. What breaks a rule raises InvalidRequestError, which names the field.
+"""
+# ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from datetime import datetime, timedelta
+from typing import Any
 
+from groundwire.api.common.v1 import chunk_pb2, search_mode_pb2
+from groundwire.api.retrieve.v1 import library_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2_grpc as pb_grpc
+from groundwire.api.retrieve.v1 import query_log_pb2, stats_pb2
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.collections import CollectionStatistics
+from groundwire.catalog.query_log import QueryLogs
 from groundwire.catalog.scopes import is_in_scopes
-from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import StoredChunk
+from groundwire.kernel.clock import Clock
 from groundwire.kernel.document import Document, DocumentReference
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
@@ -16,137 +28,222 @@ from groundwire.kernel.errors import (
     CollectionNotFoundError,
     DataLossError,
     DocumentNotFoundError,
-    GroundwireError,
+    FieldViolation,
     InvalidRequestError,
     PreconditionError,
 )
 from groundwire.kernel.filter_parsing import resolve_filter
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Like
+from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.identity import Identity
+from groundwire.kernel.latencies import Latencies
+from groundwire.kernel.query_log import LoggedQuery
 from groundwire.kernel.spans import Span
 from groundwire.kernel.vector_store import VectorStore
+from groundwire.retrieve.query_log import LONGEST_WINDOW_S, Pipeline, QueryRecorder
+from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES
+from groundwire.rpc import request_context
+from groundwire.rpc.error_status import to_status
+from groundwire.rpc.filter_messages import parse_filter_message
+from groundwire.rpc.messages import (
+    parse_reference,
+    to_chunk_message,
+    to_document_message,
+    to_identity_message,
+    to_span,
+)
+from groundwire.rpc.pagination import MAX_PAGE_SIZE, PageTokens, as_many_as_fit, page_size
+from groundwire.rpc.value_messages import parse_timestamp, to_duration, to_timestamp
+from groundwire.rpc.workers import Workers, in_worker
 
 MAX_INLINE_TEXT_BYTES = 1 << 20
 """A longer text is streamed."""
 PART_CHARS = 65_536
 MAX_INLINE_CHUNK_IDS = 1000
 """The chunks of a document that has more are listed."""
+MAX_SPAN_CHARS = 262_144
+"""Most code points of one span, so that any one fits into a response."""
 _CHUNKS_PER_SLICE = 50
 """Chunks of a batch that are in memory at a time, with their contents."""
-
-ItemT = TypeVar("ItemT")
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[ItemT]):
-    """Entries in order with the position of each, and where the next page begins; None on the last page."""
-
-    items: tuple[ItemT, ...]
-    positions: tuple[tuple[str | int, ...], ...]
-    next_position: tuple[str | int, ...] | None
+_PROJECTS_SHOWN = 100
 
 
-@dataclass(frozen=True, slots=True)
-class TextSlice:
-    """A part of a canonical text; `total_chars` counts the whole."""
-
-    text: str
-    span: Span
-    generation: int
-    total_chars: int
-
-
-@dataclass(frozen=True, slots=True)
-class SpanQuery:
-    """A span of one generation of a document's text; generation 0 means the live one.
-
-    `start` and `end` are code points, `bytes_` their places in the UTF-8, (0, 0) when these are not compared.
-    """
-
-    reference: DocumentReference
-    generation: int
-    start: int
-    end: int
-    bytes_: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class SpanText:
-    """What stands at a span of a text, and on which pages."""
-
-    text: str
-    span: Span
-    document_id: str
-    generation: int
-    page_numbers: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentLocation:
-    """Where a document stands now: live in a collection, else with an empty name and generation 0."""
-
-    document_id: str
-    collection: str
-    live_generation: int
-    purged: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkWithVector:
-    """A chunk, and its vector (float32, shape (d,)) if it was asked for."""
-
-    stored: StoredChunk
-    vector: Vectors | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentQuery:
-    """Which documents of a collection are listed; an empty prefix means all. `where` has the caller's field names."""
-
-    caller: Identity
-    collection: str
-    source_prefix: str
-    where: Filter | None
-    include_deleted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkQuery:
-    """Which chunks of a collection are listed; empty means all. `where` has the caller's field names."""
-
-    caller: Identity
-    collection: str
-    reference: DocumentReference | None
-    chunk_id_prefix: str
-    where: Filter | None
-    include_embedding: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """Figures of a collection; `vectors` is what the engine has, which may lag behind the catalog for a moment."""
-
-    counted: CollectionStatistics
-    vectors: int
-
-
-@dataclass(frozen=True, slots=True)
-class Library:
-    """Reads the catalog; only `stats` asks the engine, for the number of its vectors.
-
-    A record of a scope that the caller may not see is as good as missing.
-    """
+@dataclass(frozen=True)
+class LibraryServicer(pb_grpc.LibraryServiceServicer):
+    """Each call runs in one worker thread; `counting_since` is when the figures of the pipeline began."""
 
     catalog: Catalog
     vectors: VectorStore
+    tokens: PageTokens
+    logs: QueryLogs
+    recorder: QueryRecorder
+    pipeline: Pipeline
+    vector_engine: str
+    counting_since: datetime
+    clock: Clock
+    workers: Workers
 
-    def document(self, caller: Identity, collection: str, reference: DocumentReference) -> Document:
-        """Return the document with this id, or with this source or alias.
+    # Documents and their texts
+
+    @in_worker
+    def GetDocument(self, request: pb.GetDocumentRequest) -> pb.GetDocumentResponse:
+        document = self._document(request)
+        tenant, name, document_id = request_context.current().tenant, document.collection, document.document_id
+        response = pb.GetDocumentResponse(document=to_document_message(document))
+        if request.include_chunk_ids:
+            chunks = self.catalog.chunks.page(tenant, name, document_id, -1, MAX_INLINE_CHUNK_IDS + 1)
+            if len(chunks) > MAX_INLINE_CHUNK_IDS:
+                raise PreconditionError(f"the document has more than {MAX_INLINE_CHUNK_IDS} chunks: use ListChunks")
+            response.chunk_ids.extend(stored.chunk_id for stored in chunks)
+        if request.include_text:
+            if document.total_bytes > MAX_INLINE_TEXT_BYTES:
+                raise PreconditionError(
+                    f"the text has {document.total_bytes} bytes, above {MAX_INLINE_TEXT_BYTES}: use GetDocumentText"
+                )
+            parts = self.catalog.texts.parts(tenant, name, document_id, document.generation, PART_CHARS)
+            response.text = "".join(part.text for part in parts)
+        return response
+
+    async def GetDocumentText(
+        self, request: pb.GetDocumentTextRequest, context: Any
+    ) -> AsyncIterator[pb.GetDocumentTextResponse]:
+        async with aclosing(
+            self.workers.iterate(request_context.current().budget, lambda: self._text(request))
+        ) as parts:
+            async for part in parts:
+                yield part
+
+    def _text(self, request: pb.GetDocumentTextRequest) -> Iterator[pb.GetDocumentTextResponse]:
+        """Iterate over the code points start..end of a generation in order, without gaps; 0 means the live one."""
+        tenant, document = request_context.current().tenant, self._document(request)
+        generation = request.generation or document.generation
+        where = tenant, document.collection, document.document_id, generation, PART_CHARS
+        if generation == document.generation:
+            total = document.total_chars
+        else:
+            total = sum(len(part.text) for part in self.catalog.texts.parts(*where))
+        start, stop = request.start, request.end if request.HasField("end") else total
+        if stop > total:
+            raise InvalidRequestError.of("end", f"the text has {total} characters")
+        if start > stop:
+            raise InvalidRequestError.of("start", f"must not be above {stop}")
+        for part in self.catalog.texts.parts(*where):
+            first, last = max(start, part.start), min(stop, part.start + len(part.text))
+            if first < last:
+                text = part.text[first - part.start : last - part.start]
+                start_byte = part.start_byte + len(part.text[: first - part.start].encode())
+                span = to_span(Span(first, last, start_byte, start_byte + len(text.encode())))
+                yield pb.GetDocumentTextResponse(text=text, span=span, generation=generation, total_chars=total)
+            if part.start + len(part.text) >= stop:
+                return
+
+    @in_worker
+    def ListDocuments(self, request: pb.ListDocumentsRequest) -> pb.ListDocumentsResponse:
+        caller, collection = request_context.current().identity, parse_collection_name(request.collection)
+        size, prefix = page_size(request.page_size), request.source_prefix
+        where = self._resolved(caller, collection, request)
+        position = self.tokens.read(request.page_token, tenant=caller.tenant, request=request)
+        # Sources with one prefix stand together in the order, and none of them comes before the prefix itself.
+        begin = max((str(position[0]), str(position[1])), (prefix, "")) if position else (prefix, "")
+        rows = self.catalog.documents.page(
+            caller.tenant,
+            collection,
+            begin,
+            size + 1,  # one more than the page holds says whether another page follows
+            scopes=caller.scopes,
+            where=where,
+            include_hidden=request.include_deleted,
+        )
+        found = [document for document in rows if document.source_uri.startswith(prefix)]
+        places = [(document.source_uri, document.document_id) for document in found[:size]]
+        entries = zip(map(to_document_message, found[:size]), places, strict=True)
+        following = places[-1] if len(found) > size else None
+        documents, token = self.tokens.fill(entries, following, tenant=caller.tenant, request=request)
+        return pb.ListDocumentsResponse(documents=documents, next_page_token=token)
+
+    @in_worker
+    def ReadSpans(self, request: pb.ReadSpansRequest) -> pb.ReadSpansResponse:
+        """Return what stands at several spans, as many as fit."""
+        collection, spans = parse_collection_name(request.collection), _checked_spans(request)
+        outcomes = self.read_spans(request_context.current().identity, collection, spans)
+        return pb.ReadSpansResponse(outcomes=as_many_as_fit(outcomes))
+
+    def read_spans(
+        self, caller: Identity, collection: str, spans: Iterable[tuple[DocumentReference, pb.SpanReference]]
+    ) -> Iterator[pb.ReadSpansOutcome]:
+        """Iterate over what stands at each span, in the order given, or why nothing does; reads it when it is its turn.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+        """
+        self.catalog.collections.get(caller.tenant, collection)
+        known: dict[DocumentReference, Document] = {}
+        texts = self.catalog.texts.spans(caller.tenant, collection)
+        for reference, asked in spans:
+            start, end = asked.span.start, asked.span.end
+            try:
+                if reference not in known:
+                    known[reference] = self._seen(caller, collection, reference)
+                document_id = known[reference].document_id
+                generation = asked.generation or known[reference].generation
+                part = texts.at(document_id, generation, start, end)
+                if part is None:
+                    raise InvalidRequestError.of("span", f"{start}..{end} is not within the text")
+                span = Span(start, end, part.start_byte, part.start_byte + len(part.text.encode()))
+                # Zeros are bytes that the caller does not know.
+                if (asked.span.start_byte, asked.span.end_byte) not in {(0, 0), (span.start_byte, span.end_byte)}:
+                    raise InvalidRequestError.of("span", f"its bytes are {span.start_byte}..{span.end_byte}")
+                found = pb.SpanText(
+                    text=part.text,
+                    span=to_span(span),
+                    document_id=document_id,
+                    generation=generation,
+                    page_numbers=texts.pages_at(document_id, generation, start, end),
+                )
+                yield pb.ReadSpansOutcome(found=found)
+            except (DocumentNotFoundError, InvalidRequestError, DataLossError) as error:
+                yield pb.ReadSpansOutcome(error=to_status(error))
+
+    @in_worker
+    def LocateSources(self, request: pb.LocateSourcesRequest) -> pb.LocateSourcesResponse:
+        """Return where documents and chunks stand; each is found or missing for itself."""
+        if not request.document_ids and not request.chunks:
+            raise InvalidRequestError.of("document_ids", "must not be empty, unless chunks are given")
+        for given, field in ((request.document_ids, "document_ids"), (request.chunks, "chunks")):
+            if given:
+                _check_count(given, field)
+        caller, references = request_context.current().identity, _parse_references(request.chunks, "chunks")
+        live, purged = self.catalog.documents.locate(caller.tenant, request.document_ids, caller.scopes)
+        response = pb.LocateSourcesResponse()
+        for document_id in request.document_ids:
+            collection, generation = live.get(document_id, ("", 0))
+            response.documents.add(
+                document_id=document_id,
+                collection=collection,
+                live_generation=generation,
+                purged=document_id in purged,
+            )
+        for at in range(0, len(references), _CHUNKS_PER_SLICE):
+            part = references[at : at + _CHUNKS_PER_SLICE]
+            found = _by_reference(self.catalog.chunks.find(caller.tenant, part), caller)
+            for reference in part:
+                location, stored = response.chunks.add(), found.get(reference)
+                if stored is not None:  # else it stays empty
+                    location.chunk_id, location.chunk_number = stored.chunk_id, stored.chunk_number
+                    location.collection, location.document_id = stored.document.collection, stored.document.document_id
+                    location.generation = stored.generation
+                    location.span.CopyFrom(to_span(stored.chunk.span))
+        return response
+
+    def _document(self, request: pb.GetDocumentRequest | pb.GetDocumentTextRequest | pb.ListChunksRequest) -> Document:
+        """Return the document with the id of a request, or with its source or alias.
 
         Raises:
             CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document.
         """
+        caller, collection = request_context.current().identity, parse_collection_name(request.collection)
+        reference = parse_reference(request.reference)
         self.catalog.collections.get(caller.tenant, collection)
         return self._seen(caller, collection, reference)
 
@@ -156,246 +253,320 @@ class Library:
             raise DocumentNotFoundError(reference.document_id or reference.source_uri)
         return document
 
-    def chunk_ids(self, tenant: str, document: Document) -> list[str]:
-        """Return the ids of a document's chunks in the order of its text.
+    def _resolved(
+        self, caller: Identity, collection: str, request: pb.ListDocumentsRequest | pb.ListChunksRequest
+    ) -> Filter | None:
+        """Return the filter of a request with the names that are stored.
 
         Raises:
-            PreconditionError: there are more than 1,000.
+            InvalidFilterError: it does not fit the collection's fields.
         """
-        found = self.catalog.chunks.page(
-            tenant, document.collection, document.document_id, -1, MAX_INLINE_CHUNK_IDS + 1
+        if not request.HasField("filter"):
+            return None
+        where = parse_filter_message(request.filter)
+        return resolve_filter(where, self.catalog.chunks.fields(caller.tenant, collection, caller.scopes), "filter")
+
+    # Chunks
+
+    @in_worker
+    def GetChunk(self, request: pb.GetChunkRequest) -> pb.GetChunkResponse:
+        collection = parse_collection_name(request.collection)
+        references = _parse_references([request.reference], "reference")
+        ((stored, vector),) = self._chunks(collection, references, include_embedding=request.include_embedding)
+        if stored is None:
+            raise ChunkNotFoundError(str(references[0]))
+        return pb.GetChunkResponse(
+            chunk=to_chunk_message(stored, vector), document=to_document_message(stored.document)
         )
-        if len(found) > MAX_INLINE_CHUNK_IDS:
-            raise PreconditionError(f"the document has more than {MAX_INLINE_CHUNK_IDS} chunks: use ListChunks")
-        return [stored.chunk_id for stored in found]
 
-    def whole_text(self, tenant: str, document: Document) -> str:
-        """Return the canonical text of the live generation.
-
-        Raises:
-            PreconditionError: the text is longer than 1 MiB.
-        """
-        if document.total_bytes > MAX_INLINE_TEXT_BYTES:
-            raise PreconditionError(
-                f"the text has {document.total_bytes} bytes, above {MAX_INLINE_TEXT_BYTES}: use GetDocumentText"
-            )
-        parts = self.catalog.texts.parts(
-            tenant, document.collection, document.document_id, document.generation, PART_CHARS
+    @in_worker
+    def BatchGetChunks(self, request: pb.BatchGetChunksRequest) -> pb.BatchGetChunksResponse:
+        """Return several chunks, as many as fit."""
+        collection = parse_collection_name(request.collection)
+        _check_count(request.references, "references")
+        references = _parse_references(request.references, "references")
+        found = self._chunks(collection, references, include_embedding=request.include_embedding)
+        outcomes = (
+            pb.BatchGetChunksOutcome(error=to_status(ChunkNotFoundError(str(reference))))
+            if stored is None
+            else pb.BatchGetChunksOutcome(chunk=to_chunk_message(stored, vector))
+            for reference, (stored, vector) in zip(references, found, strict=True)
         )
-        return "".join(part.text for part in parts)
+        return pb.BatchGetChunksResponse(outcomes=as_many_as_fit(outcomes))
 
-    def text(
-        self,
-        caller: Identity,
-        collection: str,
-        reference: DocumentReference,
-        generation: int,
-        start: int,
-        end: int | None,
-    ) -> Iterator[TextSlice]:
-        """Iterate over the code points start..end in order, without gaps; generation 0 means the live one.
-
-        Raises:
-            CollectionNotFoundError: no such collection.
-            DocumentNotFoundError: no such document or generation.
-            InvalidRequestError: the range is outside the text.
-        """
-        document, tenant = self.document(caller, collection, reference), caller.tenant
-        document_id = document.document_id
-        number = generation or document.generation
-        if number == document.generation:
-            total = document.total_chars
-        else:
-            parts = self.catalog.texts.parts(tenant, collection, document_id, number, PART_CHARS)
-            total = sum(len(part.text) for part in parts)
-        stop = total if end is None else end
-        if stop > total:
-            raise InvalidRequestError.of("end", f"the text has {total} characters")
-        if start > stop:
-            raise InvalidRequestError.of("start", f"must not be above {stop}")
-        for part in self.catalog.texts.parts(tenant, collection, document_id, number, PART_CHARS):
-            first, last = max(start, part.start), min(stop, part.start + len(part.text))
-            if first < last:
-                text = part.text[first - part.start : last - part.start]
-                start_byte = part.start_byte + len(part.text[: first - part.start].encode("utf-8"))
-                span = Span(first, last, start_byte, start_byte + len(text.encode("utf-8")))
-                yield TextSlice(text, span, number, total)
-            if part.start + len(part.text) >= stop:
-                return
-
-    def read_spans(
-        self, caller: Identity, collection: str, queries: Iterable[SpanQuery]
-    ) -> Iterator[SpanText | GroundwireError]:
-        """Iterate over what stands at each span, in the order given, or why nothing does; reads it when it is its turn.
+    def _chunks(
+        self, collection: str, references: Sequence[str | int], *, include_embedding: bool
+    ) -> Iterator[tuple[StoredChunk | None, Vectors | None]]:
+        """Iterate over the chunks with these ids or numbers, in the order given, None for none; reads some at a time.
 
         Raises:
             CollectionNotFoundError: no such collection.
         """
+        caller = request_context.current().identity
         self.catalog.collections.get(caller.tenant, collection)
-        known: dict[DocumentReference, Document] = {}
-        texts = self.catalog.texts.spans(caller.tenant, collection)
-        for query in queries:
-            try:
-                if query.reference not in known:
-                    known[query.reference] = self._seen(caller, collection, query.reference)
-                document = known[query.reference]
-                generation = query.generation or document.generation
-                part = texts.at(document.document_id, generation, query.start, query.end)
-                if part is None:
-                    raise InvalidRequestError.of("span", f"{query.start}..{query.end} is not within the text")
-                span = Span(query.start, query.end, part.start_byte, part.start_byte + len(part.text.encode("utf-8")))
-                if query.bytes_ not in {(0, 0), (span.start_byte, span.end_byte)}:
-                    raise InvalidRequestError.of("span", f"its bytes are {span.start_byte}..{span.end_byte}")
-                pages = texts.pages_at(document.document_id, generation, query.start, query.end)
-                yield SpanText(part.text, span, document.document_id, generation, pages)
-            except (DocumentNotFoundError, InvalidRequestError, DataLossError) as error:
-                yield error
-
-    def locate_documents(self, caller: Identity, document_ids: Sequence[str]) -> list[DocumentLocation]:
-        """Return where each of the documents stands, in the order given."""
-        live, purged = self.catalog.documents.locate(caller.tenant, document_ids, caller.scopes)
-        nowhere = "", 0
-        return [DocumentLocation(each, *live.get(each, nowhere), each in purged) for each in document_ids]
-
-    def locate_chunks(self, caller: Identity, references: Sequence[str | int]) -> Iterator[StoredChunk | None]:
-        """Iterate over the live chunks with these ids or numbers, in the order given, None where there is none."""
         for at in range(0, len(references), _CHUNKS_PER_SLICE):
             part = references[at : at + _CHUNKS_PER_SLICE]
-            chunks = self.catalog.chunks.find(caller.tenant, part)
-            found = _by_reference(each for each in chunks if is_in_scopes(each.document, caller.scopes))
-            yield from (found.get(reference) for reference in part)
-
-    def list_documents(self, query: DocumentQuery, after: tuple[str, str] | None, limit: int) -> Page[Document]:
-        """Return up to `limit` documents above `after` (source, id), by source, then id.
-
-        Raises:
-            CollectionNotFoundError: no such collection.
-            InvalidFilterError: the filter does not fit the collection's fields.
-        """
-        where = query.where
-        if where is not None:
-            where = resolve_filter(
-                where, self.catalog.chunks.fields(query.caller.tenant, query.collection, query.caller.scopes), "filter"
-            )
-        prefix = query.source_prefix
-        # Sources with one prefix stand together in the order, and none of them comes before the prefix itself.
-        begin = max(after, (prefix, "")) if after is not None else (prefix, "")
-        rows = self.catalog.documents.page(
-            query.caller.tenant,
-            query.collection,
-            begin,
-            limit + 1,
-            scopes=query.caller.scopes,
-            where=where,
-            include_hidden=query.include_deleted,
-        )
-        found = tuple(document for document in rows if document.source_uri.startswith(prefix))
-        positions = tuple((document.source_uri, document.document_id) for document in found[:limit])
-        return Page(found[:limit], positions, positions[-1] if len(found) > limit else None)
-
-    def find_chunks(
-        self, caller: Identity, collection: str, references: Sequence[str | int], *, include_embedding: bool
-    ) -> Iterator[ChunkWithVector | ChunkNotFoundError]:
-        """Iterate over the chunks with these ids or numbers, in the order given; reads some at a time.
-
-        Raises:
-            CollectionNotFoundError: no such collection.
-        """
-        tenant = caller.tenant
-        self.catalog.collections.get(tenant, collection)
-        for at in range(0, len(references), _CHUNKS_PER_SLICE):
-            part = references[at : at + _CHUNKS_PER_SLICE]
-            vectors: Mapping[str, Vectors] = {}
+            vectors: Mapping[str, Vectors] | None = None
             if include_embedding:
-                chunks, vectors = self.catalog.chunks.find_with_vectors(tenant, collection, part)
+                chunks, vectors = self.catalog.chunks.find_with_vectors(caller.tenant, collection, part)
             else:
-                chunks = [
-                    each for each in self.catalog.chunks.find(tenant, part) if each.document.collection == collection
-                ]
-            chunks = [each for each in chunks if is_in_scopes(each.document, caller.scopes)]
-            found = _by_reference(chunks)
+                chunks = self.catalog.chunks.find(caller.tenant, part)
+            found = _by_reference((each for each in chunks if each.document.collection == collection), caller)
             for reference in part:
                 stored = found.get(reference)
-                if stored is None:
-                    yield ChunkNotFoundError(str(reference))
-                else:
-                    yield _with_vectors([stored], vectors)[0] if include_embedding else ChunkWithVector(stored)
+                yield stored, None if stored is None else _vector_of(stored, vectors)
 
-    def list_chunks(self, query: ChunkQuery, after: int | None, limit: int) -> Page[ChunkWithVector]:
-        """Return up to `limit` chunks: of a document in the order of its text, else by chunk number.
-
-        `after` is the sequence number (of a document) or chunk number of the last one before.
-
-        Raises:
-            CollectionNotFoundError: no such collection.
-            DocumentNotFoundError: the collection has no such document.
-            InvalidFilterError: the filter does not fit the collection's fields.
-        """
-        document_id = ""
-        if query.reference is not None:
+    @in_worker
+    def ListChunks(self, request: pb.ListChunksRequest) -> pb.ListChunksResponse:
+        """Return a page of chunks: of a document in the order of its text, else by chunk number."""
+        caller, collection = request_context.current().identity, parse_collection_name(request.collection)
+        position = self.tokens.read(request.page_token, tenant=caller.tenant, request=request)
+        size, clauses, document_id = page_size(request.page_size), list[Filter](), ""
+        if request.HasField("reference"):
             # One that is missing is an error of the listing of its chunks, not of a filter.
-            document_id = self.document(query.caller, query.collection, query.reference).document_id
-        in_document = bool(document_id) and not query.chunk_id_prefix and query.where is None
+            document_id = self._document(request).document_id
+        in_document = bool(document_id) and not request.chunk_id_prefix and not request.HasField("filter")
+        if not in_document:
+            where = self._resolved(caller, collection, request)
+            clauses += [] if where is None else [where]
+            clauses += [Comparison("document_id", Comparator.EQ, document_id)] if document_id else []
+            if request.chunk_id_prefix:
+                prefix = request.chunk_id_prefix.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+                clauses.append(Like("chunk_id", prefix + "%"))
         listed = self.catalog.chunks.listed(
-            query.caller.tenant,
-            query.collection,
-            scopes=query.caller.scopes,
+            caller.tenant,
+            collection,
+            scopes=caller.scopes,
             document_id=document_id,
-            where=None if in_document else And(tuple(self._clauses(query, document_id))),
-            after=(-1 if in_document else 0) if after is None else after,
-            limit=limit,
-            include_vectors=query.include_embedding,
+            where=None if in_document else And(tuple(clauses)),
+            after=int(position[0]) if position else (-1 if in_document else 0),
+            limit=size,
+            include_vectors=request.include_embedding,
         )
-        positions = tuple(
-            (stored.chunk.sequence_num if in_document else stored.chunk_number,) for stored in listed.chunks
-        )
-        items = (
-            _with_vectors(listed.chunks, listed.vectors)
-            if query.include_embedding
-            else [ChunkWithVector(stored) for stored in listed.chunks]
-        )
-        return Page(tuple(items), positions, None if listed.is_last else positions[-1])
+        vectors = listed.vectors if request.include_embedding else None
+        places = [(each.chunk.sequence_num if in_document else each.chunk_number,) for each in listed.chunks]
+        messages = (to_chunk_message(stored, _vector_of(stored, vectors)) for stored in listed.chunks)
+        following = None if listed.is_last else places[-1]
+        entries = zip(messages, places, strict=True)
+        chunks, token = self.tokens.fill(entries, following, tenant=caller.tenant, request=request)
+        return pb.ListChunksResponse(chunks=chunks, next_page_token=token)
 
-    def stats(self, tenant: str, names: Iterable[str], budget: Budget) -> Iterator[Stats]:
+    # Collections
+
+    @in_worker
+    def DescribeCollection(self, request: pb.DescribeCollectionRequest) -> pb.DescribeCollectionResponse:
+        """Return what a caller has to know of a collection."""
+        name = parse_collection_name(request.collection)
+        collection = self.catalog.collections.get(request_context.current().tenant, name)
+        return pb.DescribeCollectionResponse(
+            collection=collection.name,
+            profile=collection.profile.value,
+            max_query_chars=collection.settings.limits.max_query_chars,
+            embedding=to_identity_message(collection.identity),
+        )
+
+    @in_worker
+    def GetSchema(self, request: pb.GetSchemaRequest) -> pb.GetSchemaResponse:
+        from groundwire.retrieve.wire.schemas import schema_entries  # noqa: PLC0415 - see there
+
+        return pb.GetSchemaResponse(schemas=schema_entries(request.document_type))
+
+    @in_worker
+    def ValidateMetadata(self, request: pb.ValidateMetadataRequest) -> pb.ValidateMetadataResponse:
+        """Check metadata, say everything that is wrong at once, and fill in defaults."""
+        from groundwire.retrieve.wire.schemas import checked_metadata  # noqa: PLC0415 - see there
+
+        return pb.ValidateMetadataResponse(metadata=checked_metadata(request.document_type, request.metadata))
+
+    @in_worker
+    def ListStats(self, request: pb.ListStatsRequest) -> pb.ListStatsResponse:
+        """Return the figures of one collection, or a page of those of all."""
+        tenant, size = request_context.current().tenant, page_size(request.page_size)
+        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
+        if request.collection:
+            names = [self.catalog.collections.get(tenant, parse_collection_name(request.collection)).name]
+        else:
+            after = str(position[0]) if position else ""
+            names = [found.name for found in self.catalog.collections.page(tenant, after, size + 1)]
+        last = (names[size - 1],) if len(names) > size else None
+        stats, token = self.tokens.fill(self._stats(tenant, names[:size]), last, tenant=tenant, request=request)
+        return pb.ListStatsResponse(stats=stats, next_page_token=token)
+
+    def _stats(self, tenant: str, names: Sequence[str]) -> Iterator[tuple[stats_pb2.CollectionStats, tuple[str]]]:
         """Iterate over the figures of collections, each counted when it is its turn; those gone by then are left out.
 
-        Raises:
-            StoreUnavailableError: the engine does not answer.
+        The number of vectors is the engine's, which may lag behind the catalog for a moment.
         """
+        budget = request_context.current().budget
         for name in names:
             budget.check()
             try:
                 counted = self.catalog.collections.statistics(tenant, name)
             except CollectionNotFoundError:
                 continue
-            yield Stats(counted, self._count(counted.collection.engine_name, budget))
+            try:
+                vectors = self.vectors.count(counted.collection.engine_name, budget)
+            except CollectionNotFoundError:  # nothing was ingested yet
+                vectors = 0
+            yield _to_stats_message(counted, vectors), (name,)
 
-    def _count(self, engine_name: str, budget: Budget) -> int:
-        try:
-            return self.vectors.count(engine_name, budget)
-        except CollectionNotFoundError:  # nothing was ingested yet
-            return 0
+    # What became of searches
 
-    def _clauses(self, query: ChunkQuery, document_id: str) -> Iterator[Filter]:
-        if query.where is not None:
-            yield resolve_filter(
-                query.where,
-                self.catalog.chunks.fields(query.caller.tenant, query.collection, query.caller.scopes),
-                "filter",
-            )
-        if document_id:
-            yield Comparison("document_id", Comparator.EQ, document_id)
-        if query.chunk_id_prefix:
-            prefix = query.chunk_id_prefix.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
-            yield Like("chunk_id", prefix + "%")
+    @in_worker
+    def ListQueryLogs(self, request: pb.ListQueryLogsRequest) -> pb.ListQueryLogsResponse:
+        """Return a page of logged queries, newest first: received from one time on, before another."""
+        tenant, collection = request_context.current().tenant, _collection(request.collection)
+        start = parse_timestamp(request.start_time, "start_time") if request.HasField("start_time") else None
+        end = parse_timestamp(request.end_time, "end_time") if request.HasField("end_time") else None
+        if start is not None and end is not None and end < start:
+            raise InvalidRequestError.of("end_time", "must not be before start_time")
+        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
+        after = (int(position[0]), int(position[1])) if position else None
+        self.recorder.flush()  # what this process recorded before the call is in the list
+        limit = page_size(request.page_size)
+        page = self.logs.page(tenant, collection=collection, start=start, end=end, after=after, limit=limit)
+        entries = zip(map(_to_log_message, page.entries), page.positions, strict=True)
+        logs, token = self.tokens.fill(entries, page.next_position, tenant=tenant, request=request)
+        return pb.ListQueryLogsResponse(logs=logs, next_page_token=token)
+
+    @in_worker
+    def GetPipelineStats(self, request: pb.GetPipelineStatsRequest) -> pb.GetPipelineStatsResponse:
+        tenant, collection, window_s = request_context.current().tenant, _collection(request.collection), None
+        since = self.counting_since
+        if request.HasField("window"):
+            window_s = request.window.seconds + request.window.nanos / 1e9
+            if not 0 < window_s <= LONGEST_WINDOW_S:
+                raise InvalidRequestError.of("window", "must be above zero and at most an hour")
+            since = max(since, self.clock.now() - timedelta(seconds=window_s))
+        if collection is not None:
+            self.catalog.collections.get(tenant, collection)
+        figures = self.pipeline.read(tenant, collection, window_s)
+        return pb.GetPipelineStatsResponse(
+            request_count=figures.requests,
+            error_count=figures.errors,
+            empty_count=figures.empties,
+            rejected_count=figures.rejected,
+            average_relevance=min(1.0, figures.average_relevance),
+            total_latency=_latency(figures.total),
+            embedding_latency=_latency(figures.embedding),
+            search_latency=_latency(figures.search),
+            engine_latency=_latency(figures.engine),
+            start_time=to_timestamp(since),
+            vector_engine=self.vector_engine,
+        )
 
 
-def _by_reference(chunks: Iterable[StoredChunk]) -> dict[str | int, StoredChunk]:
-    return {reference: stored for stored in chunks for reference in (stored.chunk_id, stored.chunk_number)}
+def _check_count(entries: Sized, field: str) -> None:
+    if not 1 <= len(entries) <= MAX_PAGE_SIZE:
+        raise InvalidRequestError.of(field, f"must be 1 to {MAX_PAGE_SIZE}")
 
 
-def _with_vectors(found: Sequence[StoredChunk], vectors: Mapping[str, Vectors]) -> list[ChunkWithVector]:
-    missing = [stored for stored in found if stored.chunk.embedding_hash not in vectors]
+def _parse_references(references: Sequence[chunk_pb2.ChunkReference], field: str) -> list[str | int]:
+    """Return the ids or numbers of chunks.
+
+    Raises:
+        InvalidRequestError: naming each that has neither.
+    """
+    kinds = [reference.WhichOneof("reference") for reference in references]
+    missing = [number for number, kind in enumerate(kinds) if kind is None]
     if missing:
-        raise DataLossError("a chunk has no stored vector", what=f"vector of {missing[0].chunk_id}")
-    return [ChunkWithVector(stored, vectors[stored.chunk.embedding_hash]) for stored in found]
+        message = "must have either chunk_id or chunk_number"
+        raise InvalidRequestError([FieldViolation(f"{field}[{number}]", message) for number in missing])
+    return [getattr(reference, kind or "") for reference, kind in zip(references, kinds, strict=True)]
+
+
+def _checked_spans(request: pb.ReadSpansRequest) -> list[tuple[DocumentReference, pb.SpanReference]]:
+    """Return the spans, each with the document that it names.
+
+    Raises:
+        InvalidRequestError: there are not 1 to 1,000, or naming each that names no document or is no range.
+    """
+    _check_count(request.spans, "spans")
+    spans, violations = [], list[FieldViolation]()
+    for number, each in enumerate(request.spans):
+        try:
+            reference = parse_reference(each.reference)
+        except InvalidRequestError as error:
+            violations += [
+                FieldViolation(f"spans[{number}].{wrong.field}", wrong.description) for wrong in error.violations
+            ]
+            continue
+        if not (0 <= each.span.start < each.span.end and each.span.end - each.span.start <= MAX_SPAN_CHARS):
+            rule = f"must begin at 0 or later and have 1 to {MAX_SPAN_CHARS} code points"
+            violations.append(FieldViolation(f"spans[{number}].span", rule))
+        if each.generation < 0:
+            violations.append(FieldViolation(f"spans[{number}].generation", "must not be negative"))
+        spans.append((reference, each))
+    if violations:
+        raise InvalidRequestError(violations)
+    return spans
+
+
+def _collection(name: str) -> str | None:
+    return parse_collection_name(name) if name else None
+
+
+def _by_reference(chunks: Iterable[StoredChunk], caller: Identity) -> dict[str | int, StoredChunk]:
+    """Return those of the chunks that the caller sees, by id and by number."""
+    seen = (stored for stored in chunks if is_in_scopes(stored.document, caller.scopes))
+    return {reference: stored for stored in seen for reference in (stored.chunk_id, stored.chunk_number)}
+
+
+def _vector_of(stored: StoredChunk, vectors: Mapping[str, Vectors] | None) -> Vectors | None:
+    """Return the vector of a chunk, None where vectors were not asked for."""
+    if vectors is None:
+        return None
+    if stored.chunk.embedding_hash not in vectors:
+        raise DataLossError("a chunk has no stored vector", what=f"vector of {stored.chunk_id}")
+    return vectors[stored.chunk.embedding_hash]
+
+
+def _to_stats_message(counted: CollectionStatistics, vectors: int) -> stats_pb2.CollectionStats:
+    # A collection may have any number of projects: those with most documents, of equal ones the first by name.
+    projects = sorted(counted.by_project.items(), key=lambda each: (-each[1], each[0]))
+    return stats_pb2.CollectionStats(
+        collection=counted.collection.name,
+        document_count=counted.documents,
+        chunk_count=counted.chunks,
+        total_chars=counted.total_chars,
+        by_format=_counts(counted.by_format),
+        by_project=_counts(dict(projects[:_PROJECTS_SHOWN])),
+        project_count=sum(1 for project in counted.by_project if project),
+        by_embedding_model=_counts(counted.by_model),
+        embedding=to_identity_message(counted.collection.identity),
+        vector_count=vectors,
+        overlap_share=counted.overlap_share,
+        average_vectors_per_document=vectors / counted.documents if counted.documents else 0.0,
+    )
+
+
+def _counts(counts: Mapping[str, int]) -> list[stats_pb2.KeyCount]:
+    return [stats_pb2.KeyCount(key=key, count=counts[key]) for key in sorted(counts)]
+
+
+def _to_log_message(entry: LoggedQuery) -> query_log_pb2.QueryLog:
+    mode = entry.mode.name if entry.mode else "UNSPECIFIED"
+    return query_log_pb2.QueryLog(
+        log_id=entry.log_id,
+        query=entry.query,
+        query_type=QUERY_TYPE_VALUES[entry.query_type] if entry.query_type else search_mode_pb2.QUERY_TYPE_UNSPECIFIED,
+        result_count=entry.result_count,
+        average_relevance=entry.average_relevance,
+        processing_time=to_duration(entry.processing_s),
+        log_time=to_timestamp(entry.log_time),
+        user_agent=entry.user_agent,
+        collection=entry.collection,
+        mode=search_mode_pb2.SearchMode.Value(f"SEARCH_MODE_{mode}"),
+        error_reason=entry.error_reason,
+    )
+
+
+def _latency(latencies: Latencies) -> query_log_pb2.LatencySummary:
+    return query_log_pb2.LatencySummary(
+        count=latencies.count,
+        mean=to_duration(latencies.mean_s),
+        p50=to_duration(latencies.quantile_s(0.5)),
+        p95=to_duration(latencies.quantile_s(0.95)),
+        p99=to_duration(latencies.quantile_s(0.99)),
+        maximum=to_duration(latencies.maximum_s),
+    )

@@ -1,37 +1,29 @@
-"""gRPC edge of the retrieve services: each call is checked, run in one worker thread, and answered."""
+"""The RetrieveService: each call is checked, run in one worker thread, and answered."""
 # ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
 
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from functools import wraps
-from typing import Any, TypeGuard, TypeVar
+from datetime import timedelta
+from typing import Any, TypeGuard
 
-from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc as pb_grpc
-from groundwire.catalog.query_log import QueryLogs
 from groundwire.catalog.records import RecordAccesses
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import (
     CallCancelledError,
-    ChunkNotFoundError,
     DeadlineError,
     GroundwireError,
     InvalidRequestError,
     ResponseTooLargeError,
 )
-from groundwire.kernel.identifiers import ENTITY_SCOPE, parse_collection_name
+from groundwire.kernel.identifiers import ENTITY_SCOPE
 from groundwire.retrieve.context import RetrieveContext
 from groundwire.retrieve.expansion import ExpandChunks
-from groundwire.retrieve.library import Library
 from groundwire.retrieve.query_log import (
-    Pipeline,
-    QueryRecorder,
     ReceivedCall,
     RecordSearch,
     ServedSearch,
@@ -40,7 +32,6 @@ from groundwire.retrieve.query_log import (
 from groundwire.retrieve.search import Search, unit_vector
 from groundwire.retrieve.search_types import PreparedVector, SearchRequest
 from groundwire.retrieve.self_query.questions import ParseQuestion
-from groundwire.retrieve.wire import library as messages
 from groundwire.retrieve.wire.requests import (
     RequestLimits,
     check_embedded_texts,
@@ -64,31 +55,15 @@ from groundwire.retrieve.wire.result_cache import RememberedResponse, ResultCach
 from groundwire.rpc import request_context
 from groundwire.rpc.calls import ReadyResponse, as_groundwire_error
 from groundwire.rpc.error_status import to_status
-from groundwire.rpc.messages import parse_reference, to_chunk_message, to_document_message, to_identity_message
-from groundwire.rpc.pagination import MAX_PAGE_BYTES, PageTokens, as_many_as_fit, page_size
-from groundwire.rpc.workers import Workers
-
-ServicerT = TypeVar("ServicerT", bound="RetrieveServicer | LibraryServicer")
-RequestT = TypeVar("RequestT")
-ResponseT = TypeVar("ResponseT")
+from groundwire.rpc.messages import to_identity_message
+from groundwire.rpc.pagination import MAX_PAGE_BYTES, as_many_as_fit
+from groundwire.rpc.workers import Workers, in_worker
 
 MAX_REQUESTS = 100
 """Searches of one batch."""
 _FLOAT_BYTES = 4
 _VECTOR_BYTES = 16
 """What frames a vector in a response."""
-
-
-def in_worker(
-    call: Callable[[ServicerT, RequestT], ResponseT],
-) -> Callable[[ServicerT, RequestT, Any], Coroutine[Any, Any, ResponseT]]:
-    """Run a call in a thread of the workers, within its budget."""
-
-    @wraps(call)
-    async def run(self: ServicerT, request: RequestT, _context: Any) -> ResponseT:
-        return await self.workers.run(request_context.current().budget, call, self, request)
-
-    return run
 
 
 @dataclass(frozen=True)
@@ -311,174 +286,3 @@ def _names_entity(scopes: Iterable[str]) -> bool:
 def _is_embedded_here(search: SearchRequest | GroundwireError) -> TypeGuard[SearchRequest]:
     """Tell whether a search takes one vector of this server's model."""
     return isinstance(search, SearchRequest) and search.vector is None and not search.context
-
-
-@dataclass(frozen=True)
-class LibraryServicer(library_grpc.LibraryServiceServicer):
-    """Reads what is stored, and what became of searches.
-
-    The tenant and the budget are those of the current call. `counting_since` is when the figures of the pipeline
-    began.
-    """
-
-    library: Library
-    tokens: PageTokens
-    logs: QueryLogs
-    recorder: QueryRecorder
-    pipeline: Pipeline
-    vector_engine: str
-    counting_since: datetime
-    clock: Clock
-    workers: Workers
-
-    async def GetDocumentText(
-        self, request: library_pb.GetDocumentTextRequest, context: Any
-    ) -> AsyncIterator[library_pb.GetDocumentTextResponse]:
-        current = request_context.current()
-        parts = self.library.text(
-            current.identity,
-            parse_collection_name(request.collection),
-            parse_reference(request.reference),
-            request.generation,
-            request.start,
-            request.end if request.HasField("end") else None,
-        )
-        async with aclosing(
-            self.workers.iterate(current.budget, lambda: map(messages.to_text_message, parts))
-        ) as texts:
-            async for text in texts:
-                yield text
-
-    @in_worker
-    def GetDocument(self, request: library_pb.GetDocumentRequest) -> library_pb.GetDocumentResponse:
-        caller, collection = request_context.current().identity, parse_collection_name(request.collection)
-        document = self.library.document(caller, collection, parse_reference(request.reference))
-        return library_pb.GetDocumentResponse(
-            document=to_document_message(document),
-            chunk_ids=self.library.chunk_ids(caller.tenant, document) if request.include_chunk_ids else (),
-            text=self.library.whole_text(caller.tenant, document) if request.include_text else "",
-        )
-
-    @in_worker
-    def ListDocuments(self, request: library_pb.ListDocumentsRequest) -> library_pb.ListDocumentsResponse:
-        caller = request_context.current().identity
-        query, tenant = messages.parse_document_query(request, caller), caller.tenant
-        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
-        after = (str(position[0]), str(position[1])) if position else None
-        page = self.library.list_documents(query, after, page_size(request.page_size))
-        entries = zip(map(to_document_message, page.items), page.positions, strict=True)
-        documents, token = self.tokens.fill(entries, page.next_position, tenant=tenant, request=request)
-        return library_pb.ListDocumentsResponse(documents=documents, next_page_token=token)
-
-    @in_worker
-    def GetChunk(self, request: library_pb.GetChunkRequest) -> library_pb.GetChunkResponse:
-        caller, collection = request_context.current().identity, parse_collection_name(request.collection)
-        (reference,) = messages.parse_chunk_references([request.reference], "reference")
-        (found,) = self.library.find_chunks(
-            caller, collection, [reference], include_embedding=request.include_embedding
-        )
-        if isinstance(found, ChunkNotFoundError):
-            raise found
-        return library_pb.GetChunkResponse(
-            chunk=to_chunk_message(found.stored, found.vector), document=to_document_message(found.stored.document)
-        )
-
-    @in_worker
-    def BatchGetChunks(self, request: library_pb.BatchGetChunksRequest) -> library_pb.BatchGetChunksResponse:
-        """Return several chunks, as many as fit."""
-        caller, collection = request_context.current().identity, parse_collection_name(request.collection)
-        references = messages.parse_chunk_references(request.references, "references")
-        found = self.library.find_chunks(caller, collection, references, include_embedding=request.include_embedding)
-        return library_pb.BatchGetChunksResponse(outcomes=as_many_as_fit(map(messages.to_chunk_outcome, found)))
-
-    @in_worker
-    def ReadSpans(self, request: library_pb.ReadSpansRequest) -> library_pb.ReadSpansResponse:
-        """Return what stands at several spans, as many as fit."""
-        caller, collection = request_context.current().identity, parse_collection_name(request.collection)
-        read = self.library.read_spans(caller, collection, messages.parse_span_queries(request))
-        return library_pb.ReadSpansResponse(outcomes=as_many_as_fit(map(messages.to_span_outcome, read)))
-
-    @in_worker
-    def LocateSources(self, request: library_pb.LocateSourcesRequest) -> library_pb.LocateSourcesResponse:
-        """Return where documents and chunks stand; each is found or missing for itself."""
-        caller = request_context.current().identity
-        document_ids, references = messages.parse_located(request)
-        return library_pb.LocateSourcesResponse(
-            documents=map(messages.to_document_location, self.library.locate_documents(caller, document_ids)),
-            chunks=map(messages.to_chunk_location, self.library.locate_chunks(caller, references)),
-        )
-
-    @in_worker
-    def DescribeCollection(
-        self, request: library_pb.DescribeCollectionRequest
-    ) -> library_pb.DescribeCollectionResponse:
-        name = parse_collection_name(request.collection)
-        return messages.to_description(self.library.catalog.collections.get(request_context.current().tenant, name))
-
-    @in_worker
-    def ListChunks(self, request: library_pb.ListChunksRequest) -> library_pb.ListChunksResponse:
-        caller = request_context.current().identity
-        query, tenant = messages.parse_chunk_query(request, caller), caller.tenant
-        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
-        page = self.library.list_chunks(query, int(position[0]) if position else None, page_size(request.page_size))
-        found = (to_chunk_message(each.stored, each.vector) for each in page.items)
-        entries = zip(found, page.positions, strict=True)
-        chunks, token = self.tokens.fill(entries, page.next_position, tenant=tenant, request=request)
-        return library_pb.ListChunksResponse(chunks=chunks, next_page_token=token)
-
-    @in_worker
-    def GetSchema(self, request: library_pb.GetSchemaRequest) -> library_pb.GetSchemaResponse:
-        from groundwire.retrieve.wire.schemas import schema_entries  # noqa: PLC0415 - see there
-
-        return library_pb.GetSchemaResponse(schemas=schema_entries(request.document_type))
-
-    @in_worker
-    def ValidateMetadata(self, request: library_pb.ValidateMetadataRequest) -> library_pb.ValidateMetadataResponse:
-        """Check metadata, say everything that is wrong at once, and fill in defaults."""
-        from groundwire.retrieve.wire.schemas import checked_metadata  # noqa: PLC0415 - see there
-
-        return library_pb.ValidateMetadataResponse(metadata=checked_metadata(request.document_type, request.metadata))
-
-    @in_worker
-    def ListStats(self, request: library_pb.ListStatsRequest) -> library_pb.ListStatsResponse:
-        """Return the figures of one collection, or a page of those of all."""
-        current, size = request_context.current(), page_size(request.page_size)
-        position = self.tokens.read(request.page_token, tenant=current.tenant, request=request)
-        if request.collection:
-            names = [
-                self.library.catalog.collections.get(current.tenant, parse_collection_name(request.collection)).name
-            ]
-        else:
-            after = str(position[0]) if position else ""
-            names = [found.name for found in self.library.catalog.collections.page(current.tenant, after, size + 1)]
-        figures = self.library.stats(current.tenant, names[:size], current.budget)
-        entries = ((messages.to_stats_message(each), (each.counted.collection.name,)) for each in figures)
-        last = (names[size - 1],) if len(names) > size else None
-        stats, token = self.tokens.fill(entries, last, tenant=current.tenant, request=request)
-        return library_pb.ListStatsResponse(stats=stats, next_page_token=token)
-
-    @in_worker
-    def ListQueryLogs(self, request: library_pb.ListQueryLogsRequest) -> library_pb.ListQueryLogsResponse:
-        """Return a page of logged queries, newest first."""
-        tenant = request_context.current().tenant
-        collection, start, end = messages.parse_log_query(request)
-        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
-        after = (int(position[0]), int(position[1])) if position else None
-        self.recorder.flush()  # what this process recorded before the call is in the list
-        limit = page_size(request.page_size)
-        page = self.logs.page(tenant, collection=collection, start=start, end=end, after=after, limit=limit)
-        entries = zip(map(messages.to_log_message, page.entries), page.positions, strict=True)
-        logs, token = self.tokens.fill(entries, page.next_position, tenant=tenant, request=request)
-        return library_pb.ListQueryLogsResponse(logs=logs, next_page_token=token)
-
-    @in_worker
-    def GetPipelineStats(self, request: library_pb.GetPipelineStatsRequest) -> library_pb.GetPipelineStatsResponse:
-        tenant = request_context.current().tenant
-        collection, window_s = messages.parse_stats_request(request)
-        if collection is not None:
-            self.library.catalog.collections.get(tenant, collection)
-        figures = self.pipeline.read(tenant, collection, window_s)
-        since = self.counting_since
-        if window_s is not None:
-            since = max(since, self.clock.now() - timedelta(seconds=window_s))
-        return messages.to_stats_response(figures, since, self.vector_engine)
