@@ -144,7 +144,7 @@ def test_what_cannot_begin_is_refused_at_once_and_nothing_stays(docs: Harness) -
         begin(docs, source="../a.md")
     with pytest.raises(InvalidRequestError):
         begin(docs, source_hash="0" * 64)
-    assert calls_of(docs).page(None, 10) == ([], None)
+    assert calls_of(docs).page(None, 10) == []
     assert staged(docs) == []
 
 
@@ -266,7 +266,7 @@ def test_a_repeated_request_gets_the_same_operation(process: Process, docs: Harn
     operation = ended(docs, first.name)
     again = process(docs.vectors)
     assert send(again, request).operation == operation
-    assert calls_of(again).page(None, 10) == ([(operation, (1,))], None)
+    assert calls_of(again).page(None, 10) == [(operation, (1,))]
     with pytest.raises(RequestIdReusedError):
         send(again, request_of(text="Other.", request_id=request.request_id))
     request.run_async = False

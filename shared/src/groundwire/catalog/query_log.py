@@ -1,7 +1,6 @@
 """The log of queries: written in batches, read newest first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, func, select, tuple_
@@ -14,15 +13,6 @@ from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.query_log import LoggedQuery, QueryType
 
 _REPLACEMENT = "\ufffd"
-
-
-@dataclass(frozen=True, slots=True)
-class LogPage:
-    """Entries newest first with the position of each, and that of the last one: None when no entry follows."""
-
-    entries: tuple[LoggedQuery, ...]
-    positions: tuple[tuple[int, int], ...]
-    next_position: tuple[int, int] | None
 
 
 class QueryLogs:
@@ -73,12 +63,12 @@ class QueryLogs:
         end: datetime | None = None,
         after: tuple[int, int] | None = None,
         limit: int,
-    ) -> LogPage:
-        """Return up to `limit` entries, newest first.
+    ) -> list[tuple[LoggedQuery, tuple[int, int]]]:
+        """Return up to `limit` entries with their positions, newest first.
 
         `collection` is the name that one has now; of a name that no collection has, the searches that failed for it are
-        returned. Entries are received at or after `start` and before `end`; `after` is `next_position` of the page
-        before.
+        returned. Entries are received at or after `start` and before `end`; `after` is the
+        position of the last one before them.
         """
         statement = select(query_logs).where(query_logs.c.tenant == tenant)
         if start is not None:
@@ -94,29 +84,30 @@ class QueryLogs:
             )
         if after is not None:
             statement = statement.where(tuple_(query_logs.c.log_time, query_logs.c.id) < tuple_(*after))
-        statement = statement.order_by(query_logs.c.log_time.desc(), query_logs.c.id.desc()).limit(limit + 1)
+        statement = statement.order_by(query_logs.c.log_time.desc(), query_logs.c.id.desc()).limit(limit)
         with self._database.read() as connection:
             rows = connection.execute(statement).all()
-        positions = tuple((row.log_time, row.id) for row in rows[:limit])
-        entries = tuple(
-            LoggedQuery(
-                log_id=row.log_id,
-                tenant=row.tenant,
-                collection=row.collection,
-                collection_uid=row.collection_uid,
-                query=row.query_text,
-                query_type=row.query_type and QueryType(row.query_type),
-                result_count=row.result_count,
-                average_relevance=row.average_relevance,
-                processing_s=row.processing_us / 1_000_000,
-                log_time=from_epoch_ms(row.log_time),
-                user_agent=row.user_agent,
-                mode=row.mode and SearchMode(row.mode),
-                error_reason=row.error_reason,
+        return [
+            (
+                LoggedQuery(
+                    log_id=row.log_id,
+                    tenant=row.tenant,
+                    collection=row.collection,
+                    collection_uid=row.collection_uid,
+                    query=row.query_text,
+                    query_type=row.query_type and QueryType(row.query_type),
+                    result_count=row.result_count,
+                    average_relevance=row.average_relevance,
+                    processing_s=row.processing_us / 1_000_000,
+                    log_time=from_epoch_ms(row.log_time),
+                    user_agent=row.user_agent,
+                    mode=row.mode and SearchMode(row.mode),
+                    error_reason=row.error_reason,
+                ),
+                (row.log_time, row.id),
             )
-            for row in rows[:limit]
-        )
-        return LogPage(entries, positions, positions[-1] if len(rows) > limit else None)
+            for row in rows
+        ]
 
     def forget(self, retention: timedelta) -> int:
         """Remove the entries of all tenants that were stored longer ago; return how many."""

@@ -8,14 +8,15 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import structlog
 from google.protobuf.message import Message
 
 from groundwire.kernel.errors import FieldViolation, InvalidPageTokenError, InvalidRequestError, PreconditionError
+from groundwire.rpc import request_context
 
 Position: TypeAlias = tuple[str | int, ...]
 """Where the next page begins: the sort key of the last row of this one."""
@@ -29,6 +30,7 @@ KEY_FILE: Final = "page-token.key"
 """The file in the data folder that `load_key` reads."""
 
 MessageT = TypeVar("MessageT", bound=Message)
+RowT = TypeVar("RowT")
 _FRAMING_BYTES = 8  # the tag and the length of an entry in its list
 _KEY_BYTES = 32
 _MAC_BYTES = 16
@@ -76,6 +78,32 @@ class PageTokens:
     def next_token(self, position: Position | None, *, tenant: str, request: Message) -> str:
         """Return the token of the next page, empty when there is none."""
         return "" if position is None else self.issue(position, tenant=tenant, request=request)
+
+    def begin(self, request: Any, *, maximum: int = MAX_PAGE_SIZE) -> tuple[Position | None, int]:
+        """Return where the page that the current call asks for begins, None at the start, and how many rows to read.
+
+        Raises:
+            InvalidRequestError: the size is negative, or the token is not one of this request.
+        """
+        # One row more than the page holds: if there is one, another page follows.
+        limit = page_size(request.page_size, maximum=maximum) + 1
+        return self.read(request.page_token, tenant=request_context.current().tenant, request=request), limit
+
+    def page(
+        self,
+        request: Message,
+        rows: Sequence[RowT],
+        limit: int,
+        message: Callable[[RowT], MessageT | None],
+        position: Callable[[RowT], Position],
+    ) -> tuple[list[MessageT], str]:
+        """Return the messages of the rows that were read for the page of the current call, and the next token.
+
+        `limit` is that of `begin`; `message` returns None for what is gone by now.
+        """
+        entries = ((made, position(row)) for row in rows[: limit - 1] if (made := message(row)) is not None)
+        following = position(rows[limit - 2]) if len(rows) == limit else None
+        return self.fill(entries, following, tenant=request_context.current().tenant, request=request)
 
     def fill(
         self,

@@ -90,24 +90,21 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return pb.GetSessionResponse(session=messages.to_session(session))
 
     async def ListSessions(self, request: pb.ListSessionsRequest, _context: Any) -> pb.ListSessionsResponse:  # noqa: N802 - the same
-        tenant, size = _tenant(), page_size(request.page_size)
-        after = messages.parse_position(self._page_tokens.read(request.page_token, tenant=tenant, request=request))
-        rows = await self._sessions.page(tenant, messages.parse_list_request(request), after, size + 1)
-        page = rows[:size]
-        entries = ((messages.to_session(each, brief=True), messages.to_position(each)) for each in page)
-        last = messages.to_position(page[-1]) if len(rows) > size else None
-        listed, token = self._page_tokens.fill(entries, last, tenant=tenant, request=request)
+        position, limit = self._page_tokens.begin(request)
+        after, wanted = messages.parse_position(position), messages.parse_list_request(request)
+        rows = await self._sessions.page(_tenant(), wanted, after, limit)
+        listed, token = self._page_tokens.page(
+            request, rows, limit, lambda row: messages.to_session(row, brief=True), messages.to_position
+        )
         return pb.ListSessionsResponse(sessions=listed, next_page_token=token)
 
     async def ListMessages(self, request: pb.ListMessagesRequest, _context: Any) -> pb.ListMessagesResponse:  # noqa: N802 - the same
-        tenant, size, session_id = _tenant(), page_size(request.page_size), parse_uuid(request.session_id, "session_id")
-        position = self._page_tokens.read(request.page_token, tenant=tenant, request=request)
-        after = 0 if position is None else int(position[0])
-        rows = await self._sessions.messages(tenant, session_id, after, size + 1)
-        page = rows[:size]
-        entries = ((messages.to_message(each.message), (each.place,)) for each in page)
-        last = (page[-1].place,) if len(rows) > size else None
-        listed, token = self._page_tokens.fill(entries, last, tenant=tenant, request=request)
+        session_id = parse_uuid(request.session_id, "session_id")
+        position, limit = self._page_tokens.begin(request)
+        rows = await self._sessions.messages(_tenant(), session_id, int(position[0]) if position else 0, limit)
+        listed, token = self._page_tokens.page(
+            request, rows, limit, lambda row: messages.to_message(row.message), lambda row: (row.place,)
+        )
         return pb.ListMessagesResponse(messages=listed, next_page_token=token)
 
     async def EndSession(self, request: pb.EndSessionRequest, _context: Any) -> pb.EndSessionResponse:  # noqa: N802 - the same

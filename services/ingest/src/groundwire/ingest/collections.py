@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from groundwire.catalog.catalog import Catalog
@@ -78,7 +77,7 @@ class CollectionUpkeep:
             update_time=now,
         )
         try:
-            before = self._figures(collection)  # of the collection that has the name already, if any
+            before = self.figures(collection)  # of the collection that has the name already, if any
         except CollectionNotFoundError:
             nothing = CollectionCounts(0, 0, 0)
             before = CollectionFigures(collection, nothing, self.vector_engine, self.max_document_bytes)
@@ -92,7 +91,7 @@ class CollectionUpkeep:
         return figures_of(stored)
 
     def get(self, tenant: str, name: str) -> CollectionFigures:
-        return self._figures(self.catalog.collections.get(tenant, name))
+        return self.figures(self.catalog.collections.get(tenant, name))
 
     def find(self, tenant: str, name: str) -> Collection | None:
         """Return a collection without its figures, None when there is no such collection."""
@@ -100,17 +99,6 @@ class CollectionUpkeep:
             return self.catalog.collections.get(tenant, name)
         except CollectionNotFoundError:
             return None
-
-    def page(self, tenant: str, after_name: str, limit: int) -> tuple[list[CollectionFigures], str | None]:
-        """Return up to `limit` collections with names above `after_name`, by name, and the last name if more follow."""
-        rows = self.catalog.collections.page(
-            tenant, after_name, limit + 1
-        )  # one more shows whether another page follows
-        found = []
-        for each in rows[:limit]:
-            with suppress(CollectionNotFoundError):  # deleted meanwhile
-                found.append(self._figures(each))
-        return found, rows[limit - 1].name if len(rows) > limit else None
 
     def update(
         self,
@@ -152,6 +140,6 @@ class CollectionUpkeep:
         self.after_delete()
         return self.completer.complete(deleted, budget)
 
-    def _figures(self, collection: Collection) -> CollectionFigures:
+    def figures(self, collection: Collection) -> CollectionFigures:
         counts = self.catalog.collections.counts(collection.tenant, collection.name)
         return CollectionFigures(collection, counts, self.vector_engine, self.max_document_bytes)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from groundwire.api.common.v1 import chunk_pb2, search_mode_pb2
@@ -140,25 +141,23 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
     @in_worker
     def ListDocuments(self, request: pb.ListDocumentsRequest) -> pb.ListDocumentsResponse:
         caller, collection = request_context.current().identity, parse_collection_name(request.collection)
-        size, prefix = page_size(request.page_size), request.source_prefix
-        where = self._resolved(caller, collection, request)
-        position = self.tokens.read(request.page_token, tenant=caller.tenant, request=request)
+        prefix, where = request.source_prefix, self._resolved(caller, collection, request)
+        position, limit = self.tokens.begin(request)
         # Sources with one prefix stand together in the order, and none of them comes before the prefix itself.
         begin = max((str(position[0]), str(position[1])), (prefix, "")) if position else (prefix, "")
         rows = self.catalog.documents.page(
             caller.tenant,
             collection,
             begin,
-            size + 1,  # one more than the page holds says whether another page follows
+            limit,
             scopes=caller.scopes,
             where=where,
             include_hidden=request.include_deleted,
         )
         found = [document for document in rows if document.source_uri.startswith(prefix)]
-        places = [(document.source_uri, document.document_id) for document in found[:size]]
-        entries = zip(map(to_document_message, found[:size]), places, strict=True)
-        following = places[-1] if len(found) > size else None
-        documents, token = self.tokens.fill(entries, following, tenant=caller.tenant, request=request)
+        documents, token = self.tokens.page(
+            request, found, limit, to_document_message, lambda row: (row.source_uri, row.document_id)
+        )
         return pb.ListDocumentsResponse(documents=documents, next_page_token=token)
 
     @in_worker
@@ -381,34 +380,30 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
     @in_worker
     def ListStats(self, request: pb.ListStatsRequest) -> pb.ListStatsResponse:
         """Return the figures of one collection, or a page of those of all."""
-        tenant, size = request_context.current().tenant, page_size(request.page_size)
-        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
+        tenant = request_context.current().tenant
+        position, limit = self.tokens.begin(request)
         if request.collection:
             names = [self.catalog.collections.get(tenant, parse_collection_name(request.collection)).name]
         else:
             after = str(position[0]) if position else ""
-            names = [found.name for found in self.catalog.collections.page(tenant, after, size + 1)]
-        last = (names[size - 1],) if len(names) > size else None
-        stats, token = self.tokens.fill(self._stats(tenant, names[:size]), last, tenant=tenant, request=request)
+            names = [found.name for found in self.catalog.collections.page(tenant, after, limit)]
+        stats, token = self.tokens.page(request, names, limit, self._stats, lambda name: (name,))
         return pb.ListStatsResponse(stats=stats, next_page_token=token)
 
-    def _stats(self, tenant: str, names: Sequence[str]) -> Iterator[tuple[stats_pb2.CollectionStats, tuple[str]]]:
-        """Iterate over the figures of collections, each counted when it is its turn; those gone by then are left out.
-
-        The number of vectors is the engine's, which may lag behind the catalog for a moment.
-        """
-        budget = request_context.current().budget
-        for name in names:
-            budget.check()
-            try:
-                counted = self.catalog.collections.statistics(tenant, name)
-            except CollectionNotFoundError:
-                continue
-            try:
-                vectors = self.vectors.count(counted.collection.engine_name, budget)
-            except CollectionNotFoundError:  # nothing was ingested yet
-                vectors = 0
-            yield _to_stats_message(counted, vectors), (name,)
+    def _stats(self, name: str) -> stats_pb2.CollectionStats | None:
+        """Return the figures of a collection, None when it is gone by now."""
+        current = request_context.current()
+        current.budget.check()
+        try:
+            counted = self.catalog.collections.statistics(current.tenant, name)
+        except CollectionNotFoundError:
+            return None
+        try:
+            # The engine's own number, which may lag behind the catalog for a moment.
+            vectors = self.vectors.count(counted.collection.engine_name, current.budget)
+        except CollectionNotFoundError:  # nothing was ingested yet
+            vectors = 0
+        return _to_stats_message(counted, vectors)
 
     # What became of searches
 
@@ -420,13 +415,11 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         end = parse_timestamp(request.end_time, "end_time") if request.HasField("end_time") else None
         if start is not None and end is not None and end < start:
             raise InvalidRequestError.of("end_time", "must not be before start_time")
-        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
+        position, limit = self.tokens.begin(request)
         after = (int(position[0]), int(position[1])) if position else None
         self.recorder.flush()  # what this process recorded before the call is in the list
-        limit = page_size(request.page_size)
-        page = self.logs.page(tenant, collection=collection, start=start, end=end, after=after, limit=limit)
-        entries = zip(map(_to_log_message, page.entries), page.positions, strict=True)
-        logs, token = self.tokens.fill(entries, page.next_position, tenant=tenant, request=request)
+        rows = self.logs.page(tenant, collection=collection, start=start, end=end, after=after, limit=limit)
+        logs, token = self.tokens.page(request, rows, limit, lambda row: _to_log_message(row[0]), itemgetter(1))
         return pb.ListQueryLogsResponse(logs=logs, next_page_token=token)
 
     @in_worker

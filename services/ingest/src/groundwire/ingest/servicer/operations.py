@@ -211,15 +211,10 @@ class OperationRunner:
         """
         return self._message(self._operations.get(request_context.current().tenant, operation_id_of(name)))
 
-    def page(
-        self, before: int | None, limit: int
-    ) -> tuple[list[tuple[operations_pb2.Operation, Position]], Position | None]:
-        """Return a page of operations with their positions, newest first, and where the next one begins, if any."""
-        found = self._operations.page(request_context.current().tenant, before, limit + 1)
-        entries: list[tuple[operations_pb2.Operation, Position]] = [
-            (self._message(operation), (operation.place,)) for operation in found[:limit]
-        ]
-        return entries, entries[-1][1] if len(found) > limit else None
+    def page(self, before: int | None, limit: int) -> list[tuple[operations_pb2.Operation, Position]]:
+        """Return up to `limit` operations with their positions, newest first, those before the position `before`."""
+        found = self._operations.page(request_context.current().tenant, before, limit)
+        return [(self._message(operation), (operation.place,)) for operation in found]
 
     def cancel(self, name: str) -> None:
         """Ask an operation to stop; one that has ended stays as it is."""

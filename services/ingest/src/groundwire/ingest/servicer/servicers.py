@@ -8,12 +8,14 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from google.longrunning import operations_pb2, operations_pb2_grpc
 from google.protobuf import empty_pb2
 
 from groundwire.api.common.v1 import document_pb2, error_reason_pb2
+from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collection_pb
 from groundwire.api.ingest.v1 import collection_service_pb2_grpc as collection_grpc
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
@@ -63,9 +65,11 @@ from groundwire.ingest.wire.records import (
     to_results,
 )
 from groundwire.kernel.chunk import StoredChunk
+from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentReference
 from groundwire.kernel.errors import (
     ChunkNotFoundError,
+    CollectionNotFoundError,
     DocumentNotFoundError,
     GroundwireError,
     InvalidRequestError,
@@ -85,7 +89,7 @@ from groundwire.rpc.messages import (
     to_links_message,
     to_record_message,
 )
-from groundwire.rpc.pagination import PageTokens, page_size
+from groundwire.rpc.pagination import PageTokens
 from groundwire.rpc.request_context import request_key
 
 _MAX_PAGE = 100
@@ -246,12 +250,16 @@ class CollectionServicer(collection_grpc.CollectionServiceServicer):
 
     @read
     def ListCollections(self, request: collection_pb.ListCollectionsRequest) -> collection_pb.ListCollectionsResponse:
-        tenant = request_context.current().tenant
-        after = self.tokens.read(request.page_token, tenant=tenant, request=request)
-        page, last = self.collections.page(tenant, str(after[0]) if after else "", page_size(request.page_size))
-        messages = ((to_collection_message(each), (each.collection.name,)) for each in page)
-        listed, token = self.tokens.fill(messages, None if last is None else (last,), tenant=tenant, request=request)
+        after, limit = self.tokens.begin(request)
+        tenant, name = request_context.current().tenant, str(after[0]) if after else ""
+        rows = self.parts.catalog.collections.page(tenant, name, limit)
+        listed, token = self.tokens.page(request, rows, limit, self._message_of, lambda row: (row.name,))
         return collection_pb.ListCollectionsResponse(collections=listed, next_page_token=token)
+
+    def _message_of(self, collection: Collection) -> collection_pb2.Collection | None:
+        with suppress(CollectionNotFoundError):  # deleted since it was listed
+            return to_collection_message(self.collections.figures(collection))
+        return None
 
     @change
     @exactly_once(collection_pb.UpdateCollectionResponse, collection=to_collection_message)
@@ -388,22 +396,20 @@ class RecordServicer(record_grpc.RecordServiceServicer):
     @read
     def ListRecords(self, request: record_pb.ListRecordsRequest) -> record_pb.ListRecordsResponse:
         identity, collection = request_context.current().identity, parse_collection_name(request.collection)
-        tenant, size = identity.tenant, page_size(request.page_size, maximum=_MAX_PAGE)
-        order = parse_order(request.order_by)
+        tenant, order = identity.tenant, parse_order(request.order_by)
         where = None
         if request.HasField("filter"):
             where = self.records.resolved(tenant, collection, parse_filter_message(request.filter))
-        after = self.tokens.read(request.page_token, tenant=tenant, request=request)
+        after, limit = self.tokens.begin(request, maximum=_MAX_PAGE)
         position = (int(after[0]), int(after[1])) if after else None
-        # One more than the page holds says whether another page follows.
-        found = self.parts.catalog.records.page(
-            *(tenant, collection, where, order, position, size + 1),
+        rows = self.parts.catalog.records.page(
+            *(tenant, collection, where, order, position, limit),
             scopes=identity.scopes,
             include_deleted=request.include_deleted,
         )
-        page = ((to_record_message(self._with_accesses(record)), place) for record, place in found[:size])
-        last = found[size - 1][1] if len(found) > size else None
-        listed, token = self.tokens.fill(page, last, tenant=tenant, request=request)
+        listed, token = self.tokens.page(
+            request, rows, limit, lambda row: to_record_message(self._with_accesses(row[0])), itemgetter(1)
+        )
         return record_pb.ListRecordsResponse(records=listed, next_page_token=token)
 
     def _with_accesses(self, record: StoredRecord) -> StoredRecord:
@@ -473,10 +479,9 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):  # type: ignor
             raise InvalidRequestError.of("name", "must be operations or empty")
         if request.filter:
             raise InvalidRequestError.of("filter", "must be empty: operations are not filtered")
-        tenant, size = request_context.current().tenant, page_size(request.page_size)
-        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
-        entries, more = self.operations.page(None if position is None else int(position[0]), size)
-        listed, token = self.tokens.fill(entries, more, tenant=tenant, request=request)
+        before, limit = self.tokens.begin(request)
+        rows = self.operations.page(None if before is None else int(before[0]), limit)
+        listed, token = self.tokens.page(request, rows, limit, itemgetter(0), itemgetter(1))
         return operations_pb2.ListOperationsResponse(operations=listed, next_page_token=token)
 
     @change
