@@ -10,10 +10,10 @@ from groundwire.kernel.errors import InvalidRequestError
 
 _MAC_BYTES = 16
 _POSITION_BYTES = 8
+# Of base 64, which takes no padding for a multiple of three bytes.
 _TOKEN_CHARS = (_MAC_BYTES + _POSITION_BYTES) * 8 // 6
-"""Of base 64, which takes no padding for a multiple of three bytes."""
+# Tokens that are not made again: each search returns one, and the position seldom moves between two of them.
 _REMEMBERED = 1000
-"""Tokens that are not made again: each search returns one, and the position seldom moves between two of them."""
 _PURPOSE = b"groundwire consistency token 1"
 
 

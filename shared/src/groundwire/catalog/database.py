@@ -548,8 +548,8 @@ class Writer:
         self._inside = threading.local()
         self._waiting: deque[_Unit] = deque()
         self._taking = threading.Lock()
+        # That of the processor time of the thread, while it is inside a transaction.
         self._clock: int | None = None
-        """That of the processor time of the thread, while it is inside a transaction."""
 
     def run(self, work: Callable[[Connection], T], *, alone: bool = False) -> T:
         """Run `work` in a transaction; when it returns the changes survive SIGKILL and power loss.

@@ -79,11 +79,11 @@ from groundwire.kernel.spans import PageSpan
 
 CHUNKS_PER_TRANSACTION = 4096
 """More chunks are written in further transactions, so that other writers do not wait for a whole large document."""
+# What a document has of its live generation, besides its fields.
 _PUBLISHED_COLUMNS = (
     *("source_path", "source_hash", "doc_type", "chunk_count", "total_chars", "total_bytes"),
     *("rules_digest", "tokenizer", "encoding"),
 )
-"""What a document has of its live generation, besides its fields."""
 
 
 @dataclass(frozen=True, slots=True)

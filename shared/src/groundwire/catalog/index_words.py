@@ -24,8 +24,8 @@ _RUN = re.compile("[0-9A-Za-z\u0080-\U0010ffff]+")
 MOST_WORDS = 65_535
 """More than nearly every text of a chunk has; ligatures of scripts without spaces are more words than characters."""
 _REMEMBERED_RUNS = 50_000
+# What is longer is hardly ever a word, and hardly ever comes again.
 _REMEMBERED_CHARS = 40
-"""What is longer is hardly ever a word, and hardly ever comes again."""
 
 
 class IndexWords:

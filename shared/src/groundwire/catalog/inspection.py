@@ -59,8 +59,8 @@ from groundwire.kernel.session import SessionState
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 
 _CHUNK_FINDINGS = 20
+# Findings of one rule; a file with more is beyond a list.
 _FINDINGS_OF_EACH = 1000
-"""Findings of one rule; a file with more is beyond a list."""
 _BYTES_PER_NUMBER = 4
 _LENGTH_TOLERANCE = 0.01
 OVERDUE_AFTER = timedelta(seconds=60)

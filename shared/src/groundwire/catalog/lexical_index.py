@@ -36,12 +36,12 @@ MEMBER = np.dtype([("low", "<u2"), ("length", "<u2")])
 POSITION = np.dtype("<u2")
 """Counted in words, in the content from 0 on and in the heading from 0 on; `index_words.MOST_WORDS` fit."""
 
+# Chunks of a segment that is not merged any more: a search looks into each, and a deletion rewrites rows of one.
 _FULL = 4096
-"""Chunks of a segment that is not merged any more: a search looks into each, and a deletion rewrites rows of one."""
+# Words of a merged segment at most: writing one keeps other writers waiting for as long as it has words.
 _FULL_WORDS = 400_000
-"""Words of a merged segment at most: writing one keeps other writers waiting for as long as it has words."""
+# Segments of a similar size are merged when there are 16 of them, so that a posting is rewritten three times.
 _MERGED_AT_ONCE_BITS = 4
-"""Segments of a similar size are merged when there are 16 of them, so that a posting is rewritten three times."""
 _WORDS_PER_QUERY = 400
 _SEARCHABLE = (GenerationState.LIVE.value, GenerationState.SUPERSEDED.value)
 

@@ -20,21 +20,21 @@ from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
 Numbers: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = tuple[str, ...]
 _Small: TypeAlias = NDArray[np.uint16]
+# Numbers, lengths, content and heading of `_Postings`, of one term; small, as they are stored.
 _Columns: TypeAlias = tuple[Numbers, _Small, _Small, _Small]
-"""Numbers, lengths, content and heading of `_Postings`, of one term; small, as they are stored."""
 
 _CACHED_WORDS, _CACHED_TOTALS = 50_000, 10_000
+# What an entry of the cache of postings weighs beside its numbers: arrays, its key and its place in the cache.
 _ENTRY_BYTES = 500
-"""What an entry of the cache of postings weighs beside its numbers: arrays, its key and its place in the cache."""
 _K1, _B = 1.2, 0.75
 # A word in a heading says more than one in the text. A weight multiplies the number of occurrences, so 2 for the
 # content stands for k1 = 0.6 instead of 1.2: a word that comes again adds less, which ranks better on every set that
 # was measured (docs/adr/0010).
 _CONTENT_WEIGHT, _HEADING_WEIGHT = 2.0, 4.0
+# Of a word that more than half of the chunks contain: matches count, however little.
 _LEAST_RARITY = 1e-6
-"""Of a word that more than half of the chunks contain: matches count, however little."""
+# Chunk numbers are sorted to be added up when they reach over so many times more numbers than there are matches.
 _SPARSE = 8
-"""Chunk numbers are sorted to be added up when they reach over so many times more numbers than there are matches."""
 
 _LIVE = (GenerationState.LIVE.value,)
 _LIVE_AND_PAST = (GenerationState.LIVE.value, GenerationState.SUPERSEDED.value)

@@ -59,8 +59,8 @@ from groundwire.kernel.errors import (
 
 ENTRIES, ELEMENTS = "groundwire_entries", "groundwire_elements"
 _ROWS_PER_STATEMENT = 64
+# Letters; an entry of an index has at most 2,704 bytes.
 _LONGEST_WORD = 500
-"""Letters; an entry of an index has at most 2,704 bytes."""
 _KEPT_OF_WORD = 64
 
 # PostgreSQL calls integers and fractions numbers; a text differs. What is beyond 64 bits counts as a fraction,
@@ -286,8 +286,8 @@ def is_shortened(word: str) -> bool:
     return len(digest) == hashlib.sha256().digest_size * 2 and set(digest) <= set("0123456789abcdef")
 
 
+# What columns hold in another form than callers give.
 _CONVERTED = {"word": shortened, "payload": with_plain_fractions}
-"""What columns hold in another form than callers give."""
 
 # The full-text index and vectors, which are read and merged in bulk
 
@@ -384,11 +384,11 @@ def interruptible(connection: Connection, is_over: Callable[[], bool]) -> Iterat
 _CONNECT_S = 5
 _LOOK_S = 0.1
 _LOOK_IN_S = 1.0
+# A server that does not answer `SELECT 1` for this long is lost; waiting calls get an error.
 _SILENT_S = 5.0
-"""A server that does not answer `SELECT 1` for this long is lost; waiting calls get an error."""
 _WRITER = "writer"
+# A session may hold the writer's lock for this long without running a statement.
 _STUCK_S = 3.0
-"""A session may hold the writer's lock for this long without running a statement."""
 _HOLDER = """
     SELECT activity.pid, extract(epoch FROM clock_timestamp() - state_change)::float8
     FROM pg_locks JOIN pg_stat_activity AS activity USING (pid)

@@ -130,6 +130,7 @@ def count_quoting(connection: Connection, collection: int, document_ids: Sequenc
     return int(connection.execute(statement).scalar_one())
 
 
+# The records of a collection, deleted ones too, in rows as `_to_record` reads them; each has one chunk.
 _SELECT: Select[Any] = (
     select(
         *DOCUMENT_COLUMNS,
@@ -149,7 +150,6 @@ _SELECT: Select[Any] = (
         generations.c.state.in_(("LIVE", "DELETED")),
     )
 )
-"""The records of a collection, deleted ones too, in rows as `_to_record` reads them; each has one chunk."""
 _STORED = _SELECT.where(among(_r.record_id, bindparam("ids")), IS_STORED)
 _FIGURES_AT = len(DOCUMENT_COLUMNS)
 

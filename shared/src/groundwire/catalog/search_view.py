@@ -60,14 +60,14 @@ RememberedT = TypeVar("RememberedT")
 
 Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
+# What an entry of the cache weighs beside its texts: objects, its key and its place in the cache.
 _FACTS_BYTES, _CHUNK_BYTES, _RECORD_BYTES, _TYPE_BYTES = 400, 3000, 500, 150
-"""What an entry of the cache weighs beside its texts: objects, its key and its place in the cache."""
+# Of the numbers of chunks in scopes that are remembered.
 _SCOPES_BYTES = 32 << 20
-"""Of the numbers of chunks in scopes that are remembered."""
+# Chunks that an estimate looks at: two standard errors are 4 % of all chunks at most, and 0.8 % at a share of 1 %.
 _SAMPLE = 600
-"""Chunks that an estimate looks at: two standard errors are 4 % of all chunks at most, and 0.8 % at a share of 1 %."""
+# More vectors than this are for a comparison with all, which has a cache of its own.
 _FEW = 1000
-"""More vectors than this are for a comparison with all, which has a cache of its own."""
 _FIND = text(
     """
     SELECT collection_key, changed_position, readable_from,
@@ -88,10 +88,10 @@ _RECORDS = CompiledArray(
     .where(among(chunks.c.chunk_number, bindparam("numbers")))
 )
 _NO_RECORD = RecordFacts("", None, 0)
+# Written out, as the condition of the partial index has it.
 _IS_VISIBLE = documents.c.live_generation > literal_column("0")
-"""Written out, as the condition of the partial index has it."""
+# The first text behind all sources of records.
 _BEHIND_RECORDS = SOURCE_PREFIX[:-1] + chr(ord(SOURCE_PREFIX[-1]) + 1)
-"""The first text behind all sources of records."""
 OF_TYPE = (
     select(records.c.document_key)
     .where(records.c.collection_key == bindparam("key"), records.c.record_type == bindparam("type"))

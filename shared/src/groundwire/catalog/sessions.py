@@ -262,12 +262,12 @@ def _holding(tenant: str, document_ids: Sequence[str]) -> Select[tuple[int]]:
 
 
 _ANY = SessionFilter()
+# Written out, as the condition of the partial index has it.
 _TRUE: ColumnElement[int] = literal_column("1")
-"""Written out, as the condition of the partial index has it."""
 CLOSED_RETENTION = timedelta(hours=24)
 """How long an expired or ended session can still be read."""
+# Sessions of a user that one transaction deletes, so that other writers do not wait for long.
 _DELETED_AT_A_TIME = 100
-"""Sessions of a user that one transaction deletes, so that other writers do not wait for long."""
 
 
 class Sessions:

@@ -61,8 +61,8 @@ _FIXED_SINCE = (3, 51, 3)
 _WITHDRAWN = (3, 52, 0)
 BUSY_TIMEOUT_MS = 10_000
 _CHECKPOINT_WAIT_MS = 50
+# Steps of SQLite's virtual machine: some milliseconds.
 _STEPS_BETWEEN_LOOKS = 200_000
-"""Steps of SQLite's virtual machine: some milliseconds."""
 _READ_SETTINGS = (
     "PRAGMA foreign_keys = ON",
     f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
@@ -517,8 +517,8 @@ class CatalogFile:
 
 
 _BUSY_MS = 500
+# How long a transaction may block writers: another process's in all, ours without using the processor.
 _STUCK_S = 3.0
-"""How long a transaction may block writers: another process's in all, ours without using the processor."""
 
 
 class FileProbe:

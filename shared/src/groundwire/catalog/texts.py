@@ -91,8 +91,8 @@ def _is_content(text: str, chunk: Chunk) -> bool:
     return text[start:end] == chunk.content
 
 
+# At most 16 MiB for as long as a call reads spans.
 _SEGMENTS_REMEMBERED = 64
-"""At most 16 MiB for as long as a call reads spans."""
 
 
 @dataclass(frozen=True, slots=True)

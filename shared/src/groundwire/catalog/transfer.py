@@ -29,10 +29,10 @@ from groundwire.catalog.schema import (
 from groundwire.catalog.sqlite import CatalogFile
 from groundwire.kernel.errors import PreconditionError, StoreMismatchError
 
+# Rows that are in memory at a time: one may hold the text of a whole document.
 _ROWS = 200
-"""Rows that are in memory at a time: one may hold the text of a whole document."""
+# PostgreSQL indexes a digest of it, SQLite all of it.
 _LONG_WORD = "x" * 10_000
-"""PostgreSQL indexes a digest of it, SQLite all of it."""
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from groundwire.kernel.errors import NotFoundError
 UPLOAD_RETENTION = timedelta(hours=24)
 """How long an upload without a new part can be taken up again."""
 
+# An operation that ingests an upload has its id.
 _IS_INGESTED_LATER = exists(
     select(1).where(
         operations.c.tenant == uploads.c.tenant,
@@ -19,7 +20,6 @@ _IS_INGESTED_LATER = exists(
         operations.c.end_time.is_(None),
     )
 )
-"""An operation that ingests an upload has its id."""
 
 
 class UploadNotFoundError(NotFoundError):

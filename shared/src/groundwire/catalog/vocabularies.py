@@ -21,6 +21,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.filters import FieldKind
 
+# Kinds of a single value and of a list, by the type that SQLite gives a JSON value.
 _KINDS = {
     "text": (FieldKind.TEXT, FieldKind.TEXT_LIST),
     "true": (FieldKind.BOOLEAN, FieldKind.BOOLEAN_LIST),
@@ -28,16 +29,15 @@ _KINDS = {
     "integer": (FieldKind.INTEGER, FieldKind.INTEGER_LIST),
     "real": (FieldKind.NUMBER, FieldKind.NUMBER_LIST),
 }
-"""Kinds of a single value and of a list, by the type that SQLite gives a JSON value."""
 
+# The kind of a field that holds several kinds is the last of these: what is ordered wins over what is not.
 _WIDER = (
     *(FieldKind.TEXT_LIST, FieldKind.TEXT, FieldKind.BOOLEAN_LIST, FieldKind.BOOLEAN),
     *(FieldKind.INTEGER_LIST, FieldKind.INTEGER, FieldKind.NUMBER_LIST, FieldKind.NUMBER),
 )
-"""The kind of a field that holds several kinds is the last of these: what is ordered wins over what is not."""
 
+# In the words of the index that knows these chunks, which are few.
 _HAS_ITS_OWN = text("chunks.metadata <> '{}'")
-"""In the words of the index that knows these chunks, which are few."""
 
 
 def metadata_fields(connection: Connection, key: int, scopes: Scopes | None) -> dict[str, FieldKind]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+# Where each command is, as `module.function`, and the first sentence of its help.
 _SUMMARIES = {
     "answers": ("answers.app", "List and show answers that are kept."),
     "ask": ("search.ask", "Answer a question from a collection, every sentence with a citation that has been checked."),
@@ -68,7 +69,6 @@ _SUMMARIES = {
     "vault": ("vault.app", "Keep records as a folder of files: export, import, mirror and check it."),
     "verify": ("search.verify", "Compare each quote of an answer with the stored text, character for character."),
 }
-"""Where each command is, as `module.function`, and the first sentence of its help."""
 
 
 class _Commands(UserDict[str, Any]):

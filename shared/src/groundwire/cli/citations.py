@@ -27,8 +27,8 @@ from groundwire.client import GroundwireClient
 from groundwire.client.values import enum_value
 from groundwire.kernel.errors import InvalidRequestError, NotFoundError
 
+# Most code points that are shown on each side of a quote; longer paragraphs are cut between words.
 _CONTEXT_CHARS = 700
-"""Most code points that are shown on each side of a quote; longer paragraphs are cut between words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 
 app = click.Group("docs", help="List, show, change, delete and restore documents.")
 _COLUMNS = ("document", "chunks", "characters", "source")
+# Sources that are shown before a purge.
 _SAMPLE = 10
-"""Sources that are shown before a purge."""
 
 document_argument = click.argument("document", metavar="DOCUMENT", help="Id or source of the document.")
 

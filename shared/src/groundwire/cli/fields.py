@@ -27,8 +27,8 @@ FILES = "files"
 """Key of a metadata file under which files have fields of their own, by their sources."""
 _METADATA = "metadata"
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+# What a duration of the contract can hold.
 _LONGEST_SECONDS = 315_576_000_000
-"""What a duration of the contract can hold."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}

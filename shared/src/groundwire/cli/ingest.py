@@ -65,8 +65,8 @@ DEFAULT_JOBS = 8
 PLANNED_BYTES = 4 * 1024 * 1024
 """Larger files do not fit into one message and cannot be planned."""
 _CONTENT_FIELDS = frozenset({"content", "part.data"})
+# Documents that are named before they are deleted.
 _NAMED = 20
-"""Documents that are named before they are deleted."""
 
 
 @click.command()

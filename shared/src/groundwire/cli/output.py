@@ -25,17 +25,17 @@ from groundwire.cli.options import is_json
 Styled: TypeAlias = tuple[str, str]
 """A text and its style, such as `("failed", "bold red")`; the style shows on a terminal only."""
 
+# Columns of a table that goes to a file or another program, so that nothing is wrapped there.
 _UNWRAPPED = 10_000
-"""Columns of a table that goes to a file or another program, so that nothing is wrapped there."""
 _GAP = 2
+# Minimum width of the last column of a table.
 _NARROWEST = 12
-"""Minimum width of the last column of a table."""
 
+# Unicode categories whose characters take no cell of their own.
 _WITHOUT_WIDTH = frozenset({"Mn", "Me", "Cf"})
-"""Unicode categories whose characters take no cell of their own."""
 
+# Persian, Indic scripts and emoji cannot be written without these two; they are harmless.
 _JOINERS = "\u200c\u200d"
-"""Persian, Indic scripts and emoji cannot be written without these two; they are harmless."""
 
 
 class _Escapes(dict[int, str | int]):

@@ -17,12 +17,12 @@ SUFFIXES = frozenset(_SUFFIXES.split())
 _SNIFFED_BYTES = 4096
 _LONGEST_CHARACTER = 4
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+# What to do instead of naming standard input (True) or a URL.
 _INSTEAD = {
     True: "standard input has no source that citations could name: save it first, as in `cat > notes.md`, and ingest "
     "the file",
     False: "the server opens no URLs: save the page first, as in `curl -o page.html URL`, and ingest the file",
 }
-"""What to do instead of naming standard input (True) or a URL."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ from groundwire.rpc.error_status import from_status
 
 _PAGE_SIZE: Final = 100
 _BATCH_RECORDS: Final = 100
+# A batch of this size is sent; with its last record it stays below the 4 MiB that servers take.
 _BATCH_BYTES: Final = 2 * 1024 * 1024
-"""A batch of this size is sent; with its last record it stays below the 4 MiB that servers take."""
 _OF_ALL_TYPES: Final = ("record_id", "text", "origin", "scope", "etag", "quoted_document_ids")
 _ENUMS: Final = {"kind": record_pb2.MemoryKind, "role": role_pb2.Role, "origin": record_pb2.RecordOrigin}
 

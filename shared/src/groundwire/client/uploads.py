@@ -30,14 +30,14 @@ OnProgress: TypeAlias = Callable[[pb.UploadProgress], None]
 
 UNARY_BYTES: Final = 1024 * 1024
 """Larger files are uploaded as a stream, which goes on after a broken connection."""
+# A batch of this size is sent; with its last document it stays below the 4 MiB that servers take.
 _BATCH_BYTES: Final = 2 * 1024 * 1024
-"""A batch of this size is sent; with its last document it stays below the 4 MiB that servers take."""
 _BATCH_DOCUMENTS: Final = 100
 PUT_CHUNKS_PATH: Final = "/groundwire.api.ingest.v1.IngestService/PutChunks"
 _PART_BYTES: Final = 1024 * 1024
 _RUN_CHARS: Final = _PART_BYTES // 4
+# Attempts in a row that bring the upload no further; with the pauses between them a server may take 15 s to return.
 _MAX_ATTEMPTS: Final = 7
-"""Attempts in a row that bring the upload no further; with the pauses between them a server may take 15 s to return."""
 _FIRST_PAUSE_S: Final = 0.25
 _LONGEST_PAUSE_S: Final = 8.0
 # What grpc.aio says instead of the server's status when the stream ended while a message was being written.

@@ -31,8 +31,8 @@ WINDOWS_SUFFIX: Final = "+windows"
 
 _LOOKS_EVERY_S = 1.0
 _CLOSE_WAIT_S = 5.0
+# Documents wait longer for a hung model than questions do: they are long work, and nobody watches each of them.
 _DOCUMENTS_WAIT_S = 60.0
-"""Documents wait longer for a hung model than questions do: they are long work, and nobody watches each of them."""
 
 BATCH_S: Final = 0.03
 """A batch of documents should take this long while somebody asks: what a query waits for at worst."""
@@ -50,22 +50,22 @@ MAX_QUERY_RUN: Final = 16
 HUNG_AFTER_S: Final = 4.0
 """An inference that is so much overdue hangs: a batch should take a tenth of a second, and health has to tell soon."""
 
+# An inference is overdue when it takes so many times as long as its size suggests; other work shares the cores.
 _SLACK = 10.0
-"""An inference is overdue when it takes so many times as long as its size suggests; other work shares the cores."""
 
+# Assumed until the first batch has run: a slow core, since a batch too small costs less than one too long.
 _FIRST_TOKENS_PER_S = 5_000.0
-"""Assumed until the first batch has run: a slow core, since a batch too small costs less than one too long."""
 _NEW_SPEED_WEIGHT = 0.2
 _MAX_ITEMS = 64
+# The shortest document of a batch has at least this share of the longest one's length: the rest is padding.
 _MIN_LENGTH_RATIO = 0.85
-"""The shortest document of a batch has at least this share of the longest one's length: the rest is padding."""
 
+# So many tokens run together even on a slow machine: queries, which are short, and documents while nobody asks.
 _MIN_TOKENS = 512
-"""So many tokens run together even on a slow machine: queries, which are short, and documents while nobody asks."""
 
 
+# Fewer are not worth dividing between workers: each inference has costs of its own.
 _MIN_SHARED_TOKENS = 128
-"""Fewer are not worth dividing between workers: each inference has costs of its own."""
 
 
 @dataclass(frozen=True, slots=True)

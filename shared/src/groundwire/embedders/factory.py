@@ -46,11 +46,11 @@ PACKAGED_PROBE_DIGEST: Final = "2700550a44eb6242f3fa58f70d9781a2b7d8455ddca3374c
 
 _MAX_HASHING_DIMENSIONS = 65_536
 
+# bf16 must be so much faster than fp32 to be worth its rounding.
 _WORTH_BFLOAT16: Final = 1.1
-"""bf16 must be so much faster than fp32 to be worth its rounding."""
 
+# torch must be so much faster than OpenVINO to be worth its seconds of start and its memory.
 _WORTH_TORCH: Final = 1.25
-"""torch must be so much faster than OpenVINO to be worth its seconds of start and its memory."""
 
 _ROUNDS = 3
 _TIMED_TEXTS = [*LONG_TEXTS[:2]] * 4

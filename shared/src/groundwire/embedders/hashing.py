@@ -14,8 +14,8 @@ from groundwire.embedders.tokenization import ModelTokenizer, check_unicode
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 
+# Each word falls on four dimensions, so that two words rarely look alike.
 _PARTS_PER_WORD = 4
-"""Each word falls on four dimensions, so that two words rarely look alike."""
 
 _MAX_TOKENS = 1_000_000
 _WORD = r"\w+"

@@ -39,8 +39,8 @@ MIN_COSINE: Final = 0.999
 """Two ways to run the same weights must agree to this cosine on every text that is compared."""
 
 _BITS_PER_TEXT = 8
+# Chosen so that no bit of the default model lies near its boundary (tests/unit/embedders/test_probe.py).
 _SALT = b"groundwire-probe-2143"
-"""Chosen so that no bit of the default model lies near its boundary (tests/unit/embedders/test_probe.py)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,23 +24,23 @@ DEFAULT_MAX_TOKENS: Final = 512
 START_PATIENCE_S: Final = 30.0
 """The endpoint may start beside this server, and somewhat later."""
 
+# Texts of one request: what every service takes, and a query waits for at worst.
 _BATCH = 32
-"""Texts of one request: what every service takes, and a query waits for at worst."""
+# Requests at once for documents, and as many again for queries, which so never wait behind an ingest.
 _PARALLEL = 4
-"""Requests at once for documents, and as many again for queries, which so never wait behind an ingest."""
 _REQUEST_S = 60.0
 _CONNECT_S = 5.0
 _ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 10.0
+# A request for a query, and one for documents, that has been under way for so long hangs: health tells it.
 _OVERDUE_AFTER_S = {True: 4.0, False: 30.0}
-"""A request for a query, and one for documents, that has been under way for so long hangs: health tells it."""
 _LOOK_EVERY_S = 2.0
+# Of UTF-8. Common tokenizers take 4 to 5 bytes of English for a token, about 3 of code or of Chinese.
 _BYTES_PER_TOKEN = 3
-"""Of UTF-8. Common tokenizers take 4 to 5 bytes of English for a token, about 3 of code or of Chinese."""
 _BUSY = frozenset({408, 425, 429})
+# Sent for a text without a character to see: services refuse those.
 _BLANK = "."
-"""Sent for a text without a character to see: services refuse those."""
 
 
 @dataclass(frozen=True, slots=True)

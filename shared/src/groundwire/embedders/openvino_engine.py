@@ -31,12 +31,12 @@ from groundwire.kernel.errors import MissingExtraError
 _LOG = logging.getLogger(__name__)
 
 _MAX_STREAMS = 8
+# What a process waits for another that compiles the same model, which takes about a second.
 _COMPILING_S = 30.0
-"""What a process waits for another that compiles the same model, which takes about a second."""
 _CONVERTER = "openvino.tools.ovc"
 _IMPORTING = threading.Lock()
+# Raise it when the layout of an entry or the way to convert changes.
 _FORMAT: Final = 2
-"""Raise it when the layout of an entry or the way to convert changes."""
 
 _STAGING = ".converting-"
 _LONGEST_CONVERSION_S = 3_600

@@ -29,8 +29,8 @@ from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, T
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError, PreconditionError
 
 _FALLBACK_MAX_TOKENS = 512
+# The names under which the library's `encode_document` looks for a prompt, in its order.
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
-"""The names under which the library's `encode_document` looks for a prompt, in its order."""
 
 _QUERY_PROMPTS = ("query",)
 _OFFLINE = {

@@ -11,6 +11,7 @@ from functools import lru_cache
 from groundwire.kernel.facts import Discrepancy, FactKind, Reading, discrepancies, read
 from groundwire.kernel.stems import content_stems, stem, words
 
+# Ways to say that a state has begun or ended, and whose it is, in the words for the state itself; in this order.
 _SAME_STATE = (
     (re.compile(r"\b(I|we)['\u2019](?:ve|m|re|d)\b", re.IGNORECASE), r"\1"),
     (re.compile(r"\b(?:was|were|is) (?:moved|postponed|changed|rescheduled) to\b", re.IGNORECASE), "is on"),
@@ -41,29 +42,28 @@ _SAME_STATE = (
     (re.compile(r"\b(?:no longer|not any ?more|stopped)\b", re.IGNORECASE), "not"),
     (re.compile(r"\b(?:I|my|me) (?=\w)", re.IGNORECASE), "user "),
 )
-"""Ways to say that a state has begun or ended, and whose it is, in the words for the state itself; in this order."""
 _REPEATABLE_VERBS = """
     asked bought called enjoys has have heard knows learn learns likes loves made met read reads saw speaks spoke talked
     tried visited watched went wrote
 """
+# What can be true of one thing and of another as well; of these only numbers and negations are opposed.
 _REPEATABLE = frozenset(map(stem, _REPEATABLE_VERBS.split()))
-"""What can be true of one thing and of another as well; of these only numbers and negations are opposed."""
+# What has one value at a time, in words: of any length, and so with no single one that differs.
 _ONLY_ONE = re.compile(
     r"(?P<of>.{0,200}?\b(?:prefers?|favou?rite \w{1,30} is|(?:be|is|are|am) called|call me))\b(?P<what>.{1,200})",
     re.DOTALL,
 )
-"""What has one value at a time, in words: of any length, and so with no single one that differs."""
+# What stands before a name that a statement is about: nothing, or what is said to be of it.
 _SUBJECT = re.compile(
     r"(?:(?:the|a|an|project|team) )?|(?!.{0,200}\b(?:I|we|you|he|she|they|it|user|is|are|was|were|has|have|will)\b)"
     r".{0,200}\b(?:of|for|from|between) (?:the |project |team )?",
     re.IGNORECASE | re.DOTALL,
 )
-"""What stands before a name that a statement is about: nothing, or what is said to be of it."""
 _CIRCUMSTANCE = re.compile(r"\b(?:in|on|at|for|with|when|while|over|to)\b")
 _SOME_DAYS = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days", re.IGNORECASE)
 _LONGEST = 600
+# Share of the words of a denial that the other statement must have.
 _LEAST_AFFIRMED = 0.75
-"""Share of the words of a denial that the other statement must have."""
 _MEASURED = frozenset({FactKind.DATE, FactKind.NAME, FactKind.NUMBER})
 
 

@@ -332,8 +332,8 @@ def _denials(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 # Comparing
 
+# Share of the other content words of a statement from which a sentence speaks of the same.
 _ALIGNED = 0.6
-"""Share of the other content words of a statement from which a sentence speaks of the same."""
 
 
 def discrepancies(

@@ -58,10 +58,11 @@ _OPERATORS = (
 
 _TEXTUAL = {FieldKind.TEXT, FieldKind.TEXT_LIST}
 _LISTS = {FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST}
+# Keys of a collection that an error names; a field of an error has room for 200 bytes.
 _NAMED_KEYS = 8
-"""Keys of a collection that an error names; a field of an error has room for 200 bytes."""
 _ORDERINGS = {Comparator.GT, Comparator.GTE, Comparator.LT, Comparator.LTE}
 _TIME = "a number or a time in ISO 8601 with an offset, like 2026-02-10T12:00:00Z, or a plain date, like 2026-02-10"
+# What may be compared with a field of the server's own, as `kind_of` says it and as people read it.
 _VALUES: dict[FieldKind, tuple[type, str]] = {
     FieldKind.TEXT: (str, "a text"),
     FieldKind.TEXT_LIST: (str, "a text"),
@@ -70,7 +71,6 @@ _VALUES: dict[FieldKind, tuple[type, str]] = {
     FieldKind.NUMBER: (float, "a number"),
     FieldKind.TIME: (float, _TIME),
 }
-"""What may be compared with a field of the server's own, as `kind_of` says it and as people read it."""
 _PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DAY_MS = timedelta(days=1) // timedelta(milliseconds=1)
 

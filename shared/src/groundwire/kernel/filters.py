@@ -251,8 +251,8 @@ with values of any kind, so that they are stored and compared like metadata."""
 RECORD_ALIASES = {"type": "record_type", "memory_kind": "kind", "specialist_name": "_specialist_name"}
 """Names of the source designs for fields of records, where no metadata of the collection have these names."""
 
+# What responses call those built-in fields that the catalog and the engines call otherwise.
 _CONTRACT_NAMES = {"source": "source_uri", "section_title": "section_heading", "ingested_at": "ingest_time"}
-"""What responses call those built-in fields that the catalog and the engines call otherwise."""
 
 
 def contract_name(field: str) -> str:

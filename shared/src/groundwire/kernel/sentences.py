@@ -190,8 +190,8 @@ _ABBREVIATION = re.compile(
 )
 _ALWAYS_INSIDE = re.compile(r"(?:e\.g|i\.e|vs|Mr|Mrs|Ms|Dr|Prof|St|Fig|Figs|cf)\.$")
 _LONGEST_ABBREVIATION = 12
+# Abbreviations that end a sentence where a capital letter follows.
 _MAY_END_SENTENCE = ("etc.", "a.m.", "p.m.", "Inc.", "Ltd.", "Corp.")
-"""Abbreviations that end a sentence where a capital letter follows."""
 _QUOTED_LINE = re.compile(r"\s*\n[ \t]{0,3}(?:>[ \t]?)+")
 _EMPHASIS = ("***", "**", "__", "*", "_")
 

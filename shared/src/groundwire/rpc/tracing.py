@@ -21,8 +21,8 @@ TRACEPARENT_KEY: Final = "traceparent"
 _TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _FLUSH_MS: Final = 2000
 
+# The tracer of the process, none while tracing is off.
 _tracers: "list[Tracer]" = []
-"""The tracer of the process, none while tracing is off."""
 
 
 def start_tracing(service: str) -> Callable[[], None]:

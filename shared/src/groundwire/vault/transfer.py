@@ -33,6 +33,7 @@ from groundwire.vault.store import ChunkStore
 _PAGE = 100
 _BATCH_BYTES = 2 * 1024 * 1024
 _LINK_KINDS = {"supports": pb.LINK_KIND_SUPPORTS, "contradicts": pb.LINK_KIND_CONTRADICTS}
+# What the three sources of a chunk stand for (C08); the first of each is what a chunk of that source becomes.
 _SOURCES = {
     RecordOrigin.RECORD_ORIGIN_CHAT: "interaction",
     RecordOrigin.RECORD_ORIGIN_INTERACTION: "interaction",
@@ -41,7 +42,6 @@ _SOURCES = {
     RecordOrigin.RECORD_ORIGIN_SYSTEM: "derived",
     RecordOrigin.RECORD_ORIGIN_DERIVED: "derived",
 }
-"""What the three sources of a chunk stand for (C08); the first of each is what a chunk of that source becomes."""
 _NOT_IN_EXTRA: Final = (
     "text",
     "links",

@@ -26,26 +26,26 @@ _SERVER = "groundwire.vectorstores.engine_server"
 _READERS = 4
 _WRITERS = 2
 _READ_LIMIT_S = 60.0
+# Limit of one request, whatever its budget: the longest writes index and drop whole collections.
 _WRITE_LIMIT_S = 600.0
-"""Limit of one request, whatever its budget: the longest writes index and drop whole collections."""
+# Interval at which a waiting call checks whether its budget is over or the engine has fallen silent.
 _STEP_S = 0.1
-"""Interval at which a waiting call checks whether its budget is over or the engine has fallen silent."""
 _BEAT_S = 0.5
 _DRAIN_S = 0.02
+# An engine without a sign of life for this long counts as not responding; shorter silences may be a slow disk.
 _SILENT_S = 3.0
-"""An engine without a sign of life for this long counts as not responding; shorter silences may be a slow disk."""
+# After this long without a sign of life calls fail instead of waiting; before, they may still be answered.
 _REFUSED_AFTER_S = 5.0
-"""After this long without a sign of life calls fail instead of waiting; before, they may still be answered."""
+# A serving engine that is busy for this long without answering is in an endless loop; loading takes 1 s for each 30,000
+# points.
 _BUSY_LIMIT_S = 300.0
-"""A serving engine that is busy for this long without answering is in an endless loop; loading takes 1 s for each
-30,000 points."""
 _STOP_S = 60.0
+# Closing flushes: up to 3 s for a large shard on a busy disk.
 _STOP_SILENT_S = 10.0
-"""Closing flushes: up to 3 s for a large shard on a busy disk."""
 _KILL_S = 5.0
+# With less space on the disk nothing is added. The libraries write to mapped files, which kills the process when the
+# disk is full, and they need room to delete, and to open a folder again.
 _FREE_BYTES = 64 * 1024 * 1024
-"""With less space on the disk nothing is added. The libraries write to mapped files, which kills the process when
-the disk is full, and they need room to delete, and to open a folder again."""
 _GROWING = frozenset({"create", "create_indexed", "rewrite", "begin_rewrite", "copy", "upsert"})
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from groundwire.processes.channel import receive_message, send_message
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# What the libraries say, which raise bare exceptions.
 _FULL_TEXTS = ("no space left", "os error 28", "disk quota exceeded", "os error 122", "file too large", "disk is full")
-"""What the libraries say, which raise bare exceptions."""
 
 
 class Answer(NamedTuple):

@@ -18,16 +18,16 @@ from groundwire.vectorstores.points import EngineAdapter
 from groundwire.vectorstores.stored_fields import LAYOUT
 
 _LOCK_FILE = "LOCK"
+# How long an engine of a dead owner may take to end.
 _OWNER_WAIT_S = 10.0
-"""How long an engine of a dead owner may take to end."""
 _FORMAT_FILE = "FORMAT"
 _FORMAT = re.compile(r"[a-z-]+ [0-9]+")
 
 _LOOK_S = 0.5
+# Pauses before the attempts to restart an engine; the last one repeats.
 _PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0)
-"""Pauses before the attempts to restart an engine; the last one repeats."""
+# How long a call without a deadline waits for an engine that is being replaced.
 _WAIT_S = 20.0
-"""How long a call without a deadline waits for an engine that is being replaced."""
 _STOP_S = 5.0
 _SCRUB_WAIT_S = 2.0
 
@@ -158,8 +158,8 @@ class EngineStore(EngineAdapter):
     def __init__(self, folder: Path, engine_name: str) -> None:
         self._folder = folder
         self._engine_name = engine_name
+        # Guards what the store knows of its collections.
         self._lock = threading.Lock()
-        """Guards what the store knows of its collections."""
         self._unverified: set[str] = set()
         self._examined: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)

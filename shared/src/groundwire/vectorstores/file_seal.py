@@ -13,9 +13,9 @@ from pathlib import Path
 from groundwire.kernel.durable_files import sync
 
 _PIECE_BYTES = 1 << 20
+# Larger files are never changed by an engine once they are written; smaller ones change through maps, which some file
+# systems (tmpfs) do not count as a change of the time.
 _LARGE_BYTES = 64 << 20
-"""Larger files are never changed by an engine once they are written; smaller ones change through maps, which some
-file systems (tmpfs) do not count as a change of the time."""
 
 
 def sync_tree(folder: Path) -> None:

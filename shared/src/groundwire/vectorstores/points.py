@@ -22,10 +22,10 @@ from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.stored_fields import Stored, restored_payload, stored_fields
 
 _ENGINE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{1,61}[a-z0-9]")
+# Results fetched beyond the limit, so that ties at the cut are usually all seen.
 _SPARE = 16
-"""Results fetched beyond the limit, so that ties at the cut are usually all seen."""
+# Among more equal points than this at the cut, the engine chooses.
 _MAX_TIES = 4096
-"""Among more equal points than this at the cut, the engine chooses."""
 
 
 def checked_name(collection: str) -> str:
@@ -144,8 +144,8 @@ class EngineAdapter(ABC):
     Engines get plain integers, and payloads in their stored form; a condition is what `_compiled` makes of a filter.
     """
 
+    # Points that one write has at most.
     _batch: int
-    """Points that one write has at most."""
 
     def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
         checked_name(collection)

@@ -122,8 +122,8 @@ def name_prefix(text: str) -> str:
 
 T = TypeVar("T")
 
+# Pauses before the second and third attempt: long enough for a proxy to find another replica.
 _PAUSES_S = (0.1, 0.5)
-"""Pauses before the second and third attempt: long enough for a proxy to find another replica."""
 _MAX_SAID_CHARS = 200
 
 

@@ -34,8 +34,8 @@ LAYOUT = 1
 
 TEXTS: Final = (FieldKind.TEXT, FieldKind.TEXT_LIST)
 LISTS: Final = (FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST)
+# Built-in integers are below it (the contract's ids are safe for JavaScript), and float64 holds them exactly.
 _INTEGER_BOUND = 2**53
-"""Built-in integers are below it (the contract's ids are safe for JavaScript), and float64 holds them exactly."""
 
 
 def stored_fields(payload: Payload) -> Stored:

@@ -60,10 +60,10 @@ from groundwire.kernel.session import Role
 from groundwire.rpc.value_messages import to_duration, to_timestamp
 
 _BEGIN_ATTEMPTS = 3
+# Name space of the ids of sessions that single questions have of their own.
 _OWN_SESSIONS = uuid.UUID("5e8c6f0e-3c1b-4d5f-9a57-2f0f6f1f7b11")
-"""Name space of the ids of sessions that single questions have of their own."""
+# How long storing an abandoned answer may take; its call has ended.
 _ABANDON_S = 5.0
-"""How long storing an abandoned answer may take; its call has ended."""
 _JUST_SAID = timedelta(seconds=2)
 _RECORDING_LOOKS = 10
 _RECORDING_LOOK_S = 0.05

@@ -18,12 +18,12 @@ from groundwire.kernel.session import Role
 from groundwire.kernel.stems import content_stems, stem, words
 
 _LEAST_CONFIDENCE = 0.6
+# What a memory gains in confidence when it is said again.
 _CONFIRMED = 0.1
-"""What a memory gains in confidence when it is said again."""
 _FEWEST_WORDS = 3
 _MAX_CHARS = 300
+# Share of the words of both that two statements of the same have in common.
 _SAME = 0.8
-"""Share of the words of both that two statements of the same have in common."""
 
 _PREFERENCE = re.compile(
     r"\b(?:I|we|my \w+|he|she) (?:really |strongly |usually |always |would |'d )?(?:prefer|like|love|enjoy|hate|dislike"

@@ -21,10 +21,10 @@ from groundwire.api.answer.v1.answer_service_pb2 import (
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DeadlineError, OverloadedError
 
+# How many questions of one stream may wait for their turn.
 _MOST_WAITING: Final = 16
-"""How many questions of one stream may wait for their turn."""
+# How many events may wait for a slow client before the work on its answer pauses.
 _MOST_UNSENT: Final = 16
-"""How many events may wait for a slow client before the work on its answer pauses."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ _REFERENCE = re.compile(
 )
 _ASKS_FOR_EXAMPLE = re.compile(r"\bexamples?\W*$", re.IGNORECASE)
 _EXAMPLE_OF = "an example of "
+# Content words from which a question stands on its own: `Is it possible to …` opens with a reference to nothing.
 _MOST_OWN_WORDS = 4
-"""Content words from which a question stands on its own: `Is it possible to …` opens with a reference to nothing."""
 _MOST_CONTEXT_WORDS = 8
 _FILLER = frozenset(
     {"more", "again", "else", "example", "further", "detail", "details", "elaborate", "continue", "ok", "go"}

@@ -33,13 +33,13 @@ from groundwire.kernel.identity import DELEGATED_RIGHTS, Identity
 T = TypeVar("T")
 
 _EXCHANGES_AT_A_TIME = 50
+# Another replica may have stopped before it recorded what it answered.
 _LOOK_EVERY_S = 30.0
-"""Another replica may have stopped before it recorded what it answered."""
 _LONGEST_PAUSE_S = 60.0
+# Name space of the ids that records and their writes get here.
 _IDS = uuid.UUID("0a1e3b52-6f27-4d3c-8f6e-6b3b8f9f2d40")
-"""Name space of the ids that records and their writes get here."""
+# What the exchange itself is to blame for. A model or a key that an operator has to put right loses nothing.
 _HOPELESS = (InvalidRequestError, NotFoundError)
-"""What the exchange itself is to blame for. A model or a key that an operator has to put right loses nothing."""
 
 _log = structlog.get_logger(__name__)
 

@@ -20,14 +20,14 @@ MAX_SUMMARY_CHARS = 1600
 """Less than a record may have, in any script."""
 MAX_SENTENCES = 8
 _MAX_SENTENCE_CHARS = 400
+# What a number, date or name is worth, counted in words.
 _FACT_WEIGHT = 2
-"""What a number, date or name is worth, counted in words."""
+# What questions are worth beside statements: they tell the topic, and nothing that holds.
 _QUESTION_WEIGHT = 0.4
-"""What questions are worth beside statements: they tell the topic, and nothing that holds."""
+# What the user says is nowhere else; most of what the assistant says is in its sources.
 _USER_WEIGHT = 1.3
-"""What the user says is nowhere else; most of what the assistant says is in its sources."""
+# Of the gain of the first sentence; what adds less is not worth its place.
 _LEAST_GAIN = 0.2
-"""Of the gain of the first sentence; what adds less is not worth its place."""
 _MARKER = re.compile(r" ?\[\d{1,3}\]")
 # Many leave the question mark out. "What I like is tea" is none.
 _ASKS = re.compile(

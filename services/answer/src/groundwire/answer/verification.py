@@ -215,8 +215,8 @@ def verify_in_document(
 
 
 _READ_AT_A_TIME = 100
+# Answers that one page looks at, so that a call for the few stale ones among many ends in time.
 _MOST_READ = 1000
-"""Answers that one page looks at, so that a call for the few stale ones among many ends in time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ from groundwire.kernel.vector_store import Scrubbable, VectorStore
 
 _POINTS_PER_LOOK = 1000
 _LOOK_EVERY_S = 1.0
+# Longer than writing millions of points anew takes.
 _SCRUB_S = 6 * 3600.0
-"""Longer than writing millions of points anew takes."""
 
 _log = structlog.get_logger(__name__)
 

@@ -103,8 +103,8 @@ class Housekeeping:
         self._every_s = every_s
         self._closing = threading.Event()
         self._guard = threading.Lock()
+        # By name of the job and tenant, which is empty for what concerns none.
         self._figures = dict[tuple[str, str], JobFigures]()
-        """By name of the job and tenant, which is empty for what concerns none."""
         self._troubles: dict[tuple[str, str], tuple[Subject, _Trouble]] = {}
         self._ran_at: dict[str, float] = {}
         self._threads = list[threading.Thread]()

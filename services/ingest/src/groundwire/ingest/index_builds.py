@@ -27,10 +27,10 @@ EventT = TypeVar("EventT")
 _POLL_S = 0.05
 _STOP_LIMIT_S = 10.0
 _POINTS_PER_BATCH = 250
+# What writers have to wait for at most when readers are moved: a fraction of a second.
 _POINTS_WHILE_WRITERS_WAIT = 500
-"""What writers have to wait for at most when readers are moved: a fraction of a second."""
+# So often the whole collection is compared again while writers go on, before they have to wait for it.
 _ATTEMPTS_BESIDE_WRITERS = 10
-"""So often the whole collection is compared again while writers go on, before they have to wait for it."""
 _NOTHING = LivePoints.of([])
 _log = structlog.get_logger(__name__)
 

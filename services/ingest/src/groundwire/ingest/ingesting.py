@@ -12,8 +12,8 @@ from groundwire.kernel.collection import MAX_CHUNK_SIZES, ChunkerKind, ChunkingP
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 
+# A smaller target makes more rows and vectors of a text than the text is worth.
 _MIN_TARGETS = {ChunkUnit.TOKENS: 16, ChunkUnit.CHARS: 64}
-"""A smaller target makes more rows and vectors of a text than the text is worth."""
 _MAX_OVERLAP = 0.5
 _MAX_WINDOW = 10
 

@@ -54,11 +54,11 @@ from groundwire.kernel.records import (
 from groundwire.kernel.spans import Span
 
 _NEIGHBOURS = 20
+# Asked for where the engine cannot look among the memories of the scope alone.
 _NEIGHBOURS_OF_ALL = 200
-"""Asked for where the engine cannot look among the memories of the scope alone."""
 _DELETED_AT_ONCE = 200
+# So often a write begins anew because somebody else changed one of its records meanwhile.
 _ATTEMPTS = 5
-"""So often a write begins anew because somebody else changed one of its records meanwhile."""
 
 _log = structlog.get_logger(__name__)
 

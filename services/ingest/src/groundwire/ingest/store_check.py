@@ -38,15 +38,15 @@ from groundwire.kernel.vector_store import Recoverable, VectorStore
 _POINTS_PER_BATCH = 250
 _NUMBERS_PER_BATCH = 2000
 _SAMPLES = 20
+# Copies of a text share their vector: more of them than results may stand before the one that is asked for.
 _DEPTH = 100
-"""Copies of a text share their vector: more of them than results may stand before the one that is asked for."""
+# An approximate index does not find everything; one that misses more of what it holds than this is damaged.
 _MISSED_SHARE = 0.2
-"""An approximate index does not find everything; one that misses more of what it holds than this is damaged."""
 _ATTEMPTS = 3
 _MOST_POINTS_OF_A_DOCUMENT = 10_000
 _LENGTH_TOLERANCE = 0.01
+# Engines keep float32, some bring vectors to length 1 again; half precision would still pass.
 _COSINE_TOLERANCE = 1e-3
-"""Engines keep float32, some bring vectors to length 1 again; half precision would still pass."""
 
 Problem: TypeAlias = tuple[FindingKind, str]
 FindingReport: TypeAlias = Callable[[StoreFinding], None]

@@ -11,8 +11,8 @@ from groundwire.kernel.errors import UnavailableError
 FIELD = "options.consistency_token"
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.05
+# Waiting ends so long before the deadline, so that the caller learns why instead of running into it.
 _LEFT_FOR_THE_ANSWER_S = 0.05
-"""Waiting ends so long before the deadline, so that the caller learns why instead of running into it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ SECTIONS = ("persona", "faq", "memory", "turn", "summary")
 """Types of records in the order in which sections are returned."""
 _BY_TIME = frozenset({"turn", "summary"})
 _DOCUMENTS = "document"
+# What comes first gets tokens first: without its persona and the last turns an assistant loses the thread.
 _BUDGET_ORDER = ("persona", "turn", "memory", "summary", "faq", _DOCUMENTS)
-"""What comes first gets tokens first: without its persona and the last turns an assistant loses the thread."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,8 +64,8 @@ MAX_INLINE_CHUNK_IDS = 1000
 """The chunks of a document that has more are listed."""
 MAX_SPAN_CHARS = 262_144
 """Most code points of one span, so that any one fits into a response."""
+# Chunks of a batch that are in memory at a time, with their contents.
 _CHUNKS_PER_SLICE = 50
-"""Chunks of a batch that are in memory at a time, with their contents."""
 _PROJECTS_SHOWN = 100
 
 

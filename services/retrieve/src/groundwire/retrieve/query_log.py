@@ -134,8 +134,8 @@ class Pipeline:
         self._monotonic = monotonic
         self.outcomes: Counter[str] = Counter()
         """How many searches gave results, gave none, or failed, over all tenants."""
+        # By tenant and collection; None has what belongs to no collection that is told apart.
         self._series: dict[str, dict[str | None, _Series]] = {}
-        """By tenant and collection; None has what belongs to no collection that is told apart."""
         self._count = 0
         self._lock = threading.Lock()
 

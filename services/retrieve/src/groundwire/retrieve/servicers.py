@@ -62,8 +62,8 @@ from groundwire.rpc.workers import Workers, in_worker
 MAX_REQUESTS = 100
 """Searches of one batch."""
 _FLOAT_BYTES = 4
+# What frames a vector in a response.
 _VECTOR_BYTES = 16
-"""What frames a vector in a response."""
 
 
 @dataclass(frozen=True)

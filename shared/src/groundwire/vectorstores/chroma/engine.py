@@ -36,8 +36,8 @@ from groundwire.vectorstores.stored_fields import Stored
 _DATA = "data"
 _CATALOG = "chroma.sqlite3"
 _GRAPH_HEADER = "header.bin"
+# Ends the name of a collection that is being written anew; ours have no dots.
 _REWRITTEN = ".new"
-"""Ends the name of a collection that is being written anew; ours have no dots."""
 _PAGE = 1000
 
 

@@ -30,8 +30,8 @@ from groundwire.vectorstores.stored_fields import LISTS, TERMS_FIELD, TEXTS, Sto
 _DIMENSIONS = "dimensions"
 _IS_COMPLETE = "is_complete"
 _METRIC = "cosine"
+# Candidates of building and searching the graph; Chroma's 100 finds fewer of the best.
 _EF = 200
-"""Candidates of building and searching the graph; Chroma's 100 finds fewer of the best."""
 
 
 class Facts(NamedTuple):

@@ -49,8 +49,8 @@ _SOCKET_OPTIONS = (
     # Not every system has all of them.
     *((socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in _PROBES.items() if hasattr(socket, name)),
 )
+# Limit for connecting and for each answer of this thread's requests: the library takes none per call.
 _request_limit_s: ContextVar[float | None] = ContextVar("request_limit_s", default=None)
-"""Limit for connecting and for each answer of this thread's requests: the library takes none per call."""
 
 OPTIONS: Final[Mapping[str, Parse]] = {
     "tenant": str,

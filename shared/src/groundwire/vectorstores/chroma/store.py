@@ -32,8 +32,8 @@ _ENGINE = "chroma"
 # given back with this byte, so that what was deleted, a vector or a title, does not come to a file that way. Small
 # pieces it fills only where it has no cache of them for each thread.
 _ENVIRONMENT = {"MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+# Limit for opening a folder: the library loads in 2 to 5 s, on a busy machine in 20.
 _START_S = 120.0
-"""Limit for opening a folder: the library loads in 2 to 5 s, on a busy machine in 20."""
 
 _log = structlog.get_logger(__name__)
 
@@ -55,8 +55,8 @@ class ChromaVectorStore(EngineStore):
         StoreUnavailableError: Chroma cannot open the folder.
     """
 
+    # Searches wait for the batch before them: 20 ms for Chroma's log and 0.4 to 0.8 ms a record.
     _batch = 64
-    """Searches wait for the batch before them: 20 ms for Chroma's log and 0.4 to 0.8 ms a record."""
 
     def __init__(self, folder: Path, *, scrub_at_once: int = 1_000, hung_after_s: float = HUNG_AFTER_S) -> None:
         if importlib.util.find_spec("chromadb") is None:
@@ -66,8 +66,8 @@ class ChromaVectorStore(EngineStore):
         self._hung_after_s = hung_after_s
         self._writing = threading.Lock()
         self._scrubbing = threading.Lock()
+        # The records of a collection that is being written anew which are not in the copy as they are now.
         self._touched: dict[str, set[int]] = {}
-        """The records of a collection that is being written anew which are not in the copy as they are now."""
         self._dimensions: dict[str, int] = {}
         self._incomplete: set[str] = set()
         try:

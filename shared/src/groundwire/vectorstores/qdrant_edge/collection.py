@@ -38,8 +38,8 @@ from groundwire.vectorstores.stored_fields import stored_fields
 
 _BATCH = 250
 _DISCARD_S = 60.0
+# Most points that are copied while writers wait: some milliseconds.
 _FEW = 25
-"""Most points that are copied while writers wait: some milliseconds."""
 _CURRENT = "CURRENT"
 _COPY = "copy-"
 _METRIC = "cosine"

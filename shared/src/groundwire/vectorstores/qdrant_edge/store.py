@@ -45,11 +45,11 @@ _ENGINE = "qdrant-edge"
 _ENGINE_MODULE = "groundwire.vectorstores.qdrant_edge.engine"
 _COMPILE = ConditionCompiler(_ENGINE, matches_substrings=True)
 _BUILDER_NICENESS = 15
+# Closing a shard flushes it: up to 3 s for a large one on a busy disk.
 _CLOSE_S = 60.0
-"""Closing a shard flushes it: up to 3 s for a large one on a busy disk."""
 _PAGE = 10_000
+# Limit for starting an engine, or opening one collection.
 _START_S = 30.0
-"""Limit for starting an engine, or opening one collection."""
 
 _log = structlog.get_logger(__name__)
 

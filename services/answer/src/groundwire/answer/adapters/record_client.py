@@ -28,13 +28,13 @@ from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.request_context import RequestContext
 from groundwire.rpc.value_messages import to_timestamp
 
+# Key of the metadata of an answer that says nothing.
 _REFUSED = "refused"
-"""Key of the metadata of an answer that says nothing."""
 _SIDES = {number: role for role, number in ROLES.items()}
 _SIMILAR = 5
 _PAGE = 100
+# Of what is recorded of one exchange.
 _LIMIT_S = 60.0
-"""Of what is recorded of one exchange."""
 
 
 class RecordClient:

@@ -28,8 +28,8 @@ _MAX_LINE_BYTES = 256 * 1024
 _MAX_REPLY_BYTES = 4 * 1024 * 1024
 _COUNT_S = 2.0
 _RETRY_AFTER_S = 0.2
+# What a client may repeat although it is a 4xx.
 _BUSY = frozenset({408, 425, 429})
-"""What a client may repeat although it is a 4xx."""
 _BYTES_PER_TOKEN = 3
 
 

@@ -101,8 +101,8 @@ _SOURCE = """\
 
 _BOUNDARY_BYTES = 8
 _ROUNDS = 6
+# Taken off each time, because tokens are not spread evenly over a text.
 _CAUTION = 0.97
-"""Taken off each time, because tokens are not spread evenly over a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,8 @@ def _beginning(texts: Sequence[str], room: int) -> list[str]:
     return fitting
 
 
+# Of the time that a call has left, so that there is some for the answer that is given instead.
 _SHARE = 0.8
-"""Of the time that a call has left, so that there is some for the answer that is given instead."""
 TEMPLATE_TOKENS = 64
 """What the template of a model may add to the messages."""
 _MAX_REPLY_CHARS = 20_000
@@ -176,8 +176,8 @@ _SOURCES_PER_CLAIM = 3
 # Small models shuffle the words of their sources, which gives each word a source and no sentence one. On every third
 # claim of WiCE dev, 68 % of what passes is supported in full, 65 % without it.
 _LEAST_SIMILARITY = 0.62
+# Sentences that a model may say again, each of which is dropped; small ones end in a loop.
 _MAX_REPEATS = 3
-"""Sentences that a model may say again, each of which is dropped; small ones end in a loop."""
 # Says what the model does or is about to do. A source that asked for it would seem to support it.
 ANNOUNCEMENT = re.compile(
     r"(?:\w{1,20}[,!.]? )?(?:here|below)(?:'s| is| are)\b"

@@ -13,8 +13,8 @@ _MARKER = re.compile(_NUMBERS)
 _MARKERS_BEHIND_STOP = re.compile(rf"([.!?\u2026\u3002\uff01\uff1f]) ?((?:{_NUMBERS} ?){{1,20}}+)")
 _MAY_BE_MARKER = re.compile(rf"(?:{_NUMBERS} ?){{0,20}}+(?:\[[\d, ]{{0,100}})?")
 _SPACE_BEFORE_STOP = re.compile(r"(?<=\S) (?=[.,;:!?](?:\s|$))")
+# As long as an answer may be. A model in a loop writes no stop, and each piece would be looked at with all before.
 _MAX_SENTENCE_CHARS = 2000
-"""As long as an answer may be. A model in a loop writes no stop, and each piece would be looked at with all before."""
 _FENCE = "```"
 _THOUGHT = ("<think>", "</think>")
 

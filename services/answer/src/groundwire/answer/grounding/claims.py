@@ -82,8 +82,8 @@ _VERB = re.compile(
     r"|gave|made|led|won|lost|held|left|met|ran|said|saw|grew|fell|rose|wrote|built|\w{2,}ed|\w{2,}(?:[b-df-hj-np-rt-z])s)\b",
     re.IGNORECASE,
 )
+# What is looked at on either side of a border between clauses: all of most sentences.
 _CLAUSE_CHARS = 500
-"""What is looked at on either side of a border between clauses: all of most sentences."""
 _FEWEST_CLAUSE_STEMS = 2
 _FEWEST_CLAUSE_WORDS = 4
 

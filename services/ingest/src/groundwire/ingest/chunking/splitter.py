@@ -20,8 +20,8 @@ _SEAMS = (re.compile(r"(?s).*(?:\n|\r)[ \t]*(?:\r\n|\n|\r)"), re.compile(r"(?s).
 _CHARS_PER_TOKEN = 4
 _PIECES_PER_CHUNK = 8
 _MIN_PIECE_CHARS = 16
+# Costs of a chunk that goes on over a heading of level 2 or less, and of a deeper one.
 _JOIN_SECTIONS, _JOIN_SUBSECTIONS = 1.5, 0.8
-"""Costs of a chunk that goes on over a heading of level 2 or less, and of a deeper one."""
 _UNDERSIZED_COST = 100.0
 _MAX_PIECES = 256
 

@@ -39,8 +39,8 @@ _BLOCKS = frozenset({_PARAGRAPH, _TABLE})
 _TEXT_BOX = _W + "txbxContent"
 _TEXT = frozenset({_W + "t", _M + "t"})
 _INSTEAD = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-", _W + "softHyphen": ""}
+# A second copy of a drawing with its text, for old readers.
 _OLD_COPY = frozenset({_MC + "Fallback"})
-"""A second copy of a drawing with its text, for old readers."""
 # Deleted text, field codes and formats.
 _SKIPPED = _OLD_COPY | {_W + name for name in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr")}
 _MAX_LEVEL = 6

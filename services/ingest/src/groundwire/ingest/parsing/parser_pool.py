@@ -32,14 +32,14 @@ from groundwire.processes.channel import Channel, json_parts, read_json
 from groundwire.processes.child import ChildProcess
 
 _MODULE = "groundwire.ingest.parsing.parser_worker"
+# Behind the serving process, for whose answers somebody waits.
 _NICENESS = 5
-"""Behind the serving process, for whose answers somebody waits."""
+# So often a waiting call looks whether its budget is over or the document has used up its time.
 _POLL_S = 0.05
-"""So often a waiting call looks whether its budget is over or the document has used up its time."""
+# No longer answer is accepted from a process that a document may have taken over.
 _MOST_BYTES = 1 << 30
-"""No longer answer is accepted from a process that a document may have taken over."""
+# The connection of a process that dies breaks a moment before its exit code is there.
 _DEATH_S = 1.0
-"""The connection of a process that dies breaks a moment before its exit code is there."""
 _START_LIMIT_S = 30.0
 _ATTEMPTS = 2
 _MIB = 1 << 20

@@ -26,18 +26,18 @@ from groundwire.kernel.document_errors import DocumentEncryptedError, DocumentWi
 from groundwire.kernel.errors import FieldViolation
 from groundwire.kernel.spans import PageSpan
 
+# Empty space between two cells of a row, in heights of a line; justified text rarely has so much between words.
 _GAP = 0.9
-"""Empty space between two cells of a row, in heights of a line; justified text rarely has so much between words."""
+# A row so many usual steps below another belongs to another table.
 _FAR = 2.5
-"""A row so many usual steps below another belongs to another table."""
+# How far the weight of the font of a header is above that of the row below it.
 _BOLDER = 150
-"""How far the weight of the font of a header is above that of the row below it."""
 _REGULAR, _BOLD = 400, 700
 _BOLD_NAME = re.compile(rb"bold|black|heavy", re.IGNORECASE)
 _NAME_BYTES = 128
 _FEWEST_ROWS, _MOST_ROWS = 3, 100
+# The cells behind the first column have at most so many words (median): longer ones are columns of prose.
 _CELL_WORDS = 4
-"""The cells behind the first column have at most so many words (median): longer ones are columns of prose."""
 
 _WORD = re.compile(r"\S+")
 _LEADERS = re.compile(r"(?:\.[ ]?){4}")

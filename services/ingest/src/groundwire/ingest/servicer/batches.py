@@ -20,8 +20,8 @@ from groundwire.rpc.pagination import MAX_PAGE_BYTES
 from groundwire.rpc.request_context import request_key
 
 MAX_DOCUMENTS = 100
+# Most threads of one batch, so that others get some too; as many documents are written at a time.
 _AT_A_TIME = 8
-"""Most threads of one batch, so that others get some too; as many documents are written at a time."""
 
 
 @dataclass(frozen=True, slots=True)

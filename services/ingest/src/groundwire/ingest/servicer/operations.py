@@ -52,11 +52,11 @@ from groundwire.rpc.value_messages import to_timestamp
 MAX_FINDINGS = 1000
 """Findings that the report of a check lists; it counts all of them."""
 _COLLECTION_OF_OPERATIONS = "operations/"
+# Operations that run at a time; others wait for their turn.
 _AT_A_TIME = 16
-"""Operations that run at a time; others wait for their turn."""
 _SMALL_AT_A_TIME = 8
+# Pauses before retries: an engine or a model may be starting, and no client is there to retry.
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Pauses before retries: an engine or a model may be starting, and no client is there to retry."""
 
 _log = structlog.get_logger(__name__)
 

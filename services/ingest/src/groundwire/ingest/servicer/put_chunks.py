@@ -35,8 +35,8 @@ _MAX_HEADING_CHARS = 1024
 _MAX_PAGES = 10_000
 _MAX_PATH = 64
 _MAX_LEVEL = 3
+# Ids reserved for the server, and numbers, which mean chunk numbers.
 _OF_SERVER = re.compile(r".*#chunk_\d{3,}|\d+")
-"""Ids reserved for the server, and numbers, which mean chunk numbers."""
 MAX_PARTS_BYTES = 256 << 20
 """The most that the parts of one document may have together: 10,000 vectors of 4,096 numbers take 156 MiB."""
 

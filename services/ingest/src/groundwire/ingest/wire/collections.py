@@ -44,18 +44,18 @@ _MAX_BYTES = 256 * 1024  # so that a collection always fits into a page
 _MAX_VALUES = 256
 _MAX_DESCRIPTION_CHARS = 1024
 _MAX_RETENTION = timedelta(days=3650)
+# Dimensions of the models of the source designs (C01); other profiles take the server's default.
 _PROFILE_MODELS = {ProfileName.CONVERSATIONS: 768, ProfileName.WEB: 1024, ProfileName.BOOK: 1024}
-"""Dimensions of the models of the source designs (C01); other profiles take the server's default."""
 _BOOK_DENSE_WEIGHT_OF_0_1_0 = 0.7
 _MAX_WEIGHT = 10.0
 _WHOLE = frozenset({"*", "settings"})
 _GROUPS = frozenset({"chunking", "retrieval", "limits"})
 _FIELDS: Any = pb.CollectionSettings.DESCRIPTOR.fields_by_name
+# What the mask of an update may name.
 _PATHS = frozenset(
     {f"settings.{name}" for name in _FIELDS}
     | {f"settings.{group}.{inner.name}" for group in _GROUPS for inner in _FIELDS[group].message_type.fields}
 )
-"""What the mask of an update may name."""
 
 
 def parse_create_collection(

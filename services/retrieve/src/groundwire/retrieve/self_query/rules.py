@@ -14,8 +14,8 @@ _LEAD_IN = re.compile(
     r"^\s*(?:please\s+)?(?:(?:can|could)\s+you\s+)?(?:show|give|find|get|list|fetch|bring)\s+(?:me\s+|us\s+)?(?:all\s+)?(?:the\s+)?",
     re.IGNORECASE,
 )
+# Of names such as Guido van Rossum and Simone de Beauvoir.
 _PARTICLES = r"(?:(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|bin|ibn|al|el)\s+){0,2}"
-"""Of names such as Guido van Rossum and Simone de Beauvoir."""
 _AUTHOR = re.compile(
     r"\b(?:(?:written|authored|published|created)\s+by|by|authors?:?(?:\s+is)?)\s+"
     rf"(?P<name>{_PARTICLES}[A-Z][\w.'-]*(?:\s+{_PARTICLES}[A-Z][\w.'-]*){{0,3}})"
@@ -43,6 +43,7 @@ _NEGATION = re.compile(
     r"\b(?:not|except(?:\s+for)?|excluding|without|other\s+than|but\s+not)\s+(?:the\s+)?$", re.IGNORECASE
 )
 _MIN_CHARS = 2
+# What documents, and those who make them, are called; a collection adds its own by what it says of itself.
 _NOUNS = frozenset(
     """
     article book chapter contract department division document email entry file form group guide handbook invoice item
@@ -50,7 +51,6 @@ _NOUNS = frozenset(
     release report review sheet slide specification spreadsheet standard summary team ticket unit version
     """.split()  # noqa: SIM905 - a list of quoted words is harder to read
 )
-"""What documents, and those who make them, are called; a collection adds its own by what it says of itself."""
 _COPULAS = frozenset({"is", "are", "was", "were"})
 _BEFORE_VALUES = frozenset({"not", "still", "now", "marked", "as", "that", "which"})
 

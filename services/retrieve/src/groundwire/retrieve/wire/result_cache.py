@@ -16,10 +16,10 @@ from groundwire.retrieve.search_types import SearchResult, SearchState, SearchTi
 from groundwire.retrieve.wire.responses import own_part, ready_response
 from groundwire.rpc.calls import ReadyResponse
 
+# The caller of a request: two credentials of one tenant may see different scopes.
 _Key: TypeAlias = tuple[str, tuple[str, ...] | None, bytes]
-"""The caller of a request: two credentials of one tenant may see different scopes."""
+# What an entry weighs beside its messages.
 _OVERHEAD_BYTES = 2000
-"""What an entry weighs beside its messages."""
 
 
 @dataclass(frozen=True, slots=True)
