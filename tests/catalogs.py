@@ -15,10 +15,14 @@ from tempfile import TemporaryDirectory
 from sqlalchemy import Engine
 
 from groundwire.catalog.database import Database, Storage
+from groundwire.catalog.inspection import Inspection
+from groundwire.catalog.lexical_index import LexicalCheck
 from groundwire.catalog.migrations import migrate
 from groundwire.catalog.postgresql import CatalogServer
 from groundwire.catalog.sqlite import CatalogFile
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
+from groundwire.kernel.store_findings import StoreFinding
 from tests.postgresql import server
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
@@ -91,3 +95,13 @@ def _template() -> str:
     url = server().new_database()
     Database.open(url).close()
     return url.rpartition("/")[2]
+
+
+def problems_of(database: Database) -> list[StoreFinding]:
+    """Return all that is wrong in a catalog; empty for a sound one."""
+    inspection, budget = Inspection(database), Budget()
+    return [
+        *inspection.file_problems(budget),
+        *inspection.table_problems(budget),
+        *LexicalCheck(database).problems(budget),
+    ]

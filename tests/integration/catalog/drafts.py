@@ -17,7 +17,6 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration
 from groundwire.catalog.idempotency import Ledger
-from groundwire.catalog.inspection import Inspection
 from groundwire.catalog.lexical_index import LexicalCheck
 from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.search_view import SearchViews
@@ -98,7 +97,6 @@ class Catalog:
         self.recovery = Documents(self.database)  # knows of nothing that is being written, like a new process
         self.audit = Audit(self.database)
         self.sessions = Sessions(self.database, self.clock)
-        self.integrity = Inspection(self.database)
         self.lexical_check = LexicalCheck(self.database)
 
     def put(self, collection: Collection, draft: GenerationDraft) -> tuple[Document, PendingGeneration]:

@@ -9,6 +9,7 @@ from groundwire.catalog.outbox import OutboxKind
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError
+from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft
 
 
@@ -82,7 +83,7 @@ def test_deleting_removes_everything_and_queues_the_engine_collection(catalog: C
     ]
     assert len(catalog.numbers_for(other, "tide")) == 1
     assert catalog.recovery.leftovers() == []
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_done_tasks_leave_the_outbox(catalog: Catalog, docs: Collection) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from groundwire.kernel.document import Document
 from tests import forked
+from tests.catalogs import problems_of
 from tests.integration.catalog.crashing_writer import write
 from tests.integration.catalog.drafts import TENANT, Catalog, open_catalog
 
@@ -52,7 +53,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_else_is_seen(tmp_path: Path) -
         for pending in left:
             catalog.documents.abandon(pending)
         assert catalog.recovery.leftovers() == []
-        assert catalog.integrity.problems() == []
+        assert problems_of(catalog.database) == []
         # What the killed process did without being able to say so counts from now on.
         acknowledged = {document.source_uri: document.generation for document in _documents(catalog)}
         catalog.database.close()

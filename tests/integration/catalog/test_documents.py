@@ -25,6 +25,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filters import Exists
 from groundwire.kernel.identity import Identity, Quota, bind_current_identity
+from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, matching, sha256
 
 FIELDS = DocumentFields(
@@ -129,7 +130,7 @@ def test_a_new_generation_replaces_the_old_one_at_once(catalog: Catalog, docs: C
         docs.engine_name,
         tuple(old.numbers),
     )
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 @pytest.mark.requirement("T10")
@@ -160,7 +161,7 @@ def test_the_second_of_two_writers_learns_that_the_document_changed(catalog: Cat
         catalog.documents.publish(mine)
     catalog.documents.abandon(mine)
     assert catalog.slice(TENANT, "docs", document.document_id, theirs.generation, [(0, 6)]) == ["theirs"]
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_beginning_on_an_outdated_generation_is_refused(catalog: Catalog, docs: Collection) -> None:
@@ -183,7 +184,7 @@ def test_one_of_two_new_documents_with_one_source_wins(catalog: Catalog, docs: C
     assert catalog.documents.find_by_source(TENANT, "docs", "a.md") == winner
     with pytest.raises(DocumentChangedError):
         catalog.documents.begin(docs, make_draft("three"))
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_the_same_source_may_stand_in_two_collections(catalog: Catalog, docs: Collection) -> None:
@@ -240,7 +241,7 @@ def test_deleting_removes_every_part_of_a_document(catalog: Catalog, docs: Colle
         for table in ("documents", "generations", "chunks", "text_segments", "chunk_pages", "document_tags"):
             assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, table  # noqa: S608 - our names
     assert catalog.vectors.get(docs.identity.digest, [sha256("tide two"), sha256("moon")]) == {}
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 @pytest.fixture
@@ -357,7 +358,7 @@ def test_a_deletion_during_an_update_wins_and_leaves_nothing(catalog: Catalog, d
     catalog.documents.abandon(pending)
     with catalog.database.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM documents").scalar() == 0
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_an_alias_finds_its_document_until_a_document_takes_the_name(catalog: Catalog, docs: Collection) -> None:
@@ -432,7 +433,7 @@ def test_leftovers_are_found_and_taken_back(catalog: Catalog, docs: Collection) 
         catalog.documents.abandon(each)
     assert catalog.recovery.leftovers() == []
     assert catalog.documents.page(TENANT, "docs", None, 10) == [document]
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_a_generation_cannot_begin_in_a_deleted_collection(catalog: Catalog, docs: Collection) -> None:
@@ -483,4 +484,4 @@ def test_a_large_document_is_written_in_parts_and_wholly_or_not_at_all(
         with pytest.raises(ExhaustedError):
             catalog.documents.begin(docs, draft)
         assert catalog.recovery.leftovers() == []
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []

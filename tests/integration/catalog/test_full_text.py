@@ -13,6 +13,7 @@ from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import CollectionNotFoundError
+from tests.catalogs import problems_of
 from tests.growth import LINEAR, growth
 from tests.integration.catalog.drafts import TENANT, Catalog, FullText, make_collection, make_draft
 
@@ -165,7 +166,7 @@ def test_the_index_equals_the_live_chunks_after_many_changes(catalog: Catalog, d
                 document, _ = catalog.put(docs, draft)
                 live[source] = (document.document_id, document.generation)
         if step % 20 == 19:
-            assert catalog.integrity.problems() == []
+            assert problems_of(catalog.database) == []
 
 
 @pytest.mark.parametrize("damage", ["DELETE FROM lexical_postings WHERE word = 'tide'", "DELETE FROM lexical_segments"])

@@ -16,6 +16,7 @@ from groundwire.catalog.lexical_search import LexicalMatches
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
+from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import TENANT, WORDS, Catalog, make_collection, make_draft, random_words
 
 QUERIES: Sequence[tuple[tuple[str, ...], tuple[str, ...]]] = (
@@ -156,7 +157,7 @@ def test_scores_after_any_changes_are_those_of_a_fresh_collection(catalog: Catal
         assert catalog.full_text.document_frequencies(
             TENANT, collection.name, WORDS
         ) == catalog.full_text.document_frequencies(TENANT, fresh.name, WORDS)
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def _keeping(name: str = "keeping") -> Collection:
@@ -171,7 +172,7 @@ def test_a_rebuild_changes_no_score(catalog: Catalog, docs: Collection) -> None:
     before = _scores(catalog, docs)
     catalog.lexical_check.rebuild(TENANT, "docs", Budget())
     assert _scores(catalog, docs) == before
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 @pytest.mark.parametrize(("full", "most"), [(4096, 24), (20, 30)])
@@ -188,7 +189,7 @@ def test_segments_are_few_and_each_chunk_is_in_one(
     assert len(rows) <= most
     assert max(count for count, _ in rows) <= 2 * full
     assert catalog.full_text.document_frequencies(TENANT, "docs", ["tide", "w7"]) == {"tide": 150, "w7": 1}
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_a_large_document_is_searched_as_a_whole_or_not_at_all(catalog: Catalog, docs: Collection) -> None:
@@ -198,7 +199,7 @@ def test_a_large_document_is_searched_as_a_whole_or_not_at_all(catalog: Catalog,
     catalog.documents.publish(pending)
     assert catalog.numbers_for(docs, "number4999") == [pending.numbers[4999]]
     assert catalog.full_text.document_frequencies(TENANT, "docs", ["tide"]) == {"tide": 5000}
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_an_abandoned_generation_leaves_no_word(catalog: Catalog, docs: Collection) -> None:
@@ -239,7 +240,7 @@ def test_a_snapshot_has_the_scores_of_its_time(catalog: Catalog) -> None:
     assert len({str(scores) for _, scores in seen}) == len(seen)
     assert [_scores(catalog, keeping, position) for position, _ in seen] == [scores for _, scores in seen]
     assert _scores(catalog, keeping) == now
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_a_view_keeps_its_scores_while_others_write(catalog: Catalog) -> None:
@@ -263,7 +264,7 @@ def test_superseded_words_go_when_their_time_is_over(catalog: Catalog) -> None:
     assert catalog.documents.sweep_generations(keeping.uid, Budget()) == 1
     with catalog.database.read() as connection:
         assert set(connection.exec_driver_sql("SELECT word FROM lexical_postings").scalars()) == {"moon", "head", "0"}
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_a_chunk_that_becomes_indexed_counts_from_then_on(catalog: Catalog, docs: Collection) -> None:
@@ -276,7 +277,7 @@ def test_a_chunk_that_becomes_indexed_counts_from_then_on(catalog: Catalog, docs
     assert duplicates.index(docs, pending.numbers)
     assert catalog.numbers_for(docs, "granite") == [pending.numbers[1]]
     assert _by_content(catalog, docs) == _by_content(catalog, _fresh(catalog, {"a.md": ["tide moon", "granite"]}))
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_concurrent_writers_leave_the_index_of_their_contents(catalog: Catalog, docs: Collection) -> None:
@@ -300,7 +301,7 @@ def test_concurrent_writers_leave_the_index_of_their_contents(catalog: Catalog, 
         thread.join()
     assert errors == []
     assert _by_content(catalog, docs) == _by_content(catalog, _fresh(catalog, texts))
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_a_failure_before_the_commit_leaves_the_index_as_it_was(
@@ -322,7 +323,7 @@ def test_a_failure_before_the_commit_leaves_the_index_as_it_was(
     catalog.documents.publish(pending)
     assert catalog.numbers_for(docs, "granite") == []
     assert catalog.numbers_for(docs, "harbour") == [pending.numbers[0]]
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 @pytest.mark.parametrize("far_apart", [False, True])
@@ -343,7 +344,7 @@ def test_numbers_far_apart_are_added_up_all_the_same(catalog: Catalog, docs: Col
     )
     assert found == expected
     assert len(found) > 3
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_a_merge_writes_no_more_words_than_other_writers_may_wait_for(
@@ -361,7 +362,7 @@ def test_a_merge_writes_no_more_words_than_other_writers_may_wait_for(
     assert catalog.full_text.document_frequencies(TENANT, "docs", ["w0", "w4", "w119"]) == dict.fromkeys(
         ["w0", "w4", "w119"], 1
     )
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_a_rebuild_cuts_texts_while_others_write_and_takes_in_what_they_change(
@@ -388,7 +389,7 @@ def test_a_rebuild_cuts_texts_while_others_write_and_takes_in_what_they_change(
     assert set(threads) == {threading.current_thread().name}, "nothing is cut by the thread that writes"
     assert len(catalog.numbers_for(docs, "tide")) == 19
     assert catalog.numbers_for(docs, "w3") == []
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_a_segment_of_a_superseded_document_alone_is_not_written_anew(
@@ -416,4 +417,4 @@ def test_a_segment_of_a_superseded_document_alone_is_not_written_anew(
         rows = connection.exec_driver_sql("SELECT state, sum(chunk_count) FROM lexical_segments GROUP BY 1 ORDER BY 1")
         assert rows.all() == [("LIVE", 16), ("SUPERSEDED", 50)]
     assert _scores(catalog, keeping, position) == before
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []

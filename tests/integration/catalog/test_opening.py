@@ -31,6 +31,7 @@ from groundwire.kernel.errors import (
     StoreMismatchError,
     StoreOwnedError,
 )
+from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import TENANT, make_collection, make_draft, open_catalog
 from tests.manual_clock import ManualClock
 
@@ -155,7 +156,7 @@ def test_a_migration_killed_at_any_time_is_run_again(tmp_path: Path) -> None:
         process.communicate()
         catalog = open_catalog(path)
         catalog.put(catalog.collections.create(make_collection()), make_draft("tide"))
-        assert catalog.integrity.problems() == []
+        assert problems_of(catalog.database) == []
         catalog.database.close()
 
 
@@ -308,7 +309,7 @@ def test_a_full_disk_is_exhaustion_and_reads_go_on(tmp_path: Path) -> None:
     assert catalog.documents.page(TENANT, "docs", None, 10) == [document]
     catalog.database.write(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 1000000"))
     catalog.put(docs, make_draft(*["moon" * 1_000] * 100, source="b"))
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
     catalog.database.close()
 
 

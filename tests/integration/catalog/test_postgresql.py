@@ -34,7 +34,7 @@ from groundwire.kernel.errors import (
     StoreUnavailableError,
 )
 from groundwire.kernel.identity import Identity, Quota, bind_current_identity
-from tests.catalogs import POSTGRESQL, SQLITE, catalog_url, catalogs_are, open_database
+from tests.catalogs import POSTGRESQL, SQLITE, catalog_url, catalogs_are, open_database, problems_of
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 from tests.postgresql import Server, server
 
@@ -331,7 +331,7 @@ def test_words_beyond_what_an_index_holds_are_found(tmp_path: Path) -> None:
     catalog.put(docs, make_draft(f"{word} tide", "ebb"))
     assert len(catalog.numbers_for(docs, word)) == 1
     assert catalog.numbers_for(docs, f"{other}0") == []
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
     catalog.database.close()
 
 
@@ -510,7 +510,7 @@ def test_processes_that_are_killed_neither_double_nor_lose(tmp_path: Path) -> No
     sources = [document.source_uri for document in listed]
     assert len(set(sources)) == len(sources)
     assert set(sources) >= {*first.last, *second.last, *third.last} >= {f"shared-{step}.md" for step in range(5)}
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
     of_source = {}
     for document in listed:
         chunks = catalog.chunks.page(TENANT, "docs", document.document_id, -1, 10)

@@ -13,6 +13,7 @@ from sqlalchemy.exc import NoResultFound, OperationalError
 from groundwire.catalog.database import Database, advance_position
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import DocumentNotFoundError, ExhaustedError, StoreUnavailableError
+from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 GENERATIONS = 20
@@ -59,7 +60,7 @@ def test_no_reader_sees_a_mix_of_two_generations(catalog: Catalog, docs: Collect
         writer = threads.submit(write)
         writer.result()
         assert all(reader.result() > 1 for reader in readers)
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 def test_work_that_is_alone_sees_all_that_was_done_before_it_through_other_connections(
@@ -114,7 +115,7 @@ def test_writers_of_many_documents_do_not_disturb_one_another(catalog: Catalog, 
     assert catalog.collections.counts(TENANT, "docs").documents == 6 * 5
     for worker in range(6):
         assert len(catalog.numbers_for(docs, f"word{worker}")) == 5 * 2
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 @pytest.mark.sqlite

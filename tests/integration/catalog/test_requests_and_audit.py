@@ -13,6 +13,7 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import ConflictError, DocumentNotFoundError, RequestIdReusedError
 from groundwire.kernel.identity import Identity, bind_current_identity
+from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft, receipt, request_key
 
 
@@ -80,7 +81,7 @@ def test_concurrent_repetitions_have_one_effect(catalog: Catalog, docs: Collecti
     assert len(made) == 1
     assert catalog.documents.page(TENANT, "docs", None, 10) == made
     assert catalog.ledger.find(TENANT, request_key()) == made[0].document_id.encode()
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
     assert catalog.recovery.leftovers() == []
 
 

@@ -17,6 +17,7 @@ from groundwire.catalog.operations import Operations
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
+from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft, open_catalog
 
 pytestmark = pytest.mark.sqlite
@@ -64,7 +65,7 @@ def test_a_catalog_of_0_1_0_opens_with_all_that_is_in_it(released: Path, catalog
     assert [message.message_id for message in opened.sessions.messages(TENANT, "s-1")] == ["m-1"]
     assert [each.operation_id for each in Operations(opened.database).take_over()] == ["op-1"]
     opened.put(docs, make_draft("tide yeast", source="d.md"))
-    assert opened.integrity.problems() == []
+    assert problems_of(opened.database) == []
     opened.database.close()
     # What a change to `schema.py` adds to new catalogs, a migration has to add to those that exist.
     assert _statements(released) == _statements(catalog.database.path)
@@ -172,19 +173,19 @@ def test_deleting_a_document_row_by_hand_leaves_no_orphan(catalog: Catalog, docs
     assert left == {"generations": 1, "chunks": 1, "text_segments": 1}
     catalog.lexical_check.rebuild(TENANT, "docs", Budget())
     assert len(catalog.numbers_for(docs, "tide")) == 1
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
 
 
 @pytest.mark.requirement("T13")
 def test_full_text_rows_of_chunks_deleted_by_hand_are_found_and_removed(catalog: Catalog, docs: Collection) -> None:
     _, pending = catalog.put(docs, make_draft("tide", "moon"))
     catalog.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM chunks WHERE sequence_num = 1"))
-    messages = [problem.message for problem in catalog.integrity.problems() if "full-text" in problem.message]
+    messages = [problem.message for problem in problems_of(catalog.database) if "full-text" in problem.message]
     assert "1 full-text rows without a searchable chunk" in messages
     catalog.lexical_check.rebuild(TENANT, "docs", Budget())
     assert catalog.numbers_for(docs, "moon") == []
     assert catalog.numbers_for(docs, "tide") == [pending.numbers[0]]
-    assert [problem for problem in catalog.integrity.problems() if "full-text" in problem.message] == []
+    assert [problem for problem in problems_of(catalog.database) if "full-text" in problem.message] == []
 
 
 @pytest.mark.requirement("S1-87")
@@ -218,9 +219,9 @@ def test_a_chunk_row_holds_no_vector(file: pysqlite3.Connection) -> None:
 )
 def test_every_kind_of_damage_is_found(catalog: Catalog, docs: Collection, damage: str, said: str) -> None:
     catalog.put(docs, make_draft("tide", "moon", "third"))
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
     catalog.database.write(lambda connection: connection.exec_driver_sql(damage))
-    assert any(said in problem.message for problem in catalog.integrity.problems())
+    assert any(said in problem.message for problem in problems_of(catalog.database))
 
 
 def test_the_migration_scripts_are_packaged() -> None:

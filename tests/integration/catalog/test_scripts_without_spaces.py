@@ -7,6 +7,7 @@ import pytest
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import Collection
 from groundwire.retrieve.queries import parse_query, select_terms
+from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 QUESTIONS = Path(__file__).with_name("east_asian.tsv")
@@ -71,7 +72,7 @@ def test_a_chunk_of_characters_that_are_two_each_is_found_and_deleted(catalog: C
     draft = make_draft("ໜ" * MAX_CHUNK_CHARS, "ຫນ and tide")
     document, pending = catalog.put(docs, draft)
     assert catalog.numbers_for(docs, "ໜໜ") == [pending.numbers[0]]
-    assert catalog.integrity.problems() == []
+    assert problems_of(catalog.database) == []
     catalog.put(docs, make_draft("ໜໜ moon", source="b.md"))
     catalog.documents.delete(TENANT, "docs", document.document_id)
     assert len(catalog.numbers_for(docs, "ໜໜ")) == 1

@@ -10,6 +10,7 @@ from groundwire.catalog.texts import SEGMENT_CHARS
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError
+from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 ALPHABET = "ab é\n東🦀e\u0301\r\t'"
@@ -98,7 +99,7 @@ def test_a_lost_segment_is_data_loss(catalog: Catalog, docs: Collection) -> None
     catalog.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM text_segments WHERE number = 1"))
     with pytest.raises(DataLossError):
         catalog.slice(TENANT, "docs", document.document_id, 1, [(0, SEGMENT_CHARS + 5)])
-    assert any("text" in problem.message for problem in catalog.integrity.problems())
+    assert any("text" in problem.message for problem in problems_of(catalog.database))
 
 
 @pytest.mark.sqlite

@@ -11,10 +11,10 @@ from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.catalog.inspection import Inspection
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
+from tests.catalogs import problems_of
 from tests.integration.ingest.harness import CountingEmbedder, Harness
 from tests.stubs import by_id, by_source
 from tests.unit.ingest.test_chunking import prose
@@ -214,7 +214,7 @@ def test_levels_are_chunks_that_no_search_returns(harness: Harness, collection: 
     assert set(found) <= {chunk.chunk_number for chunk in leaves}
     figures = harness.calls.get_collection(collections_pb.GetCollectionRequest(collection=collection)).collection
     assert figures.chunk_count == result.document.chunk_count == len(leaves)
-    assert Inspection(harness.catalog).problems() == []
+    assert problems_of(harness.catalog) == []
 
 
 def test_a_paragraph_more_embeds_no_other_one_again(harness: Harness, collection: str) -> None:

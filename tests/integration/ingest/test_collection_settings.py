@@ -10,11 +10,11 @@ from groundwire.api.ingest.v1 import collection_pb2 as settings_pb
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.catalog.inspection import Inspection
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.document_errors import DocumentTooLargeError
 from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
+from tests.catalogs import problems_of
 from tests.integration.ingest.harness import Harness
 
 Settings = settings_pb.CollectionSettings
@@ -351,7 +351,7 @@ def test_repeated_chunks_are_stored_and_left_out_of_the_index_as_wanted(
     assert [each.chunk_count for each in counts] == [3, 2]
     assert numbers_for(harness, collection) == 5 - sum(skipped)
     assert len(harness.live_numbers(collection)) == 5
-    assert Inspection(harness.catalog).problems() == []
+    assert problems_of(harness.catalog) == []
 
 
 @pytest.mark.requirement("C06")
@@ -368,4 +368,4 @@ def test_when_the_indexed_chunk_goes_a_repeated_one_takes_its_place(harness: Har
     view = SearchViews(harness.catalog).open(DEFAULT_TENANT, collection)
     (found,) = view.lexical(["boilerplate"], [], 10).numbers
     assert found in harness.points(collection)
-    assert Inspection(harness.catalog).problems() == []
+    assert problems_of(harness.catalog) == []

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
-from groundwire.catalog.inspection import Inspection
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import InvalidRequestError, SnapshotExpiredError
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.rpc.filter_messages import to_filter_message
+from tests.catalogs import problems_of
 from tests.integration.retrieve.conftest import ENGINES
 from tests.integration.retrieve.library import Library, contents
 from tests.manual_clock import ManualClock
@@ -101,7 +101,7 @@ def test_many_generations_are_kept_apart(keeping: Library) -> None:
     for generation, snapshot in enumerate(snapshots, start=1):
         found = keeping.retrieve("alpha generation", collection="kept", snapshot=snapshot)
         assert contents(found) == [f"alpha generation {generation}"]
-    assert Inspection(keeping.database).problems() == []
+    assert problems_of(keeping.database) == []
 
 
 @pytest.mark.parametrize("mode", _MODES)
@@ -133,7 +133,7 @@ def test_deleting_a_document_removes_its_kept_generations_too(keeping: Library) 
     with keeping.database.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM chunks").scalar_one() == 0
         assert connection.exec_driver_sql("SELECT count(*) FROM lexical_postings").scalar_one() == 0
-    assert Inspection(keeping.database).problems() == []
+    assert problems_of(keeping.database) == []
 
 
 def test_without_retention_a_replacement_ends_earlier_snapshots(library: Library) -> None:
@@ -173,7 +173,7 @@ def test_when_the_retention_has_passed_the_snapshot_is_gone_swept_or_not(
     with pytest.raises(SnapshotExpiredError):
         keeping.retrieve("alpha", collection="kept", snapshot=before)
     assert contents(keeping.retrieve("alpha", collection="kept")) == ["alpha new"]
-    assert Inspection(keeping.database).problems() == []
+    assert problems_of(keeping.database) == []
 
 
 def test_a_snapshot_ahead_of_the_catalog_is_refused(library: Library) -> None:

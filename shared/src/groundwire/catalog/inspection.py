@@ -28,7 +28,6 @@ from groundwire.catalog.audit import first_broken
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among, file_problems, interruptible
 from groundwire.catalog.idempotency import ANSWER_RETENTION
-from groundwire.catalog.lexical_index import LexicalCheck
 from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, GenerationState, key_of, to_payload
 from groundwire.catalog.schema import (
     audit,
@@ -142,20 +141,6 @@ class ExpectedPoint:
 
 class Inspection(Aggregate):
     """Reads what a check compares: the whole file, which takes seconds for a large one, or batches of snapshots."""
-
-    def problems(self, budget: Budget | None = None) -> list[StoreFinding]:
-        """Return all that is wrong; empty for a sound catalog.
-
-        Raises:
-            CallCancelledError: `budget` was cancelled.
-            DeadlineError: `budget` is used up.
-        """
-        budget = budget or Budget()
-        return [
-            *self.file_problems(budget),
-            *self.table_problems(budget),
-            *LexicalCheck(self._database).problems(budget),
-        ]
 
     def file_problems(self, budget: Budget) -> list[StoreFinding]:
         """Return what the database says about its file."""
