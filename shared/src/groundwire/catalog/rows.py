@@ -125,12 +125,17 @@ def find_collection(connection: Connection, tenant: str, name: str) -> Collectio
     return None if row is None else to_collection(row)
 
 
+def collection_row(connection: Connection, tenant: str, name: str) -> RowMapping:
+    """Return the row of the collection of this name, or raise CollectionNotFoundError."""
+    row = connection.execute(SELECT_COLLECTION, {"tenant": tenant, "collection": name}).mappings().first()
+    if row is None:
+        raise CollectionNotFoundError(name)
+    return row
+
+
 def require_collection(connection: Connection, tenant: str, name: str) -> Collection:
     """Return the collection of this name, or raise CollectionNotFoundError."""
-    found = find_collection(connection, tenant, name)
-    if found is None:
-        raise CollectionNotFoundError(name)
-    return found
+    return to_collection(collection_row(connection, tenant, name))
 
 
 def collection_key(connection: Connection, tenant: str, name: str) -> int:

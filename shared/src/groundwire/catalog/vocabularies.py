@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import elements_of, entries_of, first_type_of, list_of
-from groundwire.catalog.rows import IS_LIVE, live_generation_keys, to_collection
+from groundwire.catalog.rows import IS_LIVE, collection_row, live_generation_keys, to_collection
 from groundwire.catalog.schema import chunks, collections, documents, generations
 from groundwire.catalog.scopes import Scopes, in_scopes
 from groundwire.catalog.vectors import unit_vectors_of
@@ -18,7 +18,6 @@ from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.chunk import OutlineChunk, Section, sections_of
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.filters import FieldKind
 
 # Kinds of a single value and of a list, by the type that SQLite gives a JSON value.
@@ -91,10 +90,7 @@ class Vocabularies:
             CollectionNotFoundError: the tenant has no such collection.
         """
         with self._database.read() as connection:
-            statement = select(collections).where(collections.c.tenant == tenant, collections.c.name == name)
-            row = connection.execute(statement).mappings().first()
-            if row is None:
-                raise CollectionNotFoundError(name)
+            row = collection_row(connection, tenant, name)
             collection, changed = to_collection(row), row[collections.c.changed_position]
             known = self._cache.get((collection.uid, changed, scopes))
             if known is None:
@@ -200,10 +196,7 @@ class Outlines:
             CollectionNotFoundError: the tenant has no such collection.
         """
         with self._database.read() as connection:
-            statement = select(collections).where(collections.c.tenant == tenant, collections.c.name == name)
-            row = connection.execute(statement).mappings().first()
-            if row is None:
-                raise CollectionNotFoundError(name)
+            row = collection_row(connection, tenant, name)
             collection, version = to_collection(row), (row[collections.c.uid], row[collections.c.changed_position])
             outline = self._cache.get(version)
             if outline is None:

@@ -122,6 +122,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         if generation == document.generation:
             total = document.total_chars
         else:
+            # A document has the figures of its live generation alone, so that others are read to be counted.
             total = sum(len(part.text) for part in self.catalog.texts.parts(*where))
         start, stop = request.start, request.end if request.HasField("end") else total
         if stop > total:
@@ -154,6 +155,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             where=where,
             include_hidden=request.include_deleted,
         )
+        # Behind the last source with the prefix come others, and nothing with the prefix any more.
         found = [document for document in rows if document.source_uri.startswith(prefix)]
         documents, token = self.tokens.page(
             request, found, limit, to_document_message, lambda row: (row.source_uri, row.document_id)
@@ -324,6 +326,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         if request.HasField("reference"):
             # One that is missing is an error of the listing of its chunks, not of a filter.
             document_id = self._document(request).document_id
+        # In the order of the text only where nothing else narrows the listing: filters are answered by chunk number.
         in_document = bool(document_id) and not request.chunk_id_prefix and not request.HasField("filter")
         if not in_document:
             where = self._resolved(caller, collection, request)
