@@ -274,6 +274,20 @@ def test_an_expansion_leaves_out_the_last_passages_that_do_not_fit_and_names_the
     assert found == {chunk_id: contents[chunk_id] for chunk_id in wanted}
 
 
+def test_a_search_leaves_out_passages_that_do_not_fit_before_any_result(stubs: Stubs) -> None:
+    options = RetrievalOptions(top_k=10, collapse_duplicates=False)
+    request = retrieve_pb.RetrieveRequest(collection="c01", query="page", options=options)
+    plain = stubs.Retrieve(request)
+    request.expansion.CopyFrom(
+        retrieve_pb.ResultExpansion(mode=retrieve_pb.EXPAND_MODE_NEIGHBOURS, radius=0, result_count=10)
+    )
+    expanded = stubs.Retrieve(request)
+    assert expanded.results == plain.results
+    assert expanded.omitted_result_count == plain.omitted_result_count
+    assert 0 < len(expanded.passages) < 10, (len(plain.results), plain.ByteSize())
+    assert expanded.ByteSize() <= PAGE_BYTES + 5000
+
+
 def test_a_document_and_a_chunk_with_all_that_they_may_have_are_told_whole(stubs: Stubs) -> None:
     def wide(count: int) -> list[str]:
         return [f"{number:02}" + "🌊" * 1022 for number in range(count)]

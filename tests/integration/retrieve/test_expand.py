@@ -321,3 +321,45 @@ async def test_more_text_than_a_response_may_hold_is_refused(room: ReadingRoom, 
         ids.append(_chunks(room, "fixed", document)[0])
     _, _, fields = await refused(reader.Expand(_request("fixed", _PARENT, ids, max_chars=1_000_000)))
     assert fields == ["max_chars"]
+
+
+def _search(collection: str, query: str, mode: int, **fields: int) -> pb.RetrieveRequest:
+    expansion = pb.ResultExpansion(mode=mode, **fields)  # type: ignore[arg-type]  # an enum
+    return pb.RetrieveRequest(collection=collection, query=query, expansion=expansion)
+
+
+async def test_a_search_returns_its_first_results_with_what_expanding_them_returns(
+    room: ReadingRoom, reader: "Stub"
+) -> None:
+    room.put("structure", "book.md", BOOK)
+    room.put("structure", "long.txt", LONG)
+    query = "when is the water of the tide lowest?"
+    assert not (await reader.Retrieve(pb.RetrieveRequest(collection="structure", query=query))).passages
+    for mode, fields in ((_HIERARCHY, {"levels_up": 2}), (_NEIGHBOURS, {"radius": 1, "max_chars": 300}), (_PARENT, {})):
+        found = await reader.Retrieve(_search("structure", query, mode, result_count=3, **fields))
+        first = [hit.chunk.chunk_id for hit in found.results[:3]]
+        assert len(found.results) > 3
+        expanded = await reader.Expand(_request("structure", mode, first, **fields))
+        assert list(found.passages) == list(expanded.passages)
+    five = (await reader.Retrieve(_search("structure", query, _NEIGHBOURS, radius=0))).passages
+    assert sum(len(passage.requested_chunk_ids) for passage in five) == 5
+
+
+async def test_a_repeated_search_returns_the_passages_as_they_are_now(room: ReadingRoom, reader: "Stub") -> None:
+    room.create("changing")
+    room.put("changing", "a.md", "# Tides\n\nThe tide comes in the morning.")
+    request = _search("changing", "tide", _PARENT)
+    assert [each.content for each in (await reader.Retrieve(request)).passages] == [
+        each.content for each in (await reader.Retrieve(request)).passages
+    ]
+    room.put("changing", "a.md", "# Tides\n\nThe tide comes in the evening.")
+    (passage,) = (await reader.Retrieve(request)).passages
+    assert passage.content == "# Tides\n\nThe tide comes in the evening."
+
+
+async def test_every_violation_of_an_expansion_of_results_is_named(reader: "Stub") -> None:
+    wrong = _search("fixed", "tide", 0, radius=21, levels_up=4, max_chars=0, result_count=21)
+    wrong.options.snapshot = 1
+    _, _, fields = await refused(reader.Retrieve(wrong))
+    names = ["mode", "radius", "levels_up", "max_chars", "result_count"]
+    assert fields == [*(f"expansion.{name}" for name in names), "expansion"]

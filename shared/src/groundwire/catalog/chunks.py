@@ -459,6 +459,10 @@ class PassageReader:
             raise ChunkNotFoundError(str(reference))
         return next(to_stored_chunks([row]))
 
+    def live(self, numbers: Sequence[int]) -> list[StoredChunk]:
+        """Return those of the chunks that are live, in the order given."""
+        return list(live_chunks(self._connection, self.collection.tenant, self.collection.name, numbers).values())
+
     def places(self, document_id: str) -> list[ChunkLocation]:
         """Return where all chunks of a document stand, by rising sequence number."""
         given = {"tenant": self.collection.tenant, "document_id": document_id}

@@ -277,29 +277,42 @@ class ExpandChunks:
                 if is_withheld or not is_in_scopes(stored.document, caller.scopes):
                     raise ChunkNotFoundError(str(reference))
                 requested[stored.chunk_number] = stored
-            by_document: dict[str, list[StoredChunk]] = {}
-            for chunk in requested.values():
-                by_document.setdefault(chunk.document.document_id, []).append(chunk)
-            extents = []
-            for wanted in by_document.values():
-                budget.check()
-                document = wanted[0].document
-                of_document = DocumentMap(
-                    reader.places(document.document_id), Place(document.total_chars, document.total_bytes)
-                )
-                chunks = {chunk.chunk.sequence_num: chunk for chunk in wanted}
-                single = [of_document.expand(number, rule) for number in chunks]
-                extents += [(of_document, chunks, extent) for extent in of_document.merge(single, rule.max_chars)]
-            total = sum(extent.chars for _, _, extent in extents)
-            if total > MAX_TOTAL_CHARS:
-                too_much = f"the passages hold {total} characters together, above {MAX_TOTAL_CHARS}"
-                raise InvalidRequestError.of("max_chars", f"{too_much}; ask for shorter or fewer")
-            order = {number: position for position, number in enumerate(requested)}
-            made = [_passage(reader, of_document, chunks, extent) for of_document, chunks, extent in extents]
-        return sorted(made, key=lambda passage: min(order[chunk.chunk_number] for chunk in passage.requested))
+            return _passages(reader, list(requested.values()), rule, budget)
+
+    def expand_found(
+        self, caller: Identity, collection: str, numbers: Sequence[int], rule: Expansion, budget: Budget
+    ) -> list[Passage]:
+        """Return the passages around chunks that a search has just found, in that order.
+
+        What was deleted or replaced since is left out. Errors are otherwise those of `expand`.
+        """
+        with self.passages.open(caller.tenant, collection) as reader:
+            return _passages(reader, reader.live(numbers), rule, budget)
 
 
-_Extent = tuple[DocumentMap, dict[int, StoredChunk], Extent]
+def _passages(
+    reader: PassageReader, requested: Sequence[StoredChunk], rule: Expansion, budget: Budget
+) -> list[Passage]:
+    by_document: dict[str, list[StoredChunk]] = {}
+    for chunk in requested:
+        by_document.setdefault(chunk.document.document_id, []).append(chunk)
+    extents = []
+    for wanted in by_document.values():
+        budget.check()
+        document = wanted[0].document
+        of_document = DocumentMap(
+            reader.places(document.document_id), Place(document.total_chars, document.total_bytes)
+        )
+        chunks = {chunk.chunk.sequence_num: chunk for chunk in wanted}
+        single = [of_document.expand(number, rule) for number in chunks]
+        extents += [(of_document, chunks, extent) for extent in of_document.merge(single, rule.max_chars)]
+    total = sum(extent.chars for _, _, extent in extents)
+    if total > MAX_TOTAL_CHARS:
+        too_much = f"the passages hold {total} characters together, above {MAX_TOTAL_CHARS}"
+        raise InvalidRequestError.of("max_chars", f"{too_much}; ask for shorter or fewer")
+    order = {chunk.chunk_number: position for position, chunk in enumerate(requested)}
+    made = [_passage(reader, of_document, chunks, extent) for of_document, chunks, extent in extents]
+    return sorted(made, key=lambda passage: min(order[chunk.chunk_number] for chunk in passage.requested))
 
 
 def _passage(

@@ -77,6 +77,7 @@ class RetrieveRequest(_message.Message):
     QUERY_VECTOR_FIELD_NUMBER: _builtins.int
     QUERY_TIME_FIELD_NUMBER: _builtins.int
     CONTEXT_FIELD_NUMBER: _builtins.int
+    EXPANSION_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
     query: _builtins.str
@@ -105,6 +106,12 @@ class RetrieveRequest(_message.Message):
         INVALID_ARGUMENT.
         """
 
+    @_builtins.property
+    def expansion(self) -> Global___ResultExpansion:
+        """Optional. Adds the surroundings of the first results to the response, as `Expand` returns them; unset means none.
+        They are read after the search, whatever its filter leaves out; with a `snapshot` it is INVALID_ARGUMENT.
+        """
+
     def __init__(
         self,
         *,
@@ -114,14 +121,68 @@ class RetrieveRequest(_message.Message):
         query_vector: _abc.Iterable[_builtins.float] | None = ...,
         query_time: _timestamp_pb2.Timestamp | None = ...,
         context: _builtins.str = ...,
+        expansion: Global___ResultExpansion | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "query_time", b"query_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expansion", b"expansion", "options", b"options", "query_time", b"query_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "context", b"context", "options", b"options", "query", b"query", "query_time", b"query_time", "query_vector", b"query_vector"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "context", b"context", "expansion", b"expansion", "options", b"options", "query", b"query", "query_time", b"query_time", "query_vector", b"query_vector"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RetrieveRequest: _TypeAlias = RetrieveRequest  # noqa: Y015
+
+@_typing.final
+class ResultExpansion(_message.Message):
+    """What to add to the first results of a search; rules, and errors, are those of `ExpandRequest`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODE_FIELD_NUMBER: _builtins.int
+    RADIUS_FIELD_NUMBER: _builtins.int
+    LEVELS_UP_FIELD_NUMBER: _builtins.int
+    MAX_CHARS_FIELD_NUMBER: _builtins.int
+    RESULT_COUNT_FIELD_NUMBER: _builtins.int
+    mode: Global___ExpandMode.ValueType
+    """Required. What to add."""
+    radius: _builtins.int
+    """Optional. Sentences or chunks on each side."""
+    levels_up: _builtins.int
+    """Optional. Levels to go up for `HIERARCHY`."""
+    max_chars: _builtins.int
+    """Optional. Longest passage in code points."""
+    result_count: _builtins.int
+    """Optional. How many of the first results to expand, 1 to 20; unset means 5."""
+    def __init__(
+        self,
+        *,
+        mode: Global___ExpandMode.ValueType = ...,
+        radius: _builtins.int | None = ...,
+        levels_up: _builtins.int | None = ...,
+        max_chars: _builtins.int | None = ...,
+        result_count: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_levels_up", b"_levels_up", "_max_chars", b"_max_chars", "_radius", b"_radius", "_result_count", b"_result_count", "levels_up", b"levels_up", "max_chars", b"max_chars", "radius", b"radius", "result_count", b"result_count"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_levels_up", b"_levels_up", "_max_chars", b"_max_chars", "_radius", b"_radius", "_result_count", b"_result_count", "levels_up", b"levels_up", "max_chars", b"max_chars", "mode", b"mode", "radius", b"radius", "result_count", b"result_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__levels_up: _TypeAlias = _typing.Literal["levels_up"]  # noqa: Y015
+    _WhichOneofArgType__levels_up: _TypeAlias = _typing.Literal["_levels_up", b"_levels_up"]  # noqa: Y015
+    _WhichOneofReturnType__max_chars: _TypeAlias = _typing.Literal["max_chars"]  # noqa: Y015
+    _WhichOneofArgType__max_chars: _TypeAlias = _typing.Literal["_max_chars", b"_max_chars"]  # noqa: Y015
+    _WhichOneofReturnType__radius: _TypeAlias = _typing.Literal["radius"]  # noqa: Y015
+    _WhichOneofArgType__radius: _TypeAlias = _typing.Literal["_radius", b"_radius"]  # noqa: Y015
+    _WhichOneofReturnType__result_count: _TypeAlias = _typing.Literal["result_count"]  # noqa: Y015
+    _WhichOneofArgType__result_count: _TypeAlias = _typing.Literal["_result_count", b"_result_count"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__levels_up) -> _WhichOneofReturnType__levels_up | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_chars) -> _WhichOneofReturnType__max_chars | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__radius) -> _WhichOneofReturnType__radius | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__result_count) -> _WhichOneofReturnType__result_count | None: ...
+
+Global___ResultExpansion: _TypeAlias = ResultExpansion  # noqa: Y015
 
 @_typing.final
 class RetrieveResponse(_message.Message):
@@ -138,6 +199,7 @@ class RetrieveResponse(_message.Message):
     REPORT_FIELD_NUMBER: _builtins.int
     EXPLAIN_PLAN_FIELD_NUMBER: _builtins.int
     OMITTED_RESULT_COUNT_FIELD_NUMBER: _builtins.int
+    PASSAGES_FIELD_NUMBER: _builtins.int
     snapshot: _builtins.int
     """Catalog position that was read; give it as `snapshot` to read the same again."""
     consistency_token: _builtins.str
@@ -170,6 +232,12 @@ class RetrieveResponse(_message.Message):
     def explain_plan(self) -> _explain_plan_pb2.ExplainPlan:
         """How the ranking came about, with `explain`."""
 
+    @_builtins.property
+    def passages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExpandedPassage]:
+        """Surroundings of the first results, with `expansion`, as in `ExpandResponse`: the last passages are left out before
+        any result is, and so are results that were deleted or replaced since they were found.
+        """
+
     def __init__(
         self,
         *,
@@ -182,10 +250,11 @@ class RetrieveResponse(_message.Message):
         report: _retrieve_report_pb2.RetrieveReport | None = ...,
         explain_plan: _explain_plan_pb2.ExplainPlan | None = ...,
         omitted_result_count: _builtins.int = ...,
+        passages: _abc.Iterable[Global___ExpandedPassage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["explain_plan", b"explain_plan", "report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "log_id", b"log_id", "omitted_result_count", b"omitted_result_count", "report", b"report", "results", b"results", "snapshot", b"snapshot"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "log_id", b"log_id", "omitted_result_count", b"omitted_result_count", "passages", b"passages", "report", b"report", "results", b"results", "snapshot", b"snapshot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

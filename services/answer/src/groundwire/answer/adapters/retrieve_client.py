@@ -52,9 +52,9 @@ from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.messages import only_ids, to_span
 
 _SELECTION_HITS = 10
-_EXPANDED_HITS = 5
-_SECTION_CHARS = 1600
-"""Hits that are read with their sections, and how much of these: as much as five or six small chunks."""
+# Small chunks cut lists, tables and instructions apart, of which a search seldom finds all parts. So much of a section
+# is as much as five or six such chunks.
+_SECTIONS = pb.ResultExpansion(mode=pb.EXPAND_MODE_HIERARCHY, max_chars=1600, result_count=5)
 _SUMMARY_HITS = 50
 # A batch has one worker and one response of 4 MiB for all of its searches.
 _SEARCHES_PER_CALL = 20
@@ -80,8 +80,12 @@ class RetrieveClient:
     async def retrieve(self, search: Search) -> Retrieval:
         is_restricted = search.chunk_ids or search.places or search.named_like or search.summary_of is not None
         if not search.scope or is_restricted:
-            retrieval = _retrieval(search, await _answered(self._stub.Retrieve(_request(search))))
-            return retrieval if is_restricted else await self._with_sections(search, retrieval)
+            message = _request(search)
+            is_narrowed = message.options.HasField("filter") or message.options.HasField("snapshot")
+            # What the caller shut out by a filter, or by reading the past, stays out.
+            if search.summary_of is None and not is_narrowed:
+                message.expansion.CopyFrom(_SECTIONS)
+            return _retrieval(search, await _answered(self._stub.Retrieve(message)))
         options, caller = _options(search), request_context.current().identity
         options.scopes.extend(dict.fromkeys(each for each in (search.scope, GLOBAL_SCOPE) if caller.allows_scope(each)))
         request = pb.RetrieveContextRequest(
@@ -90,7 +94,7 @@ class RetrieveClient:
         response: pb.RetrieveContextResponse = await _answered(self._stub.RetrieveContext(request))
         entries = [entry for section in response.sections for entry in section.entries if _is_source(entry.record)]
         documents = {document.document_id: document for document in response.documents}
-        found = [_to_passage(hit, documents[hit.chunk.document_id]) for hit in response.document_results]
+        found = [_to_passage(hit, hit.chunk, documents[hit.chunk.document_id]) for hit in response.document_results]
         found += [_of_record(entry) for entry in entries]
         # By relevance alone: a memory that fits the question comes before a document that hardly does.
         found.sort(key=lambda passage: -passage.relevance)
@@ -105,38 +109,6 @@ class RetrieveClient:
         ]
         passages = tuple(replace(passage, rank=rank) for rank, passage in enumerate(found, start=1))
         return _report(search, passages, response.document_results, response, records=records)
-
-    async def _with_sections(self, search: Search, retrieval: Retrieval) -> Retrieval:
-        """Return what was found with the other chunks of the sections that the first hits stand in.
-
-        Small chunks cut lists, tables and instructions apart, of which a search seldom finds all parts. What the caller
-        shut out by a filter, or by reading the past, stays out.
-        """
-        if search.options is not None and (search.options.HasField("filter") or search.options.HasField("snapshot")):
-            return retrieval
-        first = {each.chunk_id: each for each in retrieval.passages[:_EXPANDED_HITS]}
-        if not first:
-            return retrieval
-        request = pb.ExpandRequest(
-            collection=search.collection,
-            chunks=[chunk_pb2.ChunkReference(chunk_id=each) for each in first],
-            mode=pb.EXPAND_MODE_HIERARCHY,
-            max_chars=_SECTION_CHARS,
-        )
-        try:
-            response: pb.ExpandResponse = await _answered(self._stub.Expand(request))
-        except ChunkNotFoundError:  # deleted since it was found
-            return retrieval
-        known = {each.chunk_id for each in retrieval.passages}
-        others = []
-        for expanded in response.passages:
-            hit = min((first[each] for each in expanded.requested_chunk_ids), key=lambda passage: passage.rank)
-            others += [
-                _beside(hit, chunk)
-                for chunk in expanded.chunks
-                if chunk.chunk_id not in known and expanded.generation == hit.generation
-            ]
-        return replace(retrieval, passages=(*retrieval.passages, *others))
 
     async def retrieve_all(self, searches: Sequence[Search]) -> list[Retrieval]:
         retrievals: list[Retrieval] = []
@@ -388,30 +360,20 @@ def _restrict(options: retrieval_options_pb2.RetrievalOptions, where: Filter) ->
     options.filter.CopyFrom(filter_pb2.Filter(all_of=combined))
 
 
-def _beside(hit: Passage, chunk: chunk_pb2.Chunk) -> Passage:
-    """Return the passage of a chunk that stands in the section of a hit, with the relevance of that."""
-    return replace(
-        hit,
-        chunk_id=chunk.chunk_id,
-        chunk_number=chunk.chunk_number,
-        chapter=chunk.chapter,
-        section=chunk.section,
-        section_heading=chunk.section_heading,
-        page_numbers=tuple(chunk.page_numbers),
-        span=parse_span(chunk.span),
-        content=chunk.content,
-    )
-
-
 def _retrieval(search: Search, response: pb.RetrieveResponse) -> Retrieval:
-    found = {hit.chunk.chunk_id for hit in response.results}
-    missing = [chunk_id for chunk_id in search.chunk_ids if chunk_id not in found]
+    hits = {hit.chunk.chunk_id: hit for hit in response.results}
+    missing = [chunk_id for chunk_id in search.chunk_ids if chunk_id not in hits]
     if missing:
         raise ChunkNotFoundError(missing[0])
     documents = {document.document_id: document for document in response.documents}
-    passages = tuple(_to_passage(hit, documents[hit.chunk.document_id]) for hit in response.results)
+    passages = [_to_passage(hit, hit.chunk, documents[hit.chunk.document_id]) for hit in response.results]
+    # The other chunks of the sections that the first hits stand in, as relevant as these.
+    for section in response.passages:
+        hit = min((hits[each] for each in section.requested_chunk_ids), key=lambda each: each.rank)
+        others = (chunk for chunk in section.chunks if chunk.chunk_id not in hits)
+        passages += [_to_passage(hit, chunk, documents[section.document_id]) for chunk in others]
     plan = response.explain_plan if response.HasField("explain_plan") else None
-    return _report(search, passages, response.results, response, explain_plan=plan)
+    return _report(search, tuple(passages), response.results, response, explain_plan=plan)
 
 
 def _report(
@@ -474,9 +436,10 @@ def _of_record(entry: pb.ContextEntry) -> Passage:
     )
 
 
-def _to_passage(hit: hit_pb2.Hit, document: document_pb2.Document) -> Passage:
-    chunk, fields = hit.chunk, document.fields
-    given = chunk.metadata["url"].string_value if "url" in chunk.metadata else ""
+def _to_passage(hit: hit_pb2.Hit, chunk: chunk_pb2.Chunk, document: document_pb2.Document) -> Passage:
+    """Return the passage of a chunk: that of a hit, or one that stands in the same section."""
+    fields, metadata = document.fields, hit.chunk.metadata
+    given = metadata["url"].string_value if "url" in metadata else ""
     return Passage(
         rank=hit.rank,
         chunk_id=chunk.chunk_id,
@@ -495,6 +458,6 @@ def _to_passage(hit: hit_pb2.Hit, document: document_pb2.Document) -> Passage:
         markup=_MARKUPS.get(document.format, Markup.NONE),
         creators=tuple(fields.creators),
         date_created=fields.date_created.ToDatetime(UTC) if fields.HasField("date_created") else None,
-        doi=chunk.metadata["doi"].string_value if "doi" in chunk.metadata else "",
+        doi=metadata["doi"].string_value if "doi" in metadata else "",
         url=given or (chunk.source_uri if chunk.source_uri.startswith(("http://", "https://")) else ""),
     )

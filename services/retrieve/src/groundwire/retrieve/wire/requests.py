@@ -89,6 +89,7 @@ def parse_retrieve_request(
         *_option_violations(options, limits.max_top_k),
         *_scope_violations(options),
         *query_time_violations(message, now),
+        *(_result_expansion_violations(message) if message.HasField("expansion") else ()),
     ]
     vector = np.asarray(message.query_vector, dtype=np.float32) if message.query_vector else None
     if vector is not None and not (np.isfinite(vector).all() and vector.any()):
@@ -217,19 +218,35 @@ def parse_expand_request(request: pb.ExpandRequest) -> tuple[list[str | int], Ex
     for position, reference in enumerate(request.chunks):
         if reference.WhichOneof("reference") is None:
             violations.append(FieldViolation(f"chunks[{position}]", "must have either chunk_id or chunk_number"))
-    if request.mode not in _EXPAND_MODES:
-        violations.append(FieldViolation("mode", "must be WINDOW, NEIGHBOURS, PARENT or HIERARCHY"))
-    for field, (low, high) in _EXPAND_LIMITS.items():
-        if request.HasField(field) and not low <= getattr(request, field) <= high:  # type: ignore[arg-type]  # our names
-            violations.append(FieldViolation(field, f"must be {low} to {high}"))
+    violations += _expansion_violations(request)
     if violations:
         raise InvalidRequestError(violations)
     references = [getattr(item, item.WhichOneof("reference") or "") for item in request.chunks]
-    return references, Expansion(
-        mode=_EXPAND_MODES[request.mode],
-        radius=request.radius if request.HasField("radius") else None,
-        levels_up=request.levels_up if request.HasField("levels_up") else DEFAULT_LEVELS_UP,
-        max_chars=request.max_chars if request.HasField("max_chars") else DEFAULT_MAX_CHARS,
+    return references, to_expansion(request)
+
+
+def _expansion_violations(message: pb.ExpandRequest | pb.ResultExpansion, prefix: str = "") -> Iterator[FieldViolation]:
+    if message.mode not in _EXPAND_MODES:
+        yield FieldViolation(f"{prefix}mode", "must be WINDOW, NEIGHBOURS, PARENT or HIERARCHY")
+    for field, (low, high) in _EXPAND_LIMITS.items():
+        if message.HasField(field) and not low <= getattr(message, field) <= high:  # type: ignore[arg-type]  # our names
+            yield FieldViolation(f"{prefix}{field}", f"must be {low} to {high}")
+
+
+def _result_expansion_violations(message: pb.RetrieveRequest) -> Iterator[FieldViolation]:
+    yield from _expansion_violations(message.expansion, "expansion.")
+    if message.expansion.HasField("result_count") and not 1 <= message.expansion.result_count <= _MAX_EXPANDED:
+        yield FieldViolation("expansion.result_count", f"must be 1 to {_MAX_EXPANDED}")
+    if message.options.HasField("snapshot"):
+        yield FieldViolation("expansion", "reads the present, not a snapshot")
+
+
+def to_expansion(message: pb.ExpandRequest | pb.ResultExpansion) -> Expansion:
+    return Expansion(
+        mode=_EXPAND_MODES[message.mode],
+        radius=message.radius if message.HasField("radius") else None,
+        levels_up=message.levels_up if message.HasField("levels_up") else DEFAULT_LEVELS_UP,
+        max_chars=message.max_chars if message.HasField("max_chars") else DEFAULT_MAX_CHARS,
     )
 
 

@@ -1,7 +1,7 @@
 """Turn what a search found into the messages of the contract: hits, report, flat records, explanation, context."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -44,7 +44,9 @@ _ORDERS = {order: number for number, order in ORDERS.items()}
 _STATES = {state: number for number, state in members_by_number(report_pb.QueryState, SearchState).items()}
 
 
-def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, order: ResultOrder) -> pb.RetrieveResponse:
+def to_retrieve_response(
+    request: pb.RetrieveRequest, result: SearchResult, order: ResultOrder, passages: Sequence[Passage]
+) -> pb.RetrieveResponse:
     """Return the response with what the request asks for, without what `own_part` has.
 
     The report says all that is known of the search itself.
@@ -53,6 +55,7 @@ def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, orde
     response = pb.RetrieveResponse(
         results=[to_hit(hit, options.view, has_words=mode is not SearchMode.VECTOR) for hit in result.hits],
         documents=documents_in_view((hit.stored.document for hit in result.hits), options.view),
+        passages=map(to_passage_message, passages),
     )
     if options.include_flat_view:
         for message, hit in zip(response.results, result.hits, strict=True):
@@ -138,7 +141,12 @@ def ready_response(raw: bytes, own: pb.RetrieveResponse, max_bytes: int = MAX_PA
 
 
 def cut_to_size(response: pb.RetrieveResponse, max_bytes: int) -> pb.RetrieveResponse:
-    """Leave out the last results, and documents of no other result, until the response has at most `max_bytes`."""
+    """Leave out the last passages, then the last results, until the response has at most `max_bytes`.
+
+    The documents of results that are left out go with them, unless they are those of others.
+    """
+    while response.passages and response.ByteSize() > max_bytes:
+        response.passages.pop()
     while response.results and response.ByteSize() > max_bytes:
         document_id = response.results.pop().chunk.document_id
         response.omitted_result_count += 1
