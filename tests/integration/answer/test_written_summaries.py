@@ -47,11 +47,11 @@ async def model() -> AsyncIterator[ScriptedModel]:
 
 @pytest.fixture
 def writes(rig: Rig, model: ScriptedModel) -> Callable[..., ChatSummaries]:
-    def make(**limits: Any) -> ChatSummaries:
+    def make(timeout_s: float = 30.0, **limits: Any) -> ChatSummaries:
         vectors = SentenceVectors(RetrieveClient(InProcessStub(rig.library.service.servicer)))
-        endpoint = ChatEndpoint(model.url, "tiny", "", connect_s=5, idle_s=30)
-        given = {"context_tokens": 4096, "max_tokens": 512, "timeout_s": 30.0, **limits}
-        return ChatSummaries("tiny", endpoint, Grounder(vectors, rig.library.workers), **given)
+        given = {"context_tokens": 4096, "reply_tokens": 512, **limits}
+        endpoint = ChatEndpoint(model.url, "tiny", "", name="tiny", connect_s=5, idle_s=30, **given)
+        return ChatSummaries(endpoint, Grounder(vectors, rig.library.workers), timeout_s=timeout_s)
 
     return make
 
@@ -171,7 +171,7 @@ async def test_the_latest_turns_are_read_where_not_all_fit(
     model.says("I prefer tea.")
     long = [turn(Role.USER, number, f"The harbour has {number} boats.") for number in range(1, 200)]
     turns = [*long, turn(Role.USER, 200, "I prefer tea.")]
-    summary = await writes(context_tokens=1200, max_tokens=100).summarise(turns)
+    summary = await writes(context_tokens=1200, reply_tokens=100).summarise(turns)
     assert summary.text == "User: I prefer tea."
     asked = str(model.requests[0]["messages"])
     assert "199 boats" in asked

@@ -104,6 +104,7 @@ def build(
     vectors = SentenceVectors(retriever)
     store, outbox, sweepers = _session_store(settings, sessions, reader, workers, time, purged)
     grounder = Grounder(vectors, workers)
+    endpoint = None if chat_model is None else _endpoint(chat_model, settings)
     recording = None
     if records is not None and outbox is not None:
         recording = Recording(
@@ -112,15 +113,22 @@ def build(
             in_call_of,
             summary_every=settings.rag_summary_every_n_turns,
             consolidates=settings.consolidate,
-            writer=None if chat_model is None else _chat_summaries(chat_model, settings, grounder),
+            writer=None
+            if endpoint is None
+            else ChatSummaries(endpoint, grounder, timeout_s=settings.summary_timeout_s),
         )
     own = generator or ExtractiveGenerator(
         vectors=vectors, workers=workers, min_support=settings.min_support, max_excerpts=settings.max_sentences
     )
+    writing: Generator = own
+    if endpoint is not None:
+        writing = ChatGenerator(
+            endpoint, grounder, timeout_s=settings.generator_timeout_s, max_drafts=settings.max_generations
+        )
     answerer = Answerer(
         retriever=retriever,
-        generator=own if chat_model is None else _chat_generator(chat_model, settings, grounder),
-        fallback=None if chat_model is None else own,
+        generator=writing,
+        fallback=None if endpoint is None else own,
         library=reader,
         sessions=store,
         on_unrecorded=recording.wake if recording else lambda: None,
@@ -151,31 +159,11 @@ def _endpoint(model: ChatModel, settings: AnswerSettings) -> ChatEndpoint:
         model.url,
         model.model,
         key.get_secret_value() if key else "",
+        name=model.name,
+        context_tokens=settings.generator_context_tokens,
+        reply_tokens=settings.generator_reply_tokens,
         connect_s=settings.generator_connect_s,
         idle_s=settings.generator_idle_s,
-    )
-
-
-def _chat_summaries(model: ChatModel, settings: AnswerSettings, grounder: Grounder) -> ChatSummaries:
-    return ChatSummaries(
-        model.name,
-        _endpoint(model, settings),
-        grounder,
-        context_tokens=settings.generator_context_tokens,
-        max_tokens=settings.generator_reply_tokens,
-        timeout_s=settings.summary_timeout_s,
-    )
-
-
-def _chat_generator(model: ChatModel, settings: AnswerSettings, grounder: Grounder) -> ChatGenerator:
-    return ChatGenerator(
-        model.name,
-        _endpoint(model, settings),
-        grounder,
-        context_tokens=settings.generator_context_tokens,
-        max_tokens=settings.generator_reply_tokens,
-        timeout_s=settings.generator_timeout_s,
-        max_drafts=settings.max_generations,
     )
 
 

@@ -20,6 +20,7 @@ import httpx
 from groundwire.answer.answers import GenerationFailure
 from groundwire.answer.ports import GenerationFailedError
 from groundwire.kernel.budget import Budget
+from groundwire.rpc import request_context
 
 Message: TypeAlias = dict[str, str]
 T = TypeVar("T")
@@ -31,6 +32,8 @@ _RETRY_AFTER_S = 0.2
 # What a client may repeat although it is a 4xx.
 _BUSY = frozenset({408, 425, 429})
 _BYTES_PER_TOKEN = 3
+# What the template of a model may add to the messages.
+_TEMPLATE_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +57,32 @@ class ChatEndpoint:
     """One model behind one URL. Holds no connection between two calls, so that there is nothing to close.
 
     `url` is that of the API, such as `http://127.0.0.1:8080/v1`; `model` and `api_key` may be empty. There is a
-    connection within `connect_s`, and a sign of life of the endpoint every `idle_s` at most.
+    connection within `connect_s`, and a sign of life of the endpoint every `idle_s` at most. Prompt and reply have
+    `context_tokens` together, the reply `reply_tokens`. What the model writes carries `name`.
     """
 
-    def __init__(self, url: str, model: str, api_key: str, *, connect_s: float, idle_s: float) -> None:
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        api_key: str,
+        *,
+        name: str,
+        context_tokens: int,
+        reply_tokens: int,
+        connect_s: float,
+        idle_s: float,
+    ) -> None:
+        self.name = name
+        self.prompt_tokens = context_tokens - reply_tokens - _TEMPLATE_TOKENS
+        self._reply_tokens = reply_tokens
         self._url = httpx.URL(url.rstrip("/") + "/")
         self._model = model
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._timeout = httpx.Timeout(idle_s, connect=connect_s)
         self._has_tokenizer = True
 
-    async def complete(
-        self, messages: Sequence[Message], max_tokens: int, budget: Budget
-    ) -> AsyncGenerator[Piece, None]:
+    async def complete(self, messages: Sequence[Message], budget: Budget) -> AsyncGenerator[Piece, None]:
         """Yield the reply piece by piece; closing the generator closes the connection.
 
         What fails before the first piece is tried once more, unless time is what it lacked.
@@ -77,7 +93,7 @@ class ChatEndpoint:
         for attempt in (1, 2):
             has_begun = False
             try:
-                async with aclosing(self._pieces(messages, max_tokens, budget)) as pieces:
+                async with aclosing(self._pieces(messages, budget)) as pieces:
                     async for piece in pieces:
                         has_begun = True
                         yield piece
@@ -90,6 +106,12 @@ class ChatEndpoint:
                 await asyncio.sleep(_RETRY_AFTER_S)
             else:
                 return
+
+    @staticmethod
+    def time_limit(limit_s: float, share: float) -> Budget:
+        """Return the time for one reply: `limit_s`, and at most a share of what the current call has left."""
+        remaining_s = request_context.current().budget.remaining_s()
+        return Budget(limit_s if remaining_s is None else min(limit_s, share * remaining_s))
 
     async def count_tokens(self, text: str, budget: Budget) -> int:
         """Return the number of tokens, by the endpoint's tokenizer if it has one, else estimated."""
@@ -108,10 +130,13 @@ class ChatEndpoint:
         except (httpx.HTTPError, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
             return estimated_tokens(text)
 
-    async def _pieces(
-        self, messages: Sequence[Message], max_tokens: int, budget: Budget
-    ) -> AsyncGenerator[Piece, None]:
-        body: dict[str, Any] = {"messages": list(messages), "max_tokens": max_tokens, "temperature": 0, "stream": True}
+    async def _pieces(self, messages: Sequence[Message], budget: Budget) -> AsyncGenerator[Piece, None]:
+        body: dict[str, Any] = {
+            "messages": list(messages),
+            "max_tokens": self._reply_tokens,
+            "temperature": 0,
+            "stream": True,
+        }
         if self._model:
             body["model"] = self._model
         client = self._client()

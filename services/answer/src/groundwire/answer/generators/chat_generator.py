@@ -18,7 +18,6 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import OverloadedError
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import split_blocks
-from groundwire.rpc import request_context
 
 _MODEL = (
     r"(?:AIs?|A\.I\.|(?:AI |language |chat )?(?:assistants?|models?)|LLMs?|chatbots?|ChatGPT|GPT-?\d?|Claude|Gemini"
@@ -169,8 +168,6 @@ def _beginning(texts: Sequence[str], room: int) -> list[str]:
 
 # Of the time that a call has left, so that there is some for the answer that is given instead.
 _SHARE = 0.8
-TEMPLATE_TOKENS = 64
-"""What the template of a model may add to the messages."""
 _MAX_REPLY_CHARS = 20_000
 _SOURCES_PER_CLAIM = 3
 # Small models shuffle the words of their sources, which gives each word a source and no sentence one. On every third
@@ -192,27 +189,14 @@ class ChatGenerator:
     The numbers that a model puts behind its sentences only say where to look first: sources are found by comparing the
     sentence with the passages, so no number can name anything that was not retrieved.
 
-    Prompt and reply have `context_tokens` together, the reply `max_tokens`; a draft takes at most `timeout_s`. More
-    than `max_drafts` at a time are refused, not queued: nobody holds anything while they wait, and callers learn at
-    once to come back later.
+    A draft takes at most `timeout_s`. More than `max_drafts` at a time are refused, not queued: nobody holds anything
+    while they wait, and callers learn at once to come back later.
     """
 
-    def __init__(
-        self,
-        name: str,
-        endpoint: ChatEndpoint,
-        grounder: Grounder,
-        *,
-        context_tokens: int,
-        max_tokens: int,
-        timeout_s: float,
-        max_drafts: int,
-    ) -> None:
-        self.name = name
+    def __init__(self, endpoint: ChatEndpoint, grounder: Grounder, *, timeout_s: float, max_drafts: int) -> None:
+        self.name = endpoint.name
         self._endpoint = endpoint
         self._grounder = grounder
-        self._prompt_tokens = context_tokens - max_tokens - TEMPLATE_TOKENS
-        self._max_tokens = max_tokens
         self._timeout_s = timeout_s
         self._max_drafts = max_drafts
         self._drafts = 0
@@ -224,14 +208,13 @@ class ChatGenerator:
         strictness: float | None = None,  # noqa: ARG002 - a model says itself when it does not know
     ) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield the statements of the model as they come; see `groundwire.answer.ports.Generator`."""
-        remaining_s = request_context.current().budget.remaining_s()
-        limit = Budget(self._timeout_s if remaining_s is None else min(self._timeout_s, _SHARE * remaining_s))
+        limit = self._endpoint.time_limit(self._timeout_s, _SHARE)
         readable = [_readable(each) for each in passages]
         with self._counted():
             prompt = await fitting_prompt(
                 question,
                 readable,
-                max_tokens=self._prompt_tokens,
+                max_tokens=self._endpoint.prompt_tokens,
                 count_tokens=lambda text: self._endpoint.count_tokens(text, limit),
             )
             if prompt is None:
@@ -288,7 +271,7 @@ class ChatGenerator:
     async def _statements(self, prompt: Prompt, limit: Budget) -> AsyncGenerator[Sequence[WrittenStatement], None]:
         """Yield the statements of the reply, at least one in each batch."""
         reader, chars = StatementReader(), 0
-        async with aclosing(self._endpoint.complete(prompt.messages, self._max_tokens, limit)) as pieces:
+        async with aclosing(self._endpoint.complete(prompt.messages, limit)) as pieces:
             async for piece in pieces:
                 chars += len(piece.text)
                 if found := _without_boundary(reader.feed(piece.text), prompt.boundary):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from groundwire.answer.answers import GenerationFailure
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.generators.chat_endpoint import ChatEndpoint, Message
-from groundwire.answer.generators.chat_generator import ANNOUNCEMENT, TEMPLATE_TOKENS, holds, without_orders
+from groundwire.answer.generators.chat_generator import ANNOUNCEMENT, holds, without_orders
 from groundwire.answer.generators.sentences import StatementReader
 from groundwire.answer.grounding.claims import split_claims
 from groundwire.answer.grounding.grounder import Grounder, Verdict
@@ -26,7 +26,6 @@ from groundwire.answer.summaries import (
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.session import Role
 from groundwire.kernel.spans import Span
-from groundwire.rpc import request_context
 
 _INSTRUCTIONS = """\
 You write down what of a conversation will matter later: facts, names, numbers, dates, preferences, decisions. Write \
@@ -53,24 +52,12 @@ class _Supported:
 class ChatSummaries:
     """Lets a model sum up turns; see `groundwire.answer.recording.SummaryWriter`. Asked for one summary at a time.
 
-    Prompt and reply have `context_tokens` together, the reply `max_tokens`; a summary takes at most `timeout_s`.
+    A summary takes at most `timeout_s`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        endpoint: ChatEndpoint,
-        grounder: Grounder,
-        *,
-        context_tokens: int,
-        max_tokens: int,
-        timeout_s: float,
-    ) -> None:
-        self._name = name
+    def __init__(self, endpoint: ChatEndpoint, grounder: Grounder, *, timeout_s: float) -> None:
         self._endpoint = endpoint
         self._grounder = grounder
-        self._prompt_tokens = context_tokens - max_tokens - TEMPLATE_TOKENS
-        self._max_tokens = max_tokens
         self._timeout_s = timeout_s
         self._asked_again_at = 0.0
 
@@ -78,8 +65,7 @@ class ChatSummaries:
         """Return what the model makes of the turns, as far as they say it."""
         if time.monotonic() < self._asked_again_at:
             raise GenerationFailedError(GenerationFailure.UNAVAILABLE, "the model has failed a moment ago")
-        remaining_s = request_context.current().budget.remaining_s()
-        limit = Budget(self._timeout_s if remaining_s is None else min(self._timeout_s, _SHARE * remaining_s))
+        limit = self._endpoint.time_limit(self._timeout_s, _SHARE)
         passages = [passage for passage in map(_passage_of, turns) if passage.content.strip()]
         # What does not fit says nothing of the model, which others may ask meanwhile.
         messages = await self._messages(passages, limit)
@@ -99,12 +85,14 @@ class ChatSummaries:
         if not supported:
             raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "a sentence is longer than a summary")
         stands_on = {turn.record_id: turn for each in supported for turn in each.turns}
-        return WrittenSummary("\n".join(each.text for each in supported), tuple(stands_on.values()), self._name)
+        return WrittenSummary(
+            "\n".join(each.text for each in supported), tuple(stands_on.values()), self._endpoint.name
+        )
 
     async def _written(self, messages: Sequence[Message], limit: Budget) -> list[str]:
         """Return the first sentences of the reply, each once."""
         reader, written = StatementReader(), dict[str, None]()
-        async with aclosing(self._endpoint.complete(messages, self._max_tokens, limit)) as pieces:
+        async with aclosing(self._endpoint.complete(messages, limit)) as pieces:
             async for piece in pieces:
                 written.update(dict.fromkeys(_on_one_line(each.text) for each in reader.feed(piece.text)))
                 if piece.is_cut:
@@ -129,9 +117,9 @@ class ChatSummaries:
             lines = "\n".join(each.content for each in shown)
             text = f"{boundary}\n{lines}\n{boundary}"
             tokens = await self._endpoint.count_tokens(f"{instructions}\n{text}", limit)
-            if tokens <= self._prompt_tokens and shown:
+            if tokens <= self._endpoint.prompt_tokens and shown:
                 return [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
-            shown = shown[-int(0.9 * len(shown) * self._prompt_tokens / tokens) or len(shown) :]
+            shown = shown[-int(0.9 * len(shown) * self._endpoint.prompt_tokens / tokens) or len(shown) :]
         raise GenerationFailedError(GenerationFailure.REJECTED, "nothing that was said fits into the context")
 
     async def _supported(
