@@ -34,11 +34,11 @@ Q    ?= What does a citation point at?
 # Rows of the source designs that this version delivers.
 DELIVERED ?= \
 	S0-01..S0-73 \
-	S1-01..S1-08 S1-10..S1-103 S1-105 S1-106 \
+	S1-01..S1-08 S1-10..S1-103 S1-105..S1-118 \
 	S2-01..S2-39 \
 	S3-01..S3-40 \
 	S4-01..S4-15 S4-17..S4-45 \
-	C01..C26 C28 C30 \
+	C01..C30 \
 	T01..T48 \
 	R4 R5 R8 R12 R13 R17 R26
 

@@ -300,6 +300,7 @@ def test_pages_are_found_by_any_page_that_a_chunk_touches(world: World) -> None:
         assert 0 < len(expected) < len(hits), where
 
 
+@pytest.mark.requirement("S1-109")
 @pytest.mark.requirement("S1-10")
 @pytest.mark.requirement("S1-11")
 @pytest.mark.requirement("S1-12")

@@ -49,7 +49,7 @@ _DOI, _URL = "10.1000/182", "https://example.org/q3"
 _UNDATED = "Q3 Financial Report. (n.d.). Corporate Finance Quarterly."
 
 
-@pytest.mark.requirement("S1-99", "S1-100", "T16")
+@pytest.mark.requirement("S1-99", "S1-100", "S1-114", "T16")
 @pytest.mark.parametrize(
     ("reference", "plain", "apa"),
     [
@@ -144,6 +144,7 @@ async def test_citations_of_an_answer_are_listed_by_number_and_as_nodes(rig: Rig
     assert apa.text == "Doe, J. (2024). Foxes. foxes.txt, p. 5."
 
 
+@pytest.mark.requirement("S1-114")
 @pytest.mark.requirement("S1-96")
 async def test_inline_gives_the_answer_with_its_markers_and_each_quote(rig: Rig) -> None:
     answer = await rig.ask("What do red foxes eat?")

@@ -126,6 +126,7 @@ def test_what_is_looked_up_is_indexed(file: pysqlite3.Connection) -> None:
     }
 
 
+@pytest.mark.requirement("S1-108")
 @pytest.mark.requirement("S1-83")
 @pytest.mark.requirement("S1-85")
 def test_chunks_have_the_columns_and_checks(file: pysqlite3.Connection) -> None:

@@ -57,6 +57,7 @@ def _rows(store: Store, table: str) -> int:
         return int(connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())  # noqa: S608 - our names
 
 
+@pytest.mark.requirement("C29")
 @pytest.mark.requirement("S1-84")
 def test_a_permanent_deletion_leaves_nothing_and_says_so(engine_store: Store) -> None:
     kept = engine_store.ingest("b.md", story(random.Random(2)))
@@ -83,6 +84,7 @@ def test_a_permanent_deletion_leaves_nothing_and_says_so(engine_store: Store) ->
         engine_store.restore(document.document_id)
 
 
+@pytest.mark.requirement("C29")
 def test_a_soft_deletion_hides_at_once_and_a_restoration_brings_back_exactly(engine_store: Store) -> None:
     document = engine_store.ingest("a.md", story(random.Random(1)), tags=["x"], metadata={"state": text("new")})
     engine_store.update_chunk(engine_store.chunks(document.document_id)[0].chunk_id, set_metadata={"n": number(1)})

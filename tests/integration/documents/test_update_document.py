@@ -35,6 +35,7 @@ def document(store: Store) -> document_pb2.Document:
     )
 
 
+@pytest.mark.requirement("S1-117")
 @pytest.mark.requirement("S1-35")
 def test_fields_change_on_document_chunks_and_hits_without_embedding(engine_store: Store) -> None:
     before = engine_store.ingest("a.md", story(random.Random(1)), project="apollo", tags=["x"])

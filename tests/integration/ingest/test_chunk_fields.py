@@ -53,6 +53,7 @@ def test_unknown_documents_and_chunks_are_not_found(harness: Harness, collection
         chunk_of_id(harness, collection, "doc_none#chunk_000")
 
 
+@pytest.mark.requirement("S1-107", "S1-111", "S1-116")
 @pytest.mark.requirement("S1-49")
 @pytest.mark.requirement("S1-51")
 @pytest.mark.requirement("S1-53")

@@ -313,6 +313,7 @@ def test_a_server_with_another_model_refuses_writes_until_the_collection_was_emb
     assert harness.ingest("tides", "new.md", "# New\n\nMoon.").counts.embedded_count == 1
 
 
+@pytest.mark.requirement("S1-113")
 @pytest.mark.requirement("S1-78")
 @pytest.mark.requirement("S1-92")
 def test_every_chunk_and_document_names_the_new_model(process: Callable[..., Harness]) -> None:

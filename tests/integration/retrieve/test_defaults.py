@@ -59,6 +59,7 @@ async def test_a_web_page_needs_a_relevance_of_three_tenths_unless_the_request_s
             assert (info.reason, fields) == ("INVALID_FIELD", ["options.min_relevance"])
 
 
+@pytest.mark.requirement("C27")
 @pytest.mark.requirement("S3-15")
 @pytest.mark.requirement("T19")
 async def test_five_results_unless_one_to_a_hundred_are_asked_for(profiles: Library) -> None:

@@ -121,6 +121,7 @@ async def test_chunks_name_the_tokenizer_that_counted_their_document(room: Readi
     assert [chunk.tokenizer for chunk in passage.chunks] == ["another-counter"]
 
 
+@pytest.mark.requirement("S1-115")
 @pytest.mark.requirement("S1-44")
 async def test_the_parent_is_the_whole_document(room: ReadingRoom, reader: "Stub") -> None:
     text = f"\n\n  {BOOK}\n\n"

@@ -118,6 +118,7 @@ async def test_relative_times_count_from_when_the_question_was_asked(filled: Lib
     assert _json(parsed.filter) == {"$and": [{"date": {"$gte": "2019-01-01"}}, {"date": {"$lt": "2020-01-01"}}]}
 
 
+@pytest.mark.requirement("S1-118")
 @pytest.mark.requirement("S1-38")
 async def test_a_search_applies_the_derived_filter_and_says_so(filled: Library, stub: "Stub") -> None:
     response = await stub.Retrieve(_search())

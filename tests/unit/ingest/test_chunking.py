@@ -123,6 +123,7 @@ def test_all_chunks_of_long_prose_are_in_range() -> None:
     assert not any(chunk.undersized for chunk in chunks)
 
 
+@pytest.mark.requirement("S1-112")
 @pytest.mark.requirement("S1-52")
 @pytest.mark.parametrize("line_words", [10, 400])
 def test_neighbours_share_ten_to_twenty_percent(line_words: int) -> None:

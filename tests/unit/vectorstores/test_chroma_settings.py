@@ -28,6 +28,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine.close_all()
 
 
+@pytest.mark.requirement("S1-110")
 @pytest.mark.requirement("S1-27")
 def test_the_metric_is_cosine_and_is_what_chroma_says(engine: Engine, tmp_path: Path) -> None:
     assert engine.create("gw-books", 4) == Facts("cosine", 4)
