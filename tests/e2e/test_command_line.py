@@ -570,7 +570,7 @@ def test_json_keeps_the_types_of_settings(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("GROUNDWIRE_VECTORS_API_KEY", "secret")
     shown = json.loads(groundwire("config", "show", "--json").stdout)
     assert shown["GROUNDWIRE_REFLECTION"] is True
-    assert shown["GROUNDWIRE_WORKERS"] == 16
+    assert shown["GROUNDWIRE_WORKERS"] == 8
     assert shown["GROUNDWIRE_ANSWER_MIN_SUPPORT"] is None
     assert shown["GROUNDWIRE_RETRIEVE_APPROVED_SOURCE_PREFIXES"] == []
     assert shown["GROUNDWIRE_VECTORS_API_KEY"] == "**********"

@@ -33,16 +33,18 @@ class Silence:
 
     Without these bounds a partition that nobody announces costs calls their whole deadline, and TCP may take as long
     as it lasted to try again once it is over. `lost_after_ms` limits the wait for the answer to a ping, and in the
-    kernel the wait for the acknowledgement of sent bytes. `connect_ms` is the limit of one attempt to connect.
+    kernel the wait for the acknowledgement of sent bytes. `connect_ms` is the limit of one attempt to connect,
+    `reconnect_ms` the longest pause before the next one.
     """
 
     ping_after_ms: int
     lost_after_ms: int
     connect_ms: int
+    reconnect_ms: int
 
 
-CLIENT_SILENCE: Final = Silence(ping_after_ms=30_000, lost_after_ms=10_000, connect_ms=5_000)
-SERVICE_SILENCE: Final = Silence(ping_after_ms=5_000, lost_after_ms=3_000, connect_ms=2_000)
+CLIENT_SILENCE: Final = Silence(ping_after_ms=30_000, lost_after_ms=10_000, connect_ms=5_000, reconnect_ms=1_000)
+SERVICE_SILENCE: Final = Silence(ping_after_ms=5_000, lost_after_ms=3_000, connect_ms=2_000, reconnect_ms=500)
 """Between services: callers wait meanwhile, and a restored link must be in use within 5 s."""
 
 
@@ -73,7 +75,7 @@ def channel_arguments(user_agent: str, silence: Silence = CLIENT_SILENCE) -> lis
         ("grpc.min_reconnect_backoff_ms", silence.connect_ms),
         # So that a replica that is back is found before the next one is replaced; the default may take two minutes.
         ("grpc.initial_reconnect_backoff_ms", 200),
-        ("grpc.max_reconnect_backoff_ms", 1_000),
+        ("grpc.max_reconnect_backoff_ms", silence.reconnect_ms),
     ]
 
 

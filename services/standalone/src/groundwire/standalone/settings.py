@@ -96,7 +96,7 @@ class ServerSettings(BaseSettings):
     sessions_password: SecretStr | None = None
     processes: int = Field(default=1, ge=1, le=64)
     token_key: SecretStr | None = None
-    workers: int = Field(default=16, ge=2, le=256)
+    workers: int = Field(default=8, ge=2, le=256)
     max_search_calls: int = Field(default=CALL_LIMITS[Work.SEARCH], ge=1)
     max_read_calls: int = Field(default=CALL_LIMITS[Work.READ], ge=1)
     max_write_calls: int = Field(default=CALL_LIMITS[Work.WRITE], ge=1)
