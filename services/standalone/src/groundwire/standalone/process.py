@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from groundwire.kernel.embedder import Embedder
     from groundwire.kernel.vector_store import VectorStore
+    from groundwire.rpc.server import ServerOptions
     from groundwire.standalone.parts import Parts
 
 _GC_THRESHOLDS = (20_000, 50, 1_000)
@@ -117,11 +118,7 @@ async def _serve(
             parts = await asyncio.to_thread(_open, service, settings, stack, announce)
         import structlog  # noqa: PLC0415 - see above
 
-        from groundwire.kernel.identity import Quota, TokenRules  # noqa: PLC0415 - see above
-        from groundwire.rpc.access import AccessOptions  # noqa: PLC0415 - see above
-        from groundwire.rpc.methods import CALL_LIMITS, DeadlineTable  # noqa: PLC0415 - see above
-        from groundwire.rpc.server import GrpcServer, ServerOptions, serve  # noqa: PLC0415 - see above
-        from groundwire.rpc.tls import TlsFiles  # noqa: PLC0415 - see above
+        from groundwire.rpc.server import GrpcServer, serve  # noqa: PLC0415 - see above
         from groundwire.rpc.tracing import TRACES_TO, start_tracing  # noqa: PLC0415 - see above
         from groundwire.standalone.readiness import ReadinessMonitor  # noqa: PLC0415 - see above
 
@@ -130,43 +127,7 @@ async def _serve(
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
         gc.enable()
-        server = GrpcServer(
-            ServerOptions(
-                listen=options.listen,
-                shares_port=shares_port,
-                access=AccessOptions(
-                    keys=options.keys,
-                    jwks=options.jwks,
-                    token_rules=TokenRules(
-                        options.jwt_issuer,
-                        options.jwt_audience,
-                        options.jwt_tenant_claim,
-                        options.jwt_rights_claim,
-                        options.jwt_scopes_claim,
-                    ),
-                    by_certificate=options.tls_client_ca is not None,
-                    services=frozenset(filter(None, (name.strip() for name in options.tls_services.split(",")))),
-                    is_reflection_public=options.public_reflection,
-                ),
-                quota=Quota(
-                    options.caller_units_per_second,
-                    options.caller_burst,
-                    options.caller_calls,
-                    options.tenant_documents,
-                    options.tenant_stored_bytes,
-                ),
-                tls=TlsFiles(options.tls_certificate, options.tls_key, options.tls_client_ca)
-                if options.tls_certificate and options.tls_key
-                else None,
-                reflection=options.reflection,
-                call_limits={work: getattr(options, f"max_{work}_calls", limit) for work, limit in CALL_LIMITS.items()},
-                first_message_s=options.first_message_s,
-                stream_idle_s=options.stream_idle_s,
-                deadlines=DeadlineTable(default_s=options.default_deadline_s),
-                drain_s=options.drain_s,
-            ),
-            parts.services,
-        )
+        server = GrpcServer(_server_options(options, shares_port=shares_port), parts.services)
         if options.metrics:
             # Imported only when metrics are wanted, so that others do not wait for the library.
             from groundwire.standalone.metrics import serve_metrics  # noqa: PLC0415 - see above
@@ -191,6 +152,49 @@ async def _serve(
         structlog.get_logger(__name__).info(
             "stopped", loop_lag_max_ms=round(lag.max_s * 1000, 1), loop_lag_p99_ms=round(lag.p99_s * 1000, 1)
         )
+
+
+def _server_options(options: ServerSettings, *, shares_port: bool) -> "ServerOptions":
+    from groundwire.kernel.identity import Quota, TokenRules  # noqa: PLC0415 - see above
+    from groundwire.rpc.access import AccessOptions  # noqa: PLC0415 - see above
+    from groundwire.rpc.methods import CALL_LIMITS, DeadlineTable  # noqa: PLC0415 - see above
+    from groundwire.rpc.server import ServerOptions  # noqa: PLC0415 - see above
+    from groundwire.rpc.tls import TlsFiles  # noqa: PLC0415 - see above
+
+    return ServerOptions(
+        listen=options.listen,
+        shares_port=shares_port,
+        access=AccessOptions(
+            keys=options.keys,
+            jwks=options.jwks,
+            token_rules=TokenRules(
+                options.jwt_issuer,
+                options.jwt_audience,
+                options.jwt_tenant_claim,
+                options.jwt_rights_claim,
+                options.jwt_scopes_claim,
+            ),
+            by_certificate=options.tls_client_ca is not None,
+            services=frozenset(filter(None, (name.strip() for name in options.tls_services.split(",")))),
+            is_reflection_public=options.public_reflection,
+        ),
+        quota=Quota(
+            options.caller_units_per_second,
+            options.caller_burst,
+            options.caller_calls,
+            options.tenant_documents,
+            options.tenant_stored_bytes,
+        ),
+        tls=TlsFiles(options.tls_certificate, options.tls_key, options.tls_client_ca)
+        if options.tls_certificate and options.tls_key
+        else None,
+        reflection=options.reflection,
+        call_limits={work: getattr(options, f"max_{work}_calls", limit) for work, limit in CALL_LIMITS.items()},
+        first_message_s=options.first_message_s,
+        stream_idle_s=options.stream_idle_s,
+        deadlines=DeadlineTable(default_s=options.default_deadline_s),
+        drain_s=options.drain_s,
+    )
 
 
 def _open(
