@@ -502,6 +502,7 @@ class Documents(Aggregate):
         tenant, name = collection.tenant, collection.name
 
         def work(connection: Connection) -> PublishedRecords:
+            # Another process may have numbered exchanges of the same conversation meanwhile.
             for conversation_id, last in turns.items():
                 if last_turn(connection, collection, conversation_id) != last:
                     raise changed(conversation_id)
@@ -511,6 +512,7 @@ class Documents(Aggregate):
                 refuse_other_etag(connection, row, change.etag)
                 tasks += change_fields(connection, row, change.fields, self._now())
                 written.append(visible_document(connection, tenant, name, change.document_id))
+            # In the transaction, since a purge may have come between the plan and this.
             quoted = sorted({each for document in written for each in (document.fields.record or {}).get(QUOTED, ())})
             for gone in gone_documents(connection, tenant, quoted) if quoted else ():
                 raise changed(gone)

@@ -437,16 +437,18 @@ def translated_failures() -> Iterator[None]:
         raise StoreUnavailableError("all connections of the catalog are in use", engine="catalog") from error
     except DBAPIError as error:
         state = str(getattr(error.orig, "sqlstate", None) or "")
-        if state in {"XX001", "XX002"}:
+        if state in {"XX001", "XX002"}:  # data_corrupted, index_corrupted
             raise DataLossError("the database of the catalog is damaged", what="catalog") from error
-        if state == "53100":
+        if state == "53100":  # disk_full
             raise ExhaustedError("no space is left for the catalog", what="disk") from error
-        if state == "55P03":
+        if state == "55P03":  # lock_not_available
             raise StoreUnavailableError("another process keeps the catalog locked", engine="catalog") from error
-        if state == "54000":
+        if state == "54000":  # program_limit_exceeded
             raise InvalidRequestError.of("catalog", "a text is too long for an index of PostgreSQL") from error
+        # character_not_in_repertoire, untranslatable_character; some the driver refuses itself, without a state.
         if state in {"22021", "22P05"} or "NUL (0x00)" in str(error.orig):
             raise InvalidRequestError.of("request", "has the character U+0000, which PostgreSQL cannot hold") from error
+        # Classes of errors of the connection, of transactions that it broke, of resources, locks and shutdowns.
         if isinstance(error, (OperationalError, InterfaceError)) or state[:2] in {"08", "25", "53", "55", "57"}:
             raise StoreUnavailableError("the catalog did not answer", engine="catalog") from error
         raise

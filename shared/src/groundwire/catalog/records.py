@@ -409,6 +409,7 @@ def _links(
     follows: Select[Any] | None = None
     if conversation:
         time = epoch_ms(record_time(metadata))
+        # Of two with one timestamp the one that was stored first comes first.
         earlier = or_(_r.time < time, and_(_r.time == time, _r.document_key < key))
         of_conversation = (_r.conversation_id == conversation, _r.record_type == metadata["type"], _r.scope == scope)
         follows = (

@@ -62,6 +62,7 @@ def snapshot(url: str, password: str | None = None) -> Iterator[Connection]:
             folder = stack.enter_context(TemporaryDirectory(prefix="groundwire-copy-"))
             copied = Path(folder, "catalog.db")
             copy_file(file_of(url), copied)
+            # The copy is migrated and not the catalog: a server of an earlier version may have it open.
             storage = CatalogFile(copied)
             stack.callback(storage.close)
             migrate(storage)

@@ -216,8 +216,10 @@ class Admission:
             raise StreamIdleError("the call came without a message", limit_s=self._first_message_s) from None
         finally:
             self._waiting.pop(call, None)
+        # The drain may have begun while the call waited for its message.
         if self._draining:
             await self._refuse_while_draining(call)
+        # Not before: what a call costs depends on the size of its message and on what it asks for.
         cost = cost_of(call.method, call.request, call.received_bytes)
         self.quotas.charge(request_context.current().identity, cost)
         self._count(call)

@@ -364,6 +364,7 @@ class RecordUpkeep:
         ids = [item.record_id for item in named if isinstance(item, NewRecord)]
         plan = _Plan(self.catalog.records.find(identity.tenant, collection.name, ids), {}, [])
         quoted = sorted({each for item in named if isinstance(item, NewRecord) for each in item.quoted})
+        # Whatever the caller may see of them: what was deleted for good must not come back as a quote.
         gone = self.catalog.documents.locate(identity.tenant, quoted, None)[1] if quoted else set()
         turns = _Turns(lambda name: self.catalog.records.last_turn(collection, name))
         for number, (given, item) in enumerate(zip(items, named, strict=True)):
@@ -371,6 +372,7 @@ class RecordUpkeep:
                 plan.items.append(item)
                 continue
             stored = plan.stored.get(item.record_id)
+            # The id that was made for it is taken: another attempt makes another one.
             if stored is not None and not given.record_id:
                 raise DocumentChangedError("a new id is taken already", document_id=item.record_id)
             try:
@@ -394,6 +396,7 @@ class RecordUpkeep:
         receipt: Receipt[list[WrittenRecord | GroundwireError]] | None,
     ) -> list[WrittenRecord | GroundwireError]:
         drafts, changes = plan.drafts(), plan.changes()
+        # No transaction then: whoever runs the call stores its answer.
         if not drafts and not changes:
             return plan.outcomes({}, frozenset())
 
@@ -449,6 +452,7 @@ class RecordUpkeep:
                     points = self.writer.vectors.search(collection.engine_name, vector, _NEIGHBOURS_OF_ALL, budget)
                 numbers = [point.number for point in points]
                 near = self.catalog.records.at_numbers(collection.tenant, collection.name, numbers)
+                # Type and scope once more: the engine may have searched without them, or lag behind a change of them.
                 suggested[record_id] = [
                     other.record_id
                     for other in near

@@ -189,6 +189,7 @@ def make_chunks(
     offsets = OffsetMap(placed.text)
     headings = (each.path[0] if each.path else each.heading for each in ready)
     chapter = next(filter(None, headings), fallback_chapter)
+    # One range may lie within the other: they share no more than the shorter of the two.
     shared = (
         max(0, min(before[1] - after[0], before[1] - before[0], after[1] - after[0]))
         for before, after in pairwise(placed.ranges)
@@ -206,6 +207,7 @@ def make_chunks(
             too_large = f"has {size} {policy.unit.value}, the collection takes at most {policy.maximum}"
             raise _violation(number, "content", too_large)
         given_hash = None
+        # Known by a digest of its own and not of the text, for which the server's model may make another vector.
         if each.vector is not None:
             given_hash = hashlib.sha256(_GIVEN + each.vector.astype("<f4").tobytes()).hexdigest()
         chunk = Chunk(

@@ -99,6 +99,7 @@ def recognise_format(
         if promised in _CONTAINERS.values():
             raise _mismatch(declared, promised, media_type, field)
         raise _binary(media_type, field)
+    # Text in UTF-16 or UTF-32 has bytes that are zero, by which it would pass for binary.
     wide = wide_encoding(data)
     kind = binary_kind(data) if wide is None else None
     if kind is not None:
