@@ -47,6 +47,7 @@ def test_use_cases_import_no_edge(service: str) -> None:
             "adapters",
             "bootstrap",
             "citation_styles",
+            "library",
             "messages",
             "parsing.parser_p",
             "servicer",
