@@ -1,1 +1,1 @@
-"""Child processes: started, talked to, watched and ended in one way, for vector engines, index builders and parsers."""
+"""Child processes: one way to start, call, watch and end them, for vector engines, index builders and parsers."""

@@ -1,4 +1,4 @@
-"""Messages between a process and its child: a length in 8 bytes, then so many bytes, over a socket pair."""
+"""Messages between a process and its child over a socket pair: 8 bytes of length, then the content."""
 
 import json
 import select
@@ -14,9 +14,9 @@ _RECEIVE_BYTES = 1 << 20
 class Channel:
     """The owner's end; used by one thread at a time. The owner never waits without a limit.
 
-    An unfinished message stays under way: the next call of `receive` goes on with sending and receiving.
+    A call of `receive` that times out loses nothing: the next call resumes sending and receiving.
 
-    Messages longer than `most_bytes` are refused, for children that are not trusted.
+    Messages longer than `most_bytes` are refused. Use it for children that are not trusted.
     """
 
     def __init__(self, end: socket.socket, most_bytes: int | None = None) -> None:
@@ -28,14 +28,14 @@ class Channel:
         self._is_closed_there = False
 
     def send(self, *parts: bytes) -> None:
-        """Begin to send one message, its parts one behind the other; `receive` does the sending."""
+        """Queue one message, the concatenation of its parts; `receive` sends it."""
         self._unsent += [memoryview(part) for part in _framed(parts)]
 
     def receive(self, timeout_s: float) -> bytearray | None:
-        """Return the next message, or None when it has not come after so many seconds.
+        """Return the next message, or None if it has not arrived within `timeout_s`.
 
         Raises:
-            EOFError: the child has closed the connection, or announces too much.
+            EOFError: the child has closed the connection, or announces a message that is too long.
             OSError: the connection broke.
         """
         ends_at = time.monotonic() + timeout_s
@@ -47,7 +47,7 @@ class Channel:
                 raise EOFError("the child process has closed the connection")
             if (descriptor := self._socket.fileno()) < 0:
                 raise EOFError("the connection was closed here")
-            # An answer takes time: a read before waiting would nearly always find nothing.
+            # Poll before reading: an answer takes time, so reading first would nearly always fail.
             poll = select.poll()
             poll.register(descriptor, select.POLLIN | (select.POLLOUT if self._unsent else 0))
             if not poll.poll(max(0.0, ends_at - time.monotonic()) * 1000):
@@ -59,7 +59,7 @@ class Channel:
         self._socket.close()
 
     def _send_on(self) -> None:
-        """Send as much as goes without waiting."""
+        """Send as much as possible without blocking."""
         try:
             while self._unsent:
                 part = self._unsent[0]
@@ -103,13 +103,13 @@ def receive_message(end: socket.socket) -> bytearray:
 
 
 def send_message(end: socket.socket, *parts: bytes) -> None:
-    """Send one message in the child, its parts one behind the other, waiting until the owner has taken it."""
+    """Send one message from the child, the concatenation of its parts; block until all of it is written."""
     for part in _framed(parts):
         end.sendall(part)
 
 
 def _framed(parts: tuple[bytes, ...]) -> list[bytes]:
-    """Return what goes over the wire; small parts go together, large ones are not copied."""
+    """Return the buffers to send: small parts are joined to save system calls, large ones are not copied."""
     length = _LENGTH.pack(sum(map(len, parts)))
     if sum(map(len, parts)) <= _RECEIVE_BYTES:
         return [b"".join((length, *parts))]
@@ -128,13 +128,13 @@ def _receive(end: socket.socket, size: int) -> bytearray:
 
 
 def json_parts(message: dict[str, Any], body: bytes = b"") -> tuple[bytes, bytes, bytes]:
-    """Return the parts of a message that is JSON and raw bytes: what is read from a child that one does not trust."""
+    """Return the parts of a message of JSON and raw bytes, the format for children that are not trusted."""
     text = json.dumps(message, ensure_ascii=True).encode("ascii")
     return _LENGTH.pack(len(text)), text, body
 
 
 def read_json(received: bytearray) -> tuple[dict[str, Any], bytearray]:
-    """Return the JSON and the bytes of what `json_parts` made.
+    """Return the JSON and the raw bytes of a message made by `json_parts`.
 
     Raises:
         EOFError: the message is malformed.

@@ -1,4 +1,4 @@
-"""The owner's side of a child process: start it, see whether it works, end it."""
+"""The owner's side of a child process: start it, check that it is working, end it."""
 
 import os
 import signal
@@ -21,12 +21,12 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 class ChildProcess:
     """A Python process that runs `main(connections, *arguments)` of a module, and ends with its owner in any case.
 
-    It is two processes: the worker, and one that watches over it (`child_main`). Starting waits for neither, so that
-    an owner can start a child ahead of its first use.
+    There are two processes: the worker, and a watcher (`child_main`). The constructor waits for neither, so an owner
+    can start a child ahead of its first use.
 
-    `module` has the function `main`, which gets `arguments`. There are `connections` socket pairs between the two.
-    `niceness` is 0 to 19; `inherited` are descriptors that stay open in the
-    child as long as it runs, `environment` variables that it has beside ours.
+    `module` has the function `main`, which gets `arguments`. `connections` is the number of socket pairs to the child.
+    `niceness` is 0 to 19. `inherited` are descriptors that stay open in the child. `environment` adds variables to
+    those of this process.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ChildProcess:
         environment: Mapping[str, str] = _NOTHING,
     ) -> None:
         pairs = [socket.socketpair() for _ in range(connections)]
-        # The lifeline: the watcher says which process it watches over, and ends it once our end is closed.
+        # The lifeline: the watcher reports the worker's id on it, and kills the worker once our end is closed.
         self._lifeline, far_lifeline = socket.socketpair()
         self._lifeline.setblocking(False)  # noqa: FBT003 - the library's own parameter
         far_ends = [far_lifeline, *(far for _, far in pairs)]
@@ -64,7 +64,7 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """Return the id of the worker; that of its watcher until the worker runs, some hundredths of a second."""
+        """Return the id of the worker; for the first hundredths of a second, until it runs, that of the watcher."""
         if self._worker is None:
             with suppress(OSError):
                 said = self._lifeline.recv(8)
@@ -73,28 +73,28 @@ class ChildProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Return the exit code of the worker, that of a signal negative; None while it runs."""
+        """Return the exit code of the worker, negative for a signal; None while it runs."""
         code = self._process.poll()
         return code if code is None or code < _SIGNALS_FROM else code - 256
 
     def cpu_s(self) -> float | None:
-        """Return the seconds of the processor that the worker has used; None when it is gone."""
+        """Return the processor seconds that the worker has used; None if it has ended."""
         return cpu_s(self.pid)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the end; return whether it has come."""
+        """Wait for the process to end; return whether it has ended."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout_s)
         return self._process.poll() is not None
 
     def kill(self) -> bool:
-        """End it at once, also when it was stopped; idempotent.
+        """Kill the process at once, even if it is suspended; idempotent.
 
         Returns:
-            Whether it is gone; a process that waits for a dead disk ends once the disk answers.
+            Whether it has ended; a process that waits for a dead disk ends once the disk answers.
         """
         self._lifeline.close()
-        # The process that watches the lifeline may have been stopped as well.
+        # The watcher may be suspended too; without SIGCONT it would not see that the lifeline is closed.
         self._process.send_signal(signal.SIGCONT)
         if not self.wait(_KILL_S):
             self._process.kill()
@@ -102,11 +102,11 @@ class ChildProcess:
 
 
 def cpu_s(pid: int) -> float | None:
-    """Return the seconds of the processor that a process has used; None when it has ended."""
+    """Return the processor seconds that a process has used; None if it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
-    # The name of the program stands in brackets and may hold anything; utime and stime are fields 14 and 15.
+    # The program name is in brackets and may contain spaces and brackets; utime and stime are fields 14 and 15.
     fields = stat.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S

@@ -1,8 +1,8 @@
 """The child's side: `python -m groundwire.processes.child_main MODULE NICENESS DESCRIPTORS ARGUMENT...`.
 
-DESCRIPTORS are those of inherited sockets, the lifeline first. The process is two: a worker that runs MODULE, and this
+DESCRIPTORS are the inherited sockets, the lifeline first. There are two processes: a worker that runs MODULE, and this
 one, which ends with the worker and kills it as soon as the other end of the lifeline is closed. A thread of the worker
-could not do that: libraries hold the interpreter lock for seconds.
+could not do that, because libraries hold the interpreter lock for seconds.
 """
 
 import ctypes
@@ -49,7 +49,7 @@ def _watch(worker: int, lifeline: int) -> None:
     if ended not in ready:
         os.kill(worker, signal.SIGKILL)
     _, status = os.waitpid(worker, 0)
-    # The signal that ended it, as a negative number in a byte.
+    # A process can exit only with a byte: a negative code (a signal) wraps around, and `exit_code` undoes that.
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
