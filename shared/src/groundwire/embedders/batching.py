@@ -45,12 +45,12 @@ QUIET_AFTER_S: Final = 2.0
 """Nobody asks when the last query is so long ago."""
 
 MAX_QUERY_RUN: Final = 16
-"""After so many batches of queries in a row, waiting documents get one: a busy server must still finish its ingest."""
+"""After this many query batches in a row, waiting documents get one: a busy server must still finish its ingest."""
 
 HUNG_AFTER_S: Final = 4.0
 """An inference that is so much overdue hangs: a batch should take a tenth of a second, and health has to tell soon."""
 
-# An inference is overdue when it takes so many times as long as its size suggests; other work shares the cores.
+# An inference is overdue when it takes this many times as long as its size suggests; other work shares the cores.
 _SLACK = 10.0
 
 # Assumed until the first batch has run: a slow core, since a batch too small costs less than one too long.
@@ -64,7 +64,7 @@ _MIN_LENGTH_RATIO = 0.85
 _MIN_TOKENS = 512
 
 
-# Fewer are not worth dividing between workers: each inference has costs of its own.
+# Fewer are not worth dividing between workers: each inference has a fixed cost.
 _MIN_SHARED_TOKENS = 128
 
 

@@ -265,7 +265,7 @@ def _verified(conversion: Conversion, precision: str, texts: tuple[str, ...]) ->
 
 
 def _speed_ratio(one: Engine, other: Engine, model: LanguageModel) -> float:
-    """Return how many times as fast `one` is, all its streams at work, from the best of a few rounds taken in turns."""
+    """Return how many times as fast `one` is with all its streams busy: the best of a few alternating rounds."""
     tokens = ModelTokenizer(model.tokenizer).encode(_TIMED_TEXTS)
 
     def work(engine: Engine, pool: ThreadPoolExecutor) -> Callable[[], object]:

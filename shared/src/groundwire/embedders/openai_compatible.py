@@ -183,7 +183,7 @@ class OpenAiCompatibleEmbedder:
         return np.concatenate(found)
 
     async def _ask_until_answered(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
-        """Ask again while the endpoint is busy or away; somebody who waits for a query is told soon."""
+        """Retry while the endpoint is busy or unreachable; a query gives up early, because a caller waits for it."""
         pause_s = _FIRST_PAUSE_S
         for attempt in range(2 if urgent else _ATTEMPTS):
             if attempt:

@@ -224,7 +224,7 @@ def keep_conversion(
     folder = _entry(files, cache_dir)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for abandoned in folder.parent.glob(f"{_STAGING}*"):
-        # Of a process that died while it converted; a younger one may still be at work.
+        # Left by a process that died while converting; a younger folder may still be in use.
         if time.time() - abandoned.stat().st_mtime > _LONGEST_CONVERSION_S:
             shutil.rmtree(abandoned, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=folder.parent))

@@ -186,7 +186,7 @@ def _section(path: tuple[str, ...], leaves: Sequence[OutlineChunk], uppers: Sequ
 
 @dataclass(frozen=True, slots=True)
 class ChunkLinks:
-    """Ids of the chunks around one in its document, None where there is none.
+    """Ids of the neighbours of a chunk in its document, None at the start or end.
 
     `parent` and `grandparent` are one and two levels up, where levels have chunks of their own; such chunks have no
     `previous` and `following`.
@@ -233,7 +233,7 @@ class StoredChunk:
 
     @property
     def payload(self) -> Payload:
-        """Return the filter keys, made anew."""
+        """Compute the filter keys."""
         return chunk_payload(
             document_id=self.document.document_id,
             chunk_id=self.chunk_id,

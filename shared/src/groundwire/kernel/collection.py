@@ -92,7 +92,7 @@ class ChunkingPolicy:
     window_size: int = 2
 
     def size_of(self, chars: int, tokens: int) -> int:
-        """Return the size, at least 1, of a text of so many code points and tokens in the unit of the policy.
+        """Return the size of a text, at least 1, in the unit of the policy, given its code points and tokens.
 
         A tokenizer that skips white space, or has one token for any unknown word, would otherwise make chunks without
         bound: a token counts for at most MAX_CHARS_PER_TOKEN code points.

@@ -118,7 +118,7 @@ class VectorStore(Protocol):
         """
 
     def close(self) -> None:
-        """Flush and release the engine, within a limit of its own; idempotent."""
+        """Flush and release the engine, within its own time limit; idempotent."""
 
 
 @runtime_checkable
@@ -137,7 +137,7 @@ class Rebuildable(Protocol):
     """An engine whose index goes stale under writes and can be rebuilt beside the serving one (design D9b)."""
 
     def needs_rebuild(self, collection: str, budget: Budget) -> bool:
-        """Tell whether so many points lie outside the index that a rebuild pays."""
+        """Tell whether enough points lie outside the index to make a rebuild worthwhile."""
 
     def rebuild(self, collection: str, points: Callable[[], Iterable[PointBatch]], budget: Budget) -> None:
         """Build an indexed copy in another process and swap to it; searches and writes go on meanwhile.
@@ -175,7 +175,7 @@ class Recoverable(VectorStore, Protocol):
 
 @runtime_checkable
 class Scrubbable(VectorStore, Protocol):
-    """An engine whose files keep what was removed until they are written anew."""
+    """An engine whose files keep removed points until they are rewritten."""
 
     def scrub(self, collection: str, budget: Budget, *, at_any_size: bool = False) -> bool:
         """Leave nothing in the files of what was removed from a collection before; unknown collections are clean.

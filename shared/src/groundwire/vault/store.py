@@ -62,7 +62,7 @@ _log = logging.getLogger("groundwire.vault")
 class VaultReport:
     """What a check found: files that cannot be read with the reason, by path in the vault, and wrong indexes by name.
 
-    `repaired` tells that the indexes have been written anew; corrupt files are left as they are, for people to look at.
+    `repaired` says that the indexes have been rewritten. Corrupt files stay as they are, for a person to inspect.
     """
 
     chunk_count: int
@@ -281,7 +281,7 @@ class ChunkStore:
     def put_chunks(self, chunks: Iterable[Chunk], *, archived: bool = False) -> None:
         """Write chunks as they are, over those of the same ids wherever they are; the indexes are written once.
 
-        Each leaves an audit record of its own.
+        Each leaves its own audit record.
         """
         with self._locked():
             for chunk in chunks:
@@ -293,7 +293,7 @@ class ChunkStore:
             self._write_indexes()
 
     def check(self, *, repair: bool = False) -> VaultReport:
-        """Read every file, compare the indexes with them, and with `repair` write wrong or lost indexes anew."""
+        """Read every file, compare the indexes with them, and with `repair` rewrite wrong or missing indexes."""
         with self._audited("check"):
             live, archived = self._read_live(), self._read_archive()
             wrong = self._write_indexes() if repair else list(self._wrong_indexes())

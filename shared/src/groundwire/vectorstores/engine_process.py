@@ -53,19 +53,19 @@ _log = structlog.get_logger(__name__)
 
 
 class _Connection:
-    """Requests on one connection, one at a time; answers carry the id of their request, so that none is mistaken."""
+    """Requests on one connection, one at a time. Answers carry the id of their request, so none is mixed up."""
 
     def __init__(self, end: socket.socket) -> None:
         self._channel = Channel(end)
         self._request_id = 0
 
     def send(self, method: str, arguments: tuple[Any, ...]) -> None:
-        """Begin a request; `answer` does the sending."""
+        """Queue a request; `answer` sends it."""
         self._request_id += 1
         self._channel.send(pickle.dumps((self._request_id, method, arguments), protocol=pickle.HIGHEST_PROTOCOL))
 
     def answer(self, timeout_s: float) -> Answer | None:
-        """Return the answer to the last request, or None when it has not come after so many seconds.
+        """Return the answer to the last request, or None if it has not arrived within `timeout_s`.
 
         Raises:
             EOFError, OSError: the connection ended.
@@ -73,7 +73,7 @@ class _Connection:
         ends_at = time.monotonic() + timeout_s
         while (message := self._channel.receive(max(0.0, ends_at - time.monotonic()))) is not None:
             answer = Answer(*pickle.loads(message))  # noqa: S301 - our own engine
-            # Another id belongs to a call that was abandoned: nobody waits for its answer any more.
+            # Another id belongs to an abandoned call: nobody waits for its answer any more.
             if answer.request_id == self._request_id:
                 return answer
         return None
@@ -84,29 +84,29 @@ class _Connection:
 
 
 class _Connections:
-    """The free connections for one purpose; whoever takes one or gives one back holds `lock`."""
+    """The free connections for one purpose; hold `lock` to take or return one."""
 
     def __init__(self, connections: Sequence[_Connection], lock: threading.Lock) -> None:
         self.free = deque(connections)
-        # A condition for each purpose, so that a connection that comes back wakes one thread instead of all.
+        # One condition for each purpose, so that a returned connection wakes one thread instead of all.
         self.came_back = threading.Condition(lock)
 
 
 class EngineProcess:
     """A running engine. Calls block their thread only; reads and writes do not queue behind one another.
 
-    A thread pings the engine every half second. The library may hold the interpreter lock for
-    seconds, in which the engine cannot answer; it counts as alive as long as it uses the processor. An engine that
-    does neither (stopped, deadlocked, waiting for a dead disk) is silent.
+    A thread pings the engine every half second. The library may hold the interpreter lock for seconds, during which the
+    engine cannot answer, so an engine that uses the processor also counts as alive. An engine that does neither
+    (suspended, deadlocked, waiting for a dead disk) is silent.
 
     Args:
-        name: of the engine in errors.
-        module: has the class `Engine` whose methods are called.
+        name: name of the engine in errors.
+        module: module with the class `Engine`, whose methods are called.
         folder: where the engine writes.
         inherited: descriptors that stay open in the engine as long as it runs (the owner lock).
         niceness: how much the engine gives way to others, 0 to 19.
         hung_after_s: seconds of silence after which the engine is killed.
-        environment: variables that the engine has beside ours.
+        environment: additional environment variables of the engine.
         is_serving: whether others wait for its answers; an engine that builds may work for hours.
     """
 
@@ -136,7 +136,7 @@ class EngineProcess:
         )
         self._heartbeat, *channels = (_Connection(end) for end in self._process.connections)
         lock = threading.Lock()
-        # Kept apart, so that no search waits for a connection that a write holds for minutes.
+        # Separate, so that no search waits for a connection that a write holds for minutes.
         self._readers = _Connections(channels[:_READERS], lock)
         self._writers = _Connections(channels[_READERS:], lock)
         self._abandoned: list[tuple[_Connections, _Connection]] = []
@@ -208,7 +208,7 @@ class EngineProcess:
             self._break()
             ends_at = time.monotonic() + _STOP_S
             with self._unused:
-                # Calls at work may finish, unless the engine is silent: it may never answer them.
+                # Running calls may finish, unless the engine is silent: it may never answer them.
                 while self._in_use and self.silent_s < _SILENT_S and time.monotonic() < ends_at:
                     self._unused.wait(_STEP_S)
             self._is_stopping.set()
@@ -216,7 +216,7 @@ class EngineProcess:
             if not self._abandoned and not self._in_use and self.silent_s < _SILENT_S:
                 for channel in (*self._readers.free, *self._writers.free):
                     channel.close()
-                # Flushing takes seconds: it goes on as long as it uses the processor now and then.
+                # Flushing takes seconds: let it go on as long as the engine uses the processor now and then.
                 self._alive_at = time.monotonic()
                 while self.silent_s < _STOP_SILENT_S and time.monotonic() < ends_at and not self._process.wait(_STEP_S):
                     self._look_for_work()

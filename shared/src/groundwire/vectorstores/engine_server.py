@@ -1,6 +1,6 @@
 """Answers the requests of an engine's owner, in the engine process.
 
-Each connection has a thread of its own, so that searches run side by side. The first one only says that the process
+Each connection has its own thread, so that searches run side by side. The first one only says that the process
 lives: it answers while the library is still being imported, and whenever the library lets go of the interpreter lock.
 
 A request is a pickle of `(request id, method, arguments)`, its answer one of an `Answer` as a plain tuple.

@@ -1,4 +1,4 @@
-"""What the stores have in common whose engine runs in a process of its own and keeps its files in a folder."""
+"""Base of the stores whose engine runs in a separate process and keeps its files in a folder."""
 
 import re
 import threading
@@ -173,7 +173,7 @@ class EngineStore(EngineAdapter):
     def _claim(self, marker: Path) -> None:
         """Mark the folder as the engine's, unless it is.
 
-        A file that a power cut or anything else left empty or garbled is written anew: the engine finds out which
+        A file that a power cut or anything else left empty or garbled is rewritten: the engine finds out which
         collections it can open, and the others are made again from the catalog.
         """
         expected = f"{self._engine_name} {LAYOUT}"

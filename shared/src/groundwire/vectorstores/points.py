@@ -186,7 +186,7 @@ class EngineAdapter(ABC):
 
     @abstractmethod
     def _ensure(self, collection: str, dimensions: int, budget: Budget) -> int:
-        """Make a collection where there is none; return the vector length of the one that there is then."""
+        """Create the collection if it is missing; return the vector length of the collection."""
 
     @abstractmethod
     def _dimensions_of(self, collection: str, budget: Budget) -> int:

@@ -368,7 +368,7 @@ class QdrantServerVectorStore(EngineAdapter):
         )
 
     def _call(self, collection: str, call: Callable[..., T], budget: Budget) -> T:
-        """Make a call on a collection; the server is told how many whole seconds it may last."""
+        """Make a call on a collection, with the whole seconds that are left as the server's time limit."""
         on_collection = partial(call, collection_name=self._options.prefix + collection)
         return self._guarded(collection, lambda seconds: on_collection(timeout=ceil(seconds)), budget)
 

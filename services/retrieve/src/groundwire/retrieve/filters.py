@@ -15,7 +15,7 @@ from groundwire.retrieve.fusion import Numbers
 _LOOKED_UP = 400
 """Chunks that are looked up at a time: about a millisecond."""
 _SMALL_COLLECTION = 1500
-"""A collection of up to so many chunks has its vectors in memory once, not those of each filter."""
+"""A collection of up to this many chunks has its vectors in memory once, not once for each filter."""
 _ESTIMATES = 10_000
 _ENTRY_BYTES = 300
 """What an entry weighs beside its arrays: its key and its place in the cache."""

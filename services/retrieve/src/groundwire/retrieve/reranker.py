@@ -18,7 +18,7 @@ _Pairs: TypeAlias = list[tuple[str, str]]
 
 
 class CrossEncoderReranker:
-    """Judges passages by one model, in a thread of its own, so that a caller can leave a model that hangs.
+    """Scores passages with one model, in a separate thread, so that a caller can abandon a model that hangs.
 
     One call at a time uses the model; the others wait in order of arrival.
 

@@ -100,7 +100,7 @@ _LOOKED_AT_PER_RESULT = 3
 _LOOKED_AT_AT_LEAST = 16
 _LOOKED_AT_FOR_DIVERSITY = 50
 _LOOKED_AT_AS_MEMORIES = 50
-"""An important memory is found among so many of the most relevant ones."""
+"""Importance can lift a memory only from among this many of the most relevant ones."""
 _LOOKED_AT_AS_TURNS = 100
 """A turn that answers the one before it is found among so many, though it shares no words with the question."""
 _SPARE = 2
@@ -273,7 +273,7 @@ class Search:
         progress = Progress(self.clock, received)
 
         def work(view: SearchView, is_last: bool) -> SearchResult:
-            # An attempt that begins anew reports its own states; the call was received once.
+            # A restarted attempt reports its own states; the call was received once.
             del progress.reached[1:]
             return self.search_in(view, request, budget, progress, is_last=is_last, begun=begun)
 

@@ -36,7 +36,7 @@ from groundwire.vectorstores.stored_fields import Stored
 _DATA = "data"
 _CATALOG = "chroma.sqlite3"
 _GRAPH_HEADER = "header.bin"
-# Ends the name of a collection that is being written anew; ours have no dots.
+# Suffix of a collection that is being rewritten; our collection names have no dots.
 _REWRITTEN = ".new"
 _PAGE = 1000
 
@@ -55,7 +55,7 @@ class Engine:
     def open(self, folder: str) -> tuple[dict[str, Facts], bool]:
         """Open a folder; return what it says about its collections, and whether somebody closed it in order.
 
-        Collections whose graphs are damaged are made anew, empty; so is everything when Chroma's catalog is damaged.
+        Collections whose graphs are damaged are recreated empty, and all of them if Chroma's catalog is damaged.
         """
         self._data = Path(folder) / _DATA
         self._data.mkdir(exist_ok=True)
@@ -95,7 +95,7 @@ class Engine:
         set_complete(self._collections[name])
 
     def renew(self, name: str) -> None:
-        """Make a collection whose graph is damaged anew, to be filled."""
+        """Recreate a collection whose graph is damaged, empty, to be filled again."""
         dimensions = facts_of(self._collections[name]).dimensions
         self.drop(name)
         self.create(name, dimensions, False)  # noqa: FBT003 - as the owner would ask
@@ -124,7 +124,7 @@ class Engine:
         self._sync_graphs()
 
     def clean(self) -> None:
-        """Write Chroma's catalog anew, which keeps what was removed."""
+        """Rewrite Chroma's catalog, because it keeps what was removed."""
         with self._alone():
             self._reopen()
 

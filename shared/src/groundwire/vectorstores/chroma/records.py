@@ -57,7 +57,7 @@ def make_collection(client: Any, name: str, dimensions: int, *, is_complete: boo
     """Make a collection for cosine; Chroma itself learns the dimensions with the first vector."""
     return client.create_collection(
         name,
-        # Else Chroma would fetch a model of its own.
+        # Otherwise Chroma would download its default model.
         embedding_function=None,
         configuration={"hnsw": {"space": _METRIC, "ef_construction": _EF, "ef_search": _EF}},
         metadata={_DIMENSIONS: dimensions, _IS_COMPLETE: is_complete},

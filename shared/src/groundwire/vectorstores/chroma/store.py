@@ -45,7 +45,7 @@ class ChromaVectorStore(EngineStore):
 
     Args:
         folder: made if missing.
-        scrub_at_once: records up to which a collection is written anew within a call: 0.5 to 1 ms each.
+        scrub_at_once: largest collection, in records, that is rewritten within a call: 0.5 to 1 ms each.
         hung_after_s: seconds without a sign of life after which the engine is killed and started again.
 
     Raises:
@@ -66,7 +66,7 @@ class ChromaVectorStore(EngineStore):
         self._hung_after_s = hung_after_s
         self._writing = threading.Lock()
         self._scrubbing = threading.Lock()
-        # The records of a collection that is being written anew which are not in the copy as they are now.
+        # For a collection that is being rewritten: the records that the copy lacks or has in an older version.
         self._touched: dict[str, set[int]] = {}
         self._dimensions: dict[str, int] = {}
         self._incomplete: set[str] = set()
@@ -103,7 +103,7 @@ class ChromaVectorStore(EngineStore):
             self._write(budget, "delete", collection, as_ints(batch))
 
     def scrub(self, collection: str, budget: Budget, *, at_any_size: bool = False) -> bool:
-        """Write a collection anew beside what serves, and then Chroma's catalog; see the port."""
+        """Rewrite a collection beside the serving copy, and then Chroma's catalog; see the port."""
         with self._patience(budget, at_any_size=at_any_size).holding(self._scrubbing):
             try:
                 if not at_any_size and self.count(collection, budget) > self._scrub_at_once:
@@ -209,7 +209,7 @@ class ChromaVectorStore(EngineStore):
             CollectionNotFoundError: it has been dropped meanwhile.
         """
         self._dimensions_of(collection)
-        # With a budget of its own, whatever the call has left: every other call waits for the empty collection.
+        # Not with the budget of the call, which may be nearly used up: every other call waits for the empty collection.
         budget = Budget(_START_S)
         with self._examining(collection, budget) as is_first:
             damage = self._damage("damage", collection, budget) if is_first else ""

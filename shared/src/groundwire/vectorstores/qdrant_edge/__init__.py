@@ -1,1 +1,1 @@
-"""VectorStore on qdrant-edge, the Qdrant engine as a library, run in a process of its own."""
+"""VectorStore on qdrant-edge, the Qdrant engine as a library, run in a separate process."""

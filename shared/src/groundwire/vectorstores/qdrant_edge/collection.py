@@ -223,7 +223,7 @@ class ServedCollection:
             del self._readers[copy]
 
     def drop(self) -> Path:
-        """Refuse new readers and writers, wait for those at work, and return the last copy."""
+        """Refuse new readers and writers, wait for the active ones, and return the last copy."""
         # Before the lock: a rebuild, which takes turns with writers, sees it and stops.
         self.is_dropped.set()
         with self._writing:
@@ -240,7 +240,7 @@ class ServedCollection:
 
 
 class Rebuild:
-    """One rebuild of one collection, in an engine process of its own; the caller makes sure there is no second one.
+    """One rebuild of one collection, in its own engine process; the caller ensures that no second one runs.
 
     The copy gets every point the caller yields, and every point the serving copy has beyond those: a document that is
     being ingested has vectors before the catalog counts it as live. Points written meanwhile are only noted by number

@@ -201,7 +201,7 @@ def create_shard(path: str, dimensions: int, *, indexes_fields: bool) -> None:
     # The defaults of Qdrant, but half of the cores are left to the serving processes.
     threads = max(1, (os.cpu_count() or 1) // 2)
     hnsw = edge.HnswIndexConfig(m=16, ef_construct=100, full_scan_threshold=10_000, max_indexing_threads=threads)
-    # A shard has threads of its own; a small one has a single segment, which one thread searches.
+    # A shard has its own threads; a small one has a single segment, which one thread searches.
     searching = None if indexes_fields else 1
     config = edge.EdgeConfig(vectors=vectors, optimizers=optimizers, hnsw_config=hnsw, max_search_threads=searching)
     shard = edge.EdgeShard.create(path, config)
@@ -229,7 +229,7 @@ _OUTER_CAUSE = re.compile(r"os error (12|23|24|28|30|122)\b")
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """A shard that is open or about to be. `users` are requests at work; `switching` is held to open and to close."""
+    """A shard that is open or about to be. `users` are running requests; hold `switching` to open and to close it."""
 
     users: int = 0
     shard: Shard | None = None
@@ -262,7 +262,7 @@ class Engine:
         return on_shard
 
     def serve(self, most_open: int) -> None:
-        """Set how many shards may be open at a time; there are more only while all of them are at work."""
+        """Set how many shards may be open at a time; there are more only while all of them are in use."""
         self._most_open = most_open
 
     def build(self) -> None:

@@ -63,7 +63,7 @@ class QdrantEdgeVectorStore(EngineStore):
         index_fields_after: points from which on filters pay for indexes of fields (25 files and 100 kB each).
         rebuild_after: points outside the index that may be scanned (2 to 3 ms for 20,000).
         rebuild_growth: share of the indexed points that must have come or changed since the last build.
-        scrub_at_once: points up to which a collection is written anew within a call: 10,000 take a second.
+        scrub_at_once: largest collection, in points, that is rewritten within a call: 10,000 take a second.
         hung_after_s: seconds without a sign of life after which the engine is killed and started again.
 
     Raises:
@@ -138,7 +138,7 @@ class QdrantEdgeVectorStore(EngineStore):
         served.removals += 1
 
     def scrub(self, collection: str, budget: Budget, *, at_any_size: bool = False) -> bool:
-        """Write the files of a collection anew, a large one beside what serves; see the port."""
+        """Rewrite the files of a collection, a large one beside the serving copy; see the port."""
         try:
             served = self._served(collection)
         except CollectionNotFoundError:
@@ -295,7 +295,7 @@ class QdrantEdgeVectorStore(EngineStore):
             damage = self._damage(method, str(copy), budget) if is_first else ""
             if not damage:
                 return failure
-            # With a budget of its own, whatever the call has left: every other call waits for the empty copy.
+            # Not with the budget of the call, which may be nearly used up: every other call waits for the empty copy.
             own = Budget(_START_S)
             with own.holding(self._lock):
                 if served.serves(copy) and not served.is_dropped.is_set():
