@@ -425,12 +425,11 @@ _OF_COLLECTION = SELECT_LIVE_CHUNKS.where(
 _BY_NUMBER = _OF_COLLECTION.where(_c.chunk_number == bindparam("reference"))
 _BY_ID = _OF_COLLECTION.where(_c.chunk_id == bindparam("reference"))
 _OF_DOCUMENT_ID = documents.c.tenant == bindparam("tenant"), documents.c.document_id == bindparam("document_id")
-_PLACES_OF_DOCUMENT = (
-    select(*_PLACE_COLUMNS)
+_PLACES_OF_DOCUMENT = CompiledArray(
+    select(array_of(*_PLACE_COLUMNS))
     .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
     .join(documents, _c.document_key == documents.c.document_key)
     .where(IS_LIVE, *_OF_DOCUMENT_ID)
-    .order_by(_c.sequence_num)
 )
 _BETWEEN = SELECT_LIVE_CHUNKS.where(
     *_OF_DOCUMENT_ID, _c.sequence_num.between(bindparam("first"), bindparam("last"))
@@ -466,19 +465,12 @@ class PassageReader:
     def places(self, document_id: str) -> list[ChunkLocation]:
         """Return where all chunks of a document stand, by rising sequence number."""
         given = {"tenant": self.collection.tenant, "document_id": document_id}
-        return [
-            ChunkLocation(
-                sequence_num=row.sequence_num,
-                span=Span(row.char_start, row.char_end, row.byte_start, row.byte_end),
-                hierarchy_path=tuple(row.hierarchy_path),
-                level=row.level,
-                upper=bool(row.upper),
-                parent=row.parent,
-                sentence_index=row.sentence_index,
-                window_size=row.window_size,
-            )
-            for row in self._connection.execute(_PLACES_OF_DOCUMENT, given)
+        rows = _PLACES_OF_DOCUMENT.read(self._connection, given)
+        found = [
+            ChunkLocation(number, Span(start, end, start_byte, end_byte), tuple(path), level, bool(upper), *rest)
+            for number, start, end, start_byte, end_byte, path, level, upper, *rest in rows
         ]
+        return sorted(found, key=lambda place: place.sequence_num)
 
     def chunks(self, document_id: str, first: int, last: int) -> list[StoredChunk]:
         """Return the chunks `first` to `last` of a document, by sequence number."""
