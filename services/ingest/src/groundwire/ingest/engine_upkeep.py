@@ -29,6 +29,7 @@ _TASKS_PER_ROUND = 20
 OUTBOX = "outbox"
 REPEATED_CHUNKS = "repeated_chunks"
 _LOOK_EVERY_S = 0.5
+_REBUILD_EVERY_S = 1.0
 REWRITE_S = 6 * 3600.0
 """Longer than comparing or writing millions of points or chunks, or building their index, takes."""
 
@@ -71,7 +72,8 @@ class EngineUpkeep:
 
         return (
             [Job(OUTBOX, self.do_waiting, waiting), Job(REPEATED_CHUNKS, self.index_orphans, repeated)],
-            Job("rebuild", self.rebuild, stale, timeout_s=REWRITE_S),
+            # Not after each write: small ones would share the processor with the question to the engine.
+            Job("rebuild", self.rebuild, stale, every_s=_REBUILD_EVERY_S, timeout_s=REWRITE_S),
             Job("recovery", self.recover, self._unverified, every_s=_LOOK_EVERY_S, timeout_s=REWRITE_S),
         )
 
