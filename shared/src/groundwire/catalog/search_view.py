@@ -233,11 +233,26 @@ class SearchViews:
             SnapshotExpiredError: what was visible at `snapshot` is not all kept any more.
             InvalidRequestError: `snapshot` is ahead of the catalog.
         """
-        known = None if anew or snapshot is not None else self._figures.opened.get((tenant, name))
+        opened = None if anew or snapshot is not None else self._figures.opened.get((tenant, name))
+        is_behind = False
         # Everything that a view begins with moves the position. A transaction that has just been committed and has not
         # moved it here yet is not acknowledged either, and the first read of the view sees that something has changed.
-        if known is not None and known.position == self._database.latest_position:
-            return self._view(known, None, scopes, engine_is_behind=False)
+        if opened is None or opened.position != self._database.latest_position:
+            opened, is_behind = self._read(tenant, name, snapshot)
+        return SearchView(
+            self._database,
+            opened.collection,
+            opened.key,
+            (opened.position, opened.changed),
+            snapshot,
+            scopes,
+            self._words,
+            self._figures,
+            engine_is_behind=is_behind,
+        )
+
+    def _read(self, tenant: str, name: str, snapshot: int | None) -> tuple[_Opened, bool]:
+        """Return what a view begins with, and whether the engine is behind the catalog."""
         with self._database.read() as connection:
             row = connection.execute(_FIND, {"tenant": tenant, "name": name}).one_or_none()
             if row is None:
@@ -254,22 +269,7 @@ class SearchViews:
         opened = _Opened(collection, key, position, changed)
         if not is_behind:  # an engine catches up without a word to the catalog's position
             self._figures.opened.put((tenant, name), opened)
-        return self._view(opened, snapshot, scopes, engine_is_behind=bool(is_behind))
-
-    def _view(
-        self, opened: _Opened, snapshot: int | None, scopes: Scopes | None, *, engine_is_behind: bool
-    ) -> "SearchView":
-        return SearchView(
-            self._database,
-            opened.collection,
-            opened.key,
-            (opened.position, opened.changed),
-            snapshot,
-            scopes,
-            self._words,
-            self._figures,
-            engine_is_behind=engine_is_behind,
-        )
+        return opened, bool(is_behind)
 
 
 class SearchView:

@@ -54,7 +54,7 @@ class AccessOptions:
 class Access:
     """Identifies callers by their credentials and checks their rights; safe to use from many threads.
 
-    `quota` applies to callers whose credential sets none.
+    `quota` applies to callers whose credential sets none. `is_open` says that nobody is asked for a credential.
 
     Raises:
         InvalidRequestError: a file of keys cannot be read.
@@ -63,6 +63,7 @@ class Access:
 
     def __init__(self, options: AccessOptions | None = None, quota: Quota | None = None) -> None:
         self._options = options or AccessOptions()
+        self.is_open = self._options.is_open
         self._quota = None if quota == Quota() else quota
         self._stack = ExitStack()
         self._keys: WatchedFiles[KeyRing] | None = None
@@ -82,16 +83,11 @@ class Access:
         """Stop watching the files."""
         self._stack.close()
 
-    @property
-    def is_open(self) -> bool:
-        """Return whether nobody is asked for a credential."""
-        return self._options.is_open
-
     def is_free(self, work: Work, acts_for: str) -> bool:
         """Tell whether calls of this kind need no credential; whoever acts for others needs one everywhere."""
         if work is Work.REFLECTION:
-            return self._options.is_open or self._options.is_reflection_public
-        return work in {Work.HEALTH, Work.WATCH} or (self._options.is_open and not acts_for)
+            return self.is_open or self._options.is_reflection_public
+        return work in {Work.HEALTH, Work.WATCH} or (self.is_open and not acts_for)
 
     def identify(self, authorization: str, peer: Callable[[], Any], acts_for: str = "") -> Identity:
         """Return the caller, or whom a service calls for.
@@ -123,7 +119,7 @@ class Access:
         return Identity(tenant, subject, rights & DELEGATED_RIGHTS, scopes, self._quota or Quota())
 
     def _proven(self, authorization: str, peer: Callable[[], Any]) -> Identity:
-        if self._options.is_open:
+        if self.is_open:
             return Identity()
         if self._keys is None and self._signing is None:
             names: Iterable[bytes] = peer().get(_COMMON_NAME, ())

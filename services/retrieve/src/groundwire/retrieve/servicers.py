@@ -187,7 +187,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             call = replace(call, names_entity=_names_entity(search.scopes or ()))
             budget = request_context.current().budget
             result = self.search.search(search, budget, received=call.received, started=call.started)
-            passages = self._expanded(request, result, budget)
+            passages = self._expanded(request, result, budget) if request.HasField("expansion") else []
             raw = to_retrieve_response(request, result, search.order, passages).SerializeToString()
         except Exception as error:
             self.record.failed(call, error.reason if isinstance(error, GroundwireError) else "INTERNAL")
@@ -199,8 +199,6 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         return ready_response(raw, own, max_bytes)
 
     def _expanded(self, request: pb.RetrieveRequest, result: SearchResult, budget: Budget) -> list[Passage]:
-        if not request.HasField("expansion") or not result.hits:
-            return []
         caller, wanted = request_context.current().identity, request.expansion
         count = wanted.result_count if wanted.HasField("result_count") else _EXPANDED_RESULTS
         numbers = [hit.stored.chunk_number for hit in result.hits[:count]]
