@@ -110,7 +110,7 @@ class Product:
         catalog = open_database(self._folder / "catalog.db", self.clock)
         self._stack.callback(catalog.close)
         embedder = HashingEmbedder(self.dimensions)
-        workers = [Workers(4, name) for name in ("ingest", "query")]
+        workers = [Workers(4, name) for name in ("ingest", "query", "lookup")]
         for pool in workers:
             self._stack.callback(pool.close)
         self._ingest = ingest_bootstrap.build(
@@ -126,6 +126,7 @@ class Product:
             embedder=embedder,
             settings=RetrieveSettings(),
             workers=workers[1],
+            lookups=workers[2],
             clock=self.clock,
         )
         answer = answer_bootstrap.build(

@@ -36,6 +36,7 @@ class Store:
             embedder=self.harness.embedder,
             settings=RetrieveSettings(),
             workers=self.harness.workers,
+            lookups=self.harness.workers,
         )
 
     @property

@@ -102,13 +102,14 @@ class Library:
         self.vectors: VectorStore = engine or open_vector_store(vectors_url, data_dir=folder)
         self.embedder = WordBagEmbedder()
         self.documents = Documents(self.database)
-        self.workers = Workers(2)
+        self.workers, self.lookups = Workers(2), Workers(2)
         self.service: RetrieveService = build(
             database=self.database,
             vectors=self.vectors,
             embedder=self.embedder,
             settings=settings or BY_ENGINE,
             workers=self.workers,
+            lookups=self.lookups,
             clock=clock,
         )
         self.collection = self._docs()
@@ -230,6 +231,7 @@ class Library:
     def close(self) -> None:
         self.service.close()
         self.workers.close()
+        self.lookups.close()
         if self._shared_names is None:
             self.vectors.close()
         else:

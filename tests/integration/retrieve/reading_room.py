@@ -8,6 +8,7 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as ingest_pb
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.bootstrap import RetrieveService, build
 from groundwire.retrieve.settings import RetrieveSettings
+from groundwire.rpc.workers import Workers
 from tests.integration.ingest.harness import DIMENSIONS, CountingEmbedder, Harness
 
 
@@ -22,12 +23,14 @@ class ReadingRoom:
         vectors: VectorStore | None = None,
     ) -> None:
         self.ingest = Harness(folder, vectors, CountingEmbedder(dimensions)).without_housekeeping()
+        self.lookups = Workers(2)
         self.service: RetrieveService = build(
             database=self.ingest.catalog,
             vectors=self.ingest.vectors,
             embedder=self.ingest.embedder,
             settings=settings or RetrieveSettings(),
             workers=self.ingest.workers,
+            lookups=self.lookups,
         )
 
     def create(self, collection: str, settings: collection_pb2.CollectionSettings | None = None, **fields: Any) -> None:
@@ -42,3 +45,4 @@ class ReadingRoom:
     def close(self) -> None:
         self.service.close()
         self.ingest.close()
+        self.lookups.close()

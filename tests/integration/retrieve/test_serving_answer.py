@@ -1,7 +1,9 @@
 """What the answer service asks of retrieve besides searches: where sources stand, what a collection is, vectors."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -59,6 +61,24 @@ async def test_documents_and_chunks_of_any_collection_are_located_together(room:
     located = found.chunks[0]
     assert (located.collection, located.document_id, located.generation) == ("two", second, 1)
     assert (located.chunk_number, located.span) == (chunk.chunk_number, chunk.span)
+
+
+async def test_an_answer_is_read_and_compared_while_every_thread_for_searches_is_taken(room: ReadingRoom) -> None:
+    room.create("notes")
+    document = room.put("notes", "a.txt", "Foxes eat mice.")
+    searched, searches = Event(), room.ingest.workers
+    busy = [asyncio.create_task(searches.run(Budget(), searched.wait, 30)) for _ in range(8)]
+    try:
+        await asyncio.sleep(0)  # they begin
+        assert searches.waiting
+        stub: Any = InProcessStub(room.service.servicer)
+        async with asyncio.timeout(10):
+            assert (await stub.EmbedTexts(pb.EmbedTextsRequest(texts=["Foxes eat mice."]))).vectors
+            request = library_pb.LocateSourcesRequest(document_ids=[document])
+            assert (await _library(room).LocateSources(request)).documents
+    finally:
+        searched.set()
+        await asyncio.gather(*busy)
 
 
 @pytest.mark.parametrize(

@@ -73,12 +73,14 @@ def build(
     embedder: Embedder,
     settings: RetrieveSettings,
     workers: Workers,
+    lookups: Workers,
     clock: Clock | None = None,
     signing_key: bytes | None = None,
 ) -> RetrieveService:
     """Wire the service; `vectors` and `embedder` are shared with whoever else uses them.
 
-    `signing_key` is that of the tokens, None for one in the data folder.
+    Searches run in `workers`, reads of what is stored and the embedding of texts in `lookups`. `signing_key` is that of
+    the tokens, None for one in the data folder.
     """
     # Page tokens and consistency tokens are signed by one key, which a restart must not change.
     key = signing_key or load_key(database.folder / KEY_FILE)
@@ -104,6 +106,7 @@ def build(
         context_limits=settings.context_limits,
         accesses=accesses,
         workers=workers,
+        lookups=lookups,
     )
     library_servicer = LibraryServicer(
         catalog=catalog,
@@ -115,7 +118,7 @@ def build(
         vector_engine=engine_name(vectors),
         counting_since=time.now(),
         clock=time,
-        workers=workers,
+        workers=lookups,
     )
     return RetrieveService(servicer, library_servicer, search, recorder, extractor)
 

@@ -89,6 +89,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     context_limits: Mapping[str, int]
     accesses: RecordAccesses
     workers: Workers
+    lookups: Workers
 
     async def Retrieve(self, request: pb.RetrieveRequest, context: Any) -> Any:
         started = time.perf_counter()
@@ -230,8 +231,11 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             names_entity=bool(request.options.entity) or _names_entity(request.options.scopes),
         )
 
-    @in_worker
-    def EmbedTexts(self, request: pb.EmbedTextsRequest) -> pb.EmbedTextsResponse:
+    async def EmbedTexts(self, request: pb.EmbedTextsRequest, context: Any) -> pb.EmbedTextsResponse:
+        # Answers compare texts after they have searched: they need not queue behind further searches.
+        return await self.lookups.run(request_context.current().budget, self.embed_texts, request)
+
+    def embed_texts(self, request: pb.EmbedTextsRequest) -> pb.EmbedTextsResponse:
         """Return the vectors of queries and texts, of as many as fit into a response.
 
         Raises:

@@ -51,7 +51,7 @@ def build_services(
     parts = Parts([], [], database=database, embedder=embedder)
 
     def workers(name: str) -> Workers:
-        # Each service has threads of its own: ingests do not delay searches, nor searches sessions.
+        # Each has threads of its own: ingests do not delay searches, nor searches what an answer reads afterwards.
         made = parts.workers[name] = Workers(settings.server.workers, name)
         stack.callback(made.close)
         return made
@@ -78,6 +78,7 @@ def build_services(
             embedder=embedder,
             settings=settings.retrieve,
             workers=workers("query"),
+            lookups=workers("lookup"),
             signing_key=key,
         )
     if parts.ingest is not None and parts.retrieve is not None:
