@@ -37,6 +37,16 @@ $ tool collections delete NAME --force
 
 It cannot be undone. See above.
 
+## TLS
+
+Give the server a certificate, and it encrypts what it sends. Old links go on as they were.
+
+A certificate is read again when its file changes.
+
+## Metrics
+
+The endpoint shows how many calls are under way, and how long they took.
+
 ## Checking quotes
 
 The tool has a command called verify. It compares quotes with the texts that are stored.
@@ -314,6 +324,18 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroundwireClien
             "The call fails with DISK_FULL, and nothing of the document is kept.",
             id="what happens when",
         ),
+        pytest.param(
+            "How do I turn on TLS?",
+            "Give the server a certificate, and it encrypts what it sends. [1]",
+            "Give the server a certificate, and it encrypts what it sends.",
+            id="a section called what is asked, how to",
+        ),
+        pytest.param(
+            "What metrics does the server export?",
+            "The endpoint shows how many calls are under way, and how long they took. [1]",
+            "The endpoint shows how many calls are under way, and how long they took.",
+            id="a section called what is asked, which",
+        ),
     ],
 )
 def test_a_question_is_answered_by_what_a_person_would_have_picked(
@@ -323,6 +345,15 @@ def test_a_question_is_answered_by_what_a_person_would_have_picked(
     assert given.content.startswith(answer)
     assert given.citations[0].quote == quote
     assert client.verify_citations(citations=given.citations).all_verified
+
+
+@pytest.mark.parametrize(
+    "question", ["What is a span?", "How do I restore a backup?", "What happens when a disk is full?"]
+)
+def test_one_good_sentence_is_the_whole_answer(client: GroundwireClient, question: str) -> None:
+    answer = client.ask(collection="handbook", question=question).answer
+    assert answer.grounded
+    assert len(answer.citations) == 1
 
 
 def test_a_table_that_chunks_cut_apart_answers_with_its_first_column(client: GroundwireClient) -> None:

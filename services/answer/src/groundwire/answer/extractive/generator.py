@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from groundwire.answer.evidence import Passage, Source, Statement
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
-from groundwire.answer.extractive.question import Question, QuestionKind, read_question
+from groundwire.answer.extractive.question import Question, read_question
 from groundwire.answer.extractive.scoring import (
     Scored,
     Support,
@@ -67,11 +67,14 @@ class ExtractiveGenerator:
                 return
             scored, places = await self._workers.run(budget, estimate_similarities, asked, excerpts)
             # Between two pieces of work, so that no worker waits for the model.
-            vectors, (of_question,) = await self._vectors.of(
-                [scored_text(asked, excerpts[place]) for place in places], [question]
-            )
-            for place, vector in zip(places, vectors, strict=True):
-                scored[place] = scored[place].with_similarity(cosine(of_question, vector))
+            texts = [scored_text(asked, excerpts[place]) for place in places]
+            headings = list(dict.fromkeys(filter(None, (each.heading for each in excerpts))))
+            vectors, (of_question,) = await self._vectors.of([*texts, *headings], [question])
+            similarities = [cosine(of_question, vector) for vector in vectors]
+            for place, similarity in zip(places, similarities, strict=False):
+                scored[place] = scored[place].with_similarity(similarity)
+            of_headings = dict(zip(headings, similarities[len(texts) :], strict=True))
+            scored = [each.below_heading(asked, of_headings.get(each.excerpt.heading, 0.0)) for each in scored]
             statements = await self._workers.run(budget, self._write, asked, scored, least)
         if statements:
             yield statements
@@ -82,8 +85,7 @@ class ExtractiveGenerator:
         lead, confidence = support.lead()
         if confidence < strictness:
             return []
-        if question.kind is QuestionKind.DEFINITION:
-            lead = in_full(lead, scored)
+        lead = in_full(question, lead, scored)
         limit = 1 if answers_in_full(question, lead) else self._max_excerpts
         chosen = select_excerpts(lead, scored, rarities(question, [each.excerpt for each in every]), limit)
         return _statements(

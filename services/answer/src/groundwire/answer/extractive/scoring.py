@@ -22,11 +22,13 @@ from groundwire.answer.extractive.weights import (
     COMPARED_BY_DATE,
     LABEL_WORDS,
     LEAD_SUPPORT,
+    LIKE_HEADING,
     MAX_LEAD,
     NEAR_DUPLICATE,
     RANKING,
     SUPPORT,
     TESTED_PASSAGES,
+    UNLIKE_HEADING,
 )
 from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, lacking, read
@@ -40,18 +42,30 @@ class Scored:
     """An excerpt with its parts, each in [0, 1], and the score it is ranked by, about 0 to 1.2.
 
     `similarity` is the cosine to the question, negative ones as 0; `coverage` the share of the question's
-    words in it, by rarity, those that only stand around it counted in part.
+    words in it, by rarity, those that only stand around it counted in part; `headed` tells how far the heading above it
+    says what the question asks.
     """
 
     excerpt: Excerpt
     similarity: float
     coverage: float
     score: float
+    headed: float = 0.0
 
     def with_similarity(self, similarity: float) -> "Scored":
         """Return the excerpt as it scores with another similarity."""
         score = self.score + RANKING.similarity * (similarity - self.similarity)
         return replace(self, similarity=similarity, score=score)
+
+    def below_heading(self, question: Question, similarity: float) -> "Scored":
+        """Return the excerpt as it scores below a heading of this similarity to the question.
+
+        A heading is the author's own statement of what a section answers, and the first sentence mostly gives the
+        answer. What something is, another sentence may say better.
+        """
+        headed = min(1.0, max(0.0, (similarity - UNLIKE_HEADING) / (LIKE_HEADING - UNLIKE_HEADING)))
+        opens = self.excerpt.opens and question.kind is not QuestionKind.DEFINITION
+        return replace(self, headed=headed, score=self.score + headed * (RANKING.headed + RANKING.opens * opens))
 
     def order(self) -> tuple[float, int, int, int]:
         """Return the key that sorts by falling score, then by rank and place: the same on every run."""
@@ -165,16 +179,10 @@ def _score(parts: Mapping[str, float]) -> float:
 
 
 def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, coverage: float) -> dict[str, float]:
-    """Return what the score of an excerpt is made of besides its similarity, by the name of its weight.
-
-    What opens a section that is named like the question answers it, and so does its code where the question asks for a
-    way to do something.
-    """
+    """Return what the score of an excerpt is made of besides the model's part of it, by the name of its weight."""
     passage = excerpt.passage
     source = passage.content[excerpt.start : excerpt.end]
     headed = covered(weights, question.stems_of(_path(excerpt)))
-    nearest = question.stems_of(excerpt.heading or passage.title)
-    entitled = headed * len(nearest.intersection(question.stems)) / max(1, len(nearest))
     definition = definition_match(question, excerpt.text, source)
     # What one of two things is sets it apart from the other as well as "unlike" does.
     is_contrast = bool(question.sides) and definition >= INTRODUCED_AS_TERM
@@ -189,11 +197,8 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
         "relevance": passage.relevance,
         "rank": 1 / passage.rank,
         "kind_match": match,
-        "fact_match": match * (question.kind in _FACT_KINDS),
         "definition": definition,
-        "opens": excerpt.opens * entitled,
         "purpose": covered(weights, question.stems_of(purpose[1])) if purpose else 0.0,
-        "shows_how": entitled * (question.kind is QuestionKind.PROCEDURE and match > 0),
         "leaning": float(excerpt.leans),
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
@@ -350,16 +355,13 @@ class Support:
             if fact.kind is FactKind.NAME
         )
         coverage = covered(self._weights, frozenset((*content_stems(around), *symbols(around))))
-        # A section that is called what a definition is asked of says what that is, in whatever words.
-        headings = (item.excerpt.heading, passage.section_heading)
-        is_headed = bool(question.subject) and set(question.subject) in [set(content_stems(each)) for each in headings]
         rivals = [each.score for each in self.tested if not self._agree(each, item)]
         return {
             "similarity": item.similarity,
             "relevance": passage.relevance,
             "coverage_around": coverage,
             "named": coverage * _is_named(question, passage),
-            "headed": float(is_headed),
+            "headed": item.headed,
             "identified": float(bool(self._identifiers) and all(name in text for name in self._identifiers)),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "missing_number": float(any(fact.kind is not FactKind.NAME for fact in missing)),

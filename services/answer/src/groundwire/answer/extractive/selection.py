@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from groundwire.answer.extractive.excerpts import Excerpt
+from groundwire.answer.extractive.question import Question, QuestionKind
 from groundwire.answer.extractive.scoring import Scored, covered, resemble
 from groundwire.answer.extractive.weights import (
+    ELSEWHERE_DROP,
     MAX_CORROBORATIONS,
     MAX_EXCERPTS,
-    OTHER_PASSAGE_DROP,
+    NEXT_SENTENCE_DROP,
     RANKING,
-    SAME_PASSAGE_DROP,
     SHORT_LEAD_WORDS,
 )
 from groundwire.kernel.records import SOURCE_PREFIX
@@ -24,10 +25,11 @@ def select_excerpts(
 ) -> list[Scored]:
     """Return 1 to `limit` excerpts in the order to be read.
 
-    The best comes in first, further ones while they are close to it and say something else: more so in the
-    passage of the best, and where they have words of the question that none chosen so far has. The best is read first,
-    a sentence together with chosen sentences right before or after it; the others follow document by document, each in
-    source order. Equal scores go by rank of the passage, then by place, so the choice is deterministic.
+    The best comes in first. A further one comes in while its score is close to that of the best, it says something
+    else, and it belongs there: it is the next sentence of a paragraph that is quoted, or it has words of the question
+    that none chosen so far has. The best is read first, a sentence together with chosen sentences right before or after
+    it; the others follow document by document, each in source order. Equal scores go by rank of the passage, then by
+    place, so the choice is deterministic.
 
     Args:
         best: the excerpt that leads the answer.
@@ -40,16 +42,19 @@ def select_excerpts(
     others = (
         [] if best.excerpt.is_whole else [each for each in scored if each is not best and not each.excerpt.is_whole]
     )
-    while others and len(chosen) < limit:
+    while len(chosen) < limit:
         unmet = {stem: weight for stem, weight in weights.items() if not any(stem in c.excerpt.stems for c in chosen)}
         open_share = sum(unmet.values()) / sum(weights.values()) if unmet else 0.0
-        worth = {
-            id(each): _worth(each, best) + RANKING.unmet * open_share * covered(unmet, each.excerpt.stems)
-            for each in others
-        }
-        candidate = min(others, key=lambda each: (-worth[id(each)], each.order()))
-        if worth[id(candidate)] < best.score:
+        worth = {}
+        for each in others:
+            reads_on = any(_reads_on(each, other) for other in chosen)
+            if reads_on or not unmet.keys().isdisjoint(each.excerpt.stems):
+                gain = RANKING.unmet * open_share * covered(unmet, each.excerpt.stems)
+                worth[id(each)] = each.score + _allowance(each, reads_on) + gain
+        fitting = [each for each in others if id(each) in worth and worth[id(each)] >= best.score]
+        if not fitting:
             break
+        candidate = min(fitting, key=lambda each: (-worth[id(each)], each.order()))
         others.remove(candidate)
         if not any(_says_the_same(candidate.excerpt, other.excerpt) for other in chosen):
             chosen.append(candidate)
@@ -66,23 +71,24 @@ def select_excerpts(
     return [*lead, *rest]
 
 
-def in_full(lead: Scored, scored: Sequence[Scored]) -> Scored:
-    """Return a short sentence together with the next one where that leans on it, else as it is.
+def in_full(question: Question, lead: Scored, scored: Sequence[Scored]) -> Scored:
+    """Return a lead together with what it needs to be understood, where an excerpt has both, else as it is.
 
-    "There is a command called check." says little without "It compiles the code."
+    A short definition such as "There is a command called check." says little without "It compiles the code.", and what
+    introduces steps or code does not say how to do it without them.
     """
     one = lead.excerpt
-    if one.kind is not BlockKind.PROSE or len(words(one.text)) > SHORT_LEAD_WORDS:
+    is_short = question.kind is QuestionKind.DEFINITION and len(words(one.text)) <= SHORT_LEAD_WORDS
+    if one.kind is not BlockKind.PROSE or one.is_joined or not (is_short or question.kind is QuestionKind.PROCEDURE):
         return lead
-    return next(
-        (
-            each
-            for each in scored
-            if each.excerpt.is_joined
-            and (each.excerpt.passage.chunk_number, each.excerpt.start) == (one.passage.chunk_number, one.start)
-        ),
-        lead,
-    )
+    longer = [
+        each
+        for each in scored
+        if (each.excerpt.passage.chunk_number, each.excerpt.start) == (one.passage.chunk_number, one.start)
+        and each.excerpt.is_joined == is_short
+        and each is not lead
+    ]
+    return min(longer, key=Scored.order, default=lead)
 
 
 def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Scored]:
@@ -102,17 +108,21 @@ def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Scored]:
     return list(found.values())[:MAX_CORROBORATIONS]
 
 
-def _worth(item: Scored, best: Scored) -> float:
-    """Return the score that competes with that of the best: what stands beside it in its passage is worth more.
+def _allowance(item: Scored, reads_on: bool) -> float:
+    """Return how far below the best an excerpt may score.
 
-    A row, an item or code from elsewhere says little without what stands around it, so that it comes in only
-    for words of the question that are still unmet.
+    A row, an item or code from elsewhere says little without what stands around it.
     """
-    if item.excerpt.passage.chunk_number == best.excerpt.passage.chunk_number:
-        drop = SAME_PASSAGE_DROP
-    else:
-        drop = OTHER_PASSAGE_DROP if item.excerpt.kind is BlockKind.PROSE else 0.0
-    return item.score + drop + RANKING.continues_best * _continues(item, best)
+    if reads_on:
+        return NEXT_SENTENCE_DROP
+    return ELSEWHERE_DROP if item.excerpt.kind is BlockKind.PROSE else 0.0
+
+
+def _reads_on(item: Scored, other: Scored) -> bool:
+    """Tell whether an excerpt is the next sentence of the same paragraph."""
+    is_next = _continues(item, other) and item.excerpt.kind is BlockKind.PROSE
+    between = item.excerpt.passage.content[other.excerpt.end : item.excerpt.start]
+    return is_next and between.strip() == "" and between.count("\n") <= 1
 
 
 def _continues(item: Scored, other: Scored) -> bool:
