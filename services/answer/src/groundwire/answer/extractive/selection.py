@@ -1,5 +1,6 @@
 """Chooses the excerpts of an extractive answer, their order, and what else supports them."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from groundwire.answer.extractive.excerpts import Excerpt
@@ -9,14 +10,15 @@ from groundwire.answer.extractive.weights import (
     ELSEWHERE_DROP,
     MAX_CORROBORATIONS,
     MAX_EXCERPTS,
-    NEXT_SENTENCE_DROP,
     RANKING,
+    SAME_PARAGRAPH_DROP,
     SHORT_LEAD_WORDS,
 )
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.stems import NEGATION, stem, words
 
+_PARAGRAPH_BREAK = re.compile(r"\n[^\S\n]*\n")
 _ARTICLES = frozenset({"a", "an", "the"})
 
 
@@ -26,8 +28,8 @@ def select_excerpts(
     """Return 1 to `limit` excerpts in the order to be read.
 
     The best comes in first. A further one comes in while its score is close to that of the best, it says something
-    else, and it belongs there: it is the next sentence of a paragraph that is quoted, or it has words of the question
-    that none chosen so far has. The best is read first, a sentence together with chosen sentences right before or after
+    else, and it belongs there: it is a sentence of a paragraph that is quoted, or it has words of the question that
+    none chosen so far has. The best is read first, a sentence together with chosen sentences right before or after
     it; the others follow document by document, each in source order. Equal scores go by rank of the passage, then by
     place, so the choice is deterministic.
 
@@ -47,10 +49,10 @@ def select_excerpts(
         open_share = sum(unmet.values()) / sum(weights.values()) if unmet else 0.0
         worth = {}
         for each in others:
-            reads_on = any(_reads_on(each, other) for other in chosen)
-            if reads_on or not unmet.keys().isdisjoint(each.excerpt.stems):
+            is_beside = any(_shares_paragraph(each, other) for other in chosen)
+            if is_beside or not unmet.keys().isdisjoint(each.excerpt.stems):
                 gain = RANKING.unmet * open_share * covered(unmet, each.excerpt.stems)
-                worth[id(each)] = each.score + _allowance(each, reads_on) + gain
+                worth[id(each)] = each.score + _allowance(each, is_beside) + gain
         fitting = [each for each in others if id(each) in worth and worth[id(each)] >= best.score]
         if not fitting:
             break
@@ -108,21 +110,23 @@ def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Scored]:
     return list(found.values())[:MAX_CORROBORATIONS]
 
 
-def _allowance(item: Scored, reads_on: bool) -> float:
+def _allowance(item: Scored, is_beside: bool) -> float:
     """Return how far below the best an excerpt may score.
 
     A row, an item or code from elsewhere says little without what stands around it.
     """
-    if reads_on:
-        return NEXT_SENTENCE_DROP
+    if is_beside:
+        return SAME_PARAGRAPH_DROP
     return ELSEWHERE_DROP if item.excerpt.kind is BlockKind.PROSE else 0.0
 
 
-def _reads_on(item: Scored, other: Scored) -> bool:
-    """Tell whether an excerpt is the next sentence of the same paragraph."""
-    is_next = _continues(item, other) and item.excerpt.kind is BlockKind.PROSE
-    between = item.excerpt.passage.content[other.excerpt.end : item.excerpt.start]
-    return is_next and between.strip() == "" and between.count("\n") <= 1
+def _shares_paragraph(item: Scored, other: Scored) -> bool:
+    """Tell whether an excerpt is a sentence of the paragraph in which another stands."""
+    passage = item.excerpt.passage
+    if item.excerpt.kind is not BlockKind.PROSE or passage.chunk_number != other.excerpt.passage.chunk_number:
+        return False
+    first, last = sorted((item.excerpt, other.excerpt), key=lambda each: each.start)
+    return _PARAGRAPH_BREAK.search(passage.content, first.end, last.start) is None
 
 
 def _continues(item: Scored, other: Scored) -> bool:
