@@ -27,7 +27,10 @@ def holding(folder: Path, *words: str) -> dict[str, int]:
     """Return how often the files hold any of the words, whatever the case or the encoding, by file."""
     found = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        content = path.read_bytes().lower()
+        try:
+            content = path.read_bytes().lower()
+        except FileNotFoundError:  # an engine that runs writes copies and removes them
+            continue
         forms = [form for word in words for form in (word.encode(), word.encode("utf-16-le"))]
         if count := sum(content.count(form) for form in forms):
             found[str(path.relative_to(folder))] = count

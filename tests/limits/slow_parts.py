@@ -141,12 +141,16 @@ async def running(
         embedder = BatchingEmbedder(BrakedModel(model), word_model(max_tokens=64))
         stack.callback(embedder.close)
         parts: dict[str, Any] = {"database": catalog, "embedder": embedder}
-        pools = {name: Workers(WORKERS, name) for name in ("ingest", "query", "answer")}
+        pools = {name: Workers(WORKERS, name) for name in ("ingest", "query", "lookup", "answer")}
         for pool in pools.values():
             stack.callback(pool.close)
         ingest = ingest_bootstrap.build(**parts, vectors=braked, settings=IngestSettings(), workers=pools["ingest"])
         searching = retrieve_bootstrap.build(
-            **parts, vectors=braked, settings=retrieve or RetrieveSettings(exact_chunks=0), workers=pools["query"]
+            **parts,
+            vectors=braked,
+            settings=retrieve or RetrieveSettings(exact_chunks=0),
+            workers=pools["query"],
+            lookups=pools["lookup"],
         )
         answering = answer_bootstrap.build(
             retrieve=InProcessStub(searching.servicer),

@@ -167,9 +167,11 @@ def test_a_question_is_recorded_without_the_answer_that_was_redacted_meanwhile(t
         with GroundwireClient(server.address) as client:
             keeping = Keeping(client)
             moon = ingest(keeping, "moon.md")
+            question = "What causes the tides?"
 
             def purge_and_fail(answer: dict[str, Any]) -> dict[str, Any]:
-                if len(answer["data"]) < 2:  # a question that is searched for; both turns are embedded together
+                embedded = endpoint.requests[-1]["input"]
+                if len(embedded) != 2 or question not in embedded:  # not yet both turns, which are embedded together
                     return answer
                 endpoint.key, endpoint.spoil = "another", lambda unchanged: unchanged
                 purge(keeping, moon)
@@ -177,7 +179,6 @@ def test_a_question_is_recorded_without_the_answer_that_was_redacted_meanwhile(t
 
             endpoint.spoil = purge_and_fail
             session = client.create_session(collection=keeping.collection, conversation_id=CONVERSATION).session
-            question = "What causes the tides?"
             answer = client.ask(session_id=session.session_id, question=question, message_id=str(uuid.uuid4())).answer
             assert MOON in answer.content
             until(lambda: endpoint.key != "")

@@ -11,6 +11,7 @@ from groundwire.answer.extractive.weights import (
     MAX_CORROBORATIONS,
     MAX_EXCERPTS,
     RANKING,
+    SAME_LIST_DROP,
     SAME_PARAGRAPH_DROP,
     SHORT_LEAD_WORDS,
 )
@@ -18,7 +19,7 @@ from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.stems import NEGATION, stem, words
 
-_PARAGRAPH_BREAK = re.compile(r"\n[^\S\n]*\n")
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _ARTICLES = frozenset({"a", "an", "the"})
 
 
@@ -28,8 +29,8 @@ def select_excerpts(
     """Return 1 to `limit` excerpts in the order to be read.
 
     The best comes in first. A further one comes in while its score is close to that of the best, it says something
-    else, and it belongs there: it is a sentence of a paragraph that is quoted, or it has words of the question that
-    none chosen so far has. The best is read first, a sentence together with chosen sentences right before or after
+    else, and it belongs there: it stands in a paragraph, list or table that is quoted, or it has words of the question
+    that none chosen so far has. The best is read first, a sentence together with chosen sentences right before or after
     it; the others follow document by document, each in source order. Equal scores go by rank of the passage, then by
     place, so the choice is deterministic.
 
@@ -49,7 +50,7 @@ def select_excerpts(
         open_share = sum(unmet.values()) / sum(weights.values()) if unmet else 0.0
         worth = {}
         for each in others:
-            is_beside = any(_shares_paragraph(each, other) for other in chosen)
+            is_beside = any(_shares_block(each, other) for other in chosen)
             if is_beside or not unmet.keys().isdisjoint(each.excerpt.stems):
                 gain = RANKING.unmet * open_share * covered(unmet, each.excerpt.stems)
                 worth[id(each)] = each.score + _allowance(each, is_beside) + gain
@@ -115,18 +116,18 @@ def _allowance(item: Scored, is_beside: bool) -> float:
 
     A row, an item or code from elsewhere says little without what stands around it.
     """
-    if is_beside:
-        return SAME_PARAGRAPH_DROP
-    return ELSEWHERE_DROP if item.excerpt.kind is BlockKind.PROSE else 0.0
+    if item.excerpt.kind is BlockKind.PROSE:
+        return SAME_PARAGRAPH_DROP if is_beside else ELSEWHERE_DROP
+    return SAME_LIST_DROP if is_beside else 0.0
 
 
-def _shares_paragraph(item: Scored, other: Scored) -> bool:
-    """Tell whether an excerpt is a sentence of the paragraph in which another stands."""
+def _shares_block(item: Scored, other: Scored) -> bool:
+    """Tell whether two excerpts stand in one paragraph, list or table."""
     passage = item.excerpt.passage
-    if item.excerpt.kind is not BlockKind.PROSE or passage.chunk_number != other.excerpt.passage.chunk_number:
+    if item.excerpt.kind is not other.excerpt.kind or passage.chunk_number != other.excerpt.passage.chunk_number:
         return False
     first, last = sorted((item.excerpt, other.excerpt), key=lambda each: each.start)
-    return _PARAGRAPH_BREAK.search(passage.content, first.end, last.start) is None
+    return _BLANK_LINE.search(passage.content, first.end, last.start) is None
 
 
 def _continues(item: Scored, other: Scored) -> bool:

@@ -120,8 +120,10 @@ MAX_EXCERPTS = 3
 """Most excerpts of an answer."""
 
 SAME_PARAGRAPH_DROP = 0.13
+SAME_LIST_DROP = 0.03
 ELSEWHERE_DROP = 0.08
-"""How far below the best excerpt's score a further one may be: in a paragraph that is quoted, and elsewhere.
+"""How far below the best excerpt's score a further one may be: a sentence of a paragraph that is quoted, an item or row
+of a list or table that is, and a sentence from elsewhere.
 
 Excerpts of other paragraphs of a quoted passage used to come in as well without a further word of the question. Answers
 to natural questions then had 1.8 excerpts rather than 1.4, and met the sentences that readers chose for CLAP NQ with an
