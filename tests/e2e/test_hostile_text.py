@@ -93,6 +93,10 @@ def stored(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> d
     words["answer"] = str(folder.parent / "answer.json")
     (folder.parent / "reply.md").write_text(f"{text}\n\nThe tides are 15 m high {QUIET}.\n", encoding="utf-8")
     words["reply"] = str(folder.parent / "reply.md")
+    for name, quote in {"asked": "", "misquoted": ATTACK + ATTACK}.items():
+        labelled = {"question": f"tides {QUIET}", "source": f"https://evil.example/{QUIET}", "quote": quote}
+        (folder.parent / f"{name}.jsonl").write_text(json.dumps(labelled), encoding="utf-8")
+        words[name] = str(folder.parent / f"{name}.jsonl")
     words["page"] = str(folder.parent / "answer.html")
     words["vault"] = str(folder.parent / "vault")
     (folder.parent / "vault" / "chunks" / "2026-02").mkdir(parents=True)
@@ -123,6 +127,11 @@ RUNS: dict[str, list[list[str]]] = {
         ["What causes the tides of the sea?", "-c", NAME, "--html", "{folder}/" + ATTACK.replace("/", "")],
         ["And why?", "-c", NAME, "--session", "{session}"],
         ["Why?", "-c", NAME, "--session", ATTACK],
+    ],
+    "evaluate": [
+        ["{asked}", "-c", NAME, "--filter", json.dumps({"tags": "none"})],
+        ["{misquoted}", "-c", NAME],
+        ["{reply}", "-c", NAME],
     ],
     "consolidate": [["conv-1", "-c", NAME], [ATTACK, "-c", NAME], ["conv-1", "-c", NAME, "--scope", ATTACK]],
     "chat": [["-c", NAME, "--session", ATTACK], ["-c", ATTACK]],
@@ -203,6 +212,7 @@ QUOTED += [
     "memory search",
     "memory context",
     "memory get",
+    "evaluate",
     "validate",
     "sessions list",
     "sessions messages",

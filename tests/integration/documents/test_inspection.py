@@ -197,6 +197,7 @@ def test_the_kinds_that_sources_call_type_are_four_different_things(store: Store
 
 
 @pytest.mark.requirement("S1-08")
+@pytest.mark.requirement("S1-104")
 def test_figures_count_what_is_live(engine_store: Store) -> None:
     chance = random.Random(1)
     first = engine_store.ingest("a.md", story(chance), project="apollo")

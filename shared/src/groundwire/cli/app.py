@@ -29,6 +29,7 @@ _SUMMARIES = {
         "Copy a catalog, or a backup, into a new folder or an empty PostgreSQL database, all of it or nothing.",
     ),
     "docs": ("docs.app", "List, show, change, delete and restore documents."),
+    "evaluate": ("evaluation.evaluate", "Measure how well searches find what labelled questions need."),
     "fsck": ("operations.fsck", "Check a running server's stores; exits with 1 if findings are left."),
     "ground": ("answers.ground", "Compare a text, whoever wrote it, with the sources: claim by claim."),
     "health": (

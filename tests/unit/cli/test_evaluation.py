@@ -1,0 +1,37 @@
+"""What a search found of a quote, compared by code points."""
+
+import pytest
+
+from groundwire.api.common.v1.chunk_pb2 import Chunk
+from groundwire.api.common.v1.span_pb2 import Span
+from groundwire.cli.evaluation import LabelledQuestion, outcome_of
+
+_ASKED = LabelledQuestion(1, "What causes tides?", "tides.txt", "the moon")
+
+
+def chunk(document_id: str, start: int, end: int) -> Chunk:
+    return Chunk(document_id=document_id, span=Span(start=start, end=end))
+
+
+def test_a_quote_is_covered_by_results_together() -> None:
+    results = [chunk("other", 100, 200), chunk("tides", 90, 120), chunk("tides", 110, 150)]
+    found = outcome_of(_ASKED, "tides", [(100, 200)], results)
+    assert found.covered == pytest.approx(0.5)
+    assert found.rank == 2
+    assert found.characters == 100 + 30 + 40
+    assert found.redundancy == pytest.approx(10 / 170)
+
+
+def test_the_place_of_a_quote_that_is_covered_best_counts() -> None:
+    found = outcome_of(_ASKED, "tides", [(0, 10), (100, 110)], [chunk("tides", 40, 60), chunk("tides", 95, 110)])
+    assert (found.covered, found.rank) == (1.0, 2)
+
+
+def test_a_chunk_inside_two_others_is_redundant_once() -> None:
+    results = [chunk("tides", 0, 30), chunk("tides", 10, 40), chunk("tides", 5, 35)]
+    assert outcome_of(_ASKED, "tides", [], results).redundancy == pytest.approx((20 + 30) / 90)
+
+
+def test_without_results_nothing_is_covered() -> None:
+    found = outcome_of(_ASKED, "tides", [(0, 10)], [])
+    assert (found.covered, found.rank, found.redundancy, found.characters) == (0.0, 0, 0.0, 0)
