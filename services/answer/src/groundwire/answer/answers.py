@@ -254,7 +254,19 @@ class Composer:
             self.is_cut = True
             if self.content:
                 return None
-            statement = self._shortened(statement)
+            if not statement.sources:
+                statement = replace(statement, text=_whole_words(statement.text, self._limit))
+            else:
+                first, *others = statement.sources
+                same = (source for source in others if source.passage == first.passage)
+                own = (first, *takewhile(attrgetter("goes_on"), others), *same)
+                kept = _whole_words(statement.text, self._limit - len(_marks(self._cited.markers_of(own))))
+                if first.quote != statement.text:
+                    statement = replace(statement, text=kept, sources=own)
+                else:
+                    start, start_byte = first.span.start, first.span.start_byte
+                    span = Span(start, start + len(kept), start_byte, start_byte + len(kept.encode()))
+                    statement = replace(statement, text=kept, sources=(replace(first, span=span, quote=kept),))
         start, start_byte = len(lead), len(lead.encode())
         span = Span(start, start + len(statement.text), start_byte, start_byte + len(statement.text.encode()))
         markers = tuple(dict.fromkeys(self._cited.mark(source, span) for source in statement.sources))
@@ -267,25 +279,6 @@ class Composer:
             )
         )
         return Addition(self.content[before:], before, tuple(self.citations[known:]))
-
-    def _shortened(self, statement: Statement) -> Statement:
-        """Return a statement cut at the last word that fits.
-
-        It rests on the passage it was taken from alone, and on the next one where it goes on there: others may continue
-        differently. A citation is cut with the text where they are the same; where the source has marks that the text
-        has not, it stays whole.
-        """
-        if not statement.sources:
-            return replace(statement, text=_whole_words(statement.text, self._limit))
-        first, *others = statement.sources
-        same = (source for source in others if source.passage == first.passage)
-        own = (first, *takewhile(attrgetter("goes_on"), others), *same)
-        kept = _whole_words(statement.text, self._limit - len(_marks(self._cited.markers_of(own))))
-        if first.quote != statement.text:
-            return replace(statement, text=kept, sources=own)
-        start, start_byte = first.span.start, first.span.start_byte
-        span = Span(start, start + len(kept), start_byte, start_byte + len(kept.encode()))
-        return replace(statement, text=kept, sources=(replace(first, span=span, quote=kept),))
 
 
 def _whole_words(text: str, room: int) -> str:

@@ -104,7 +104,19 @@ def build(
     vectors = SentenceVectors(retriever)
     store, outbox, sweepers = _session_store(settings, sessions, reader, workers, time, purged)
     grounder = Grounder(vectors, workers)
-    endpoint = None if chat_model is None else _endpoint(chat_model, settings)
+    endpoint = None
+    if chat_model is not None:
+        model_key = settings.generator_api_key
+        endpoint = ChatEndpoint(
+            chat_model.url,
+            chat_model.model,
+            model_key.get_secret_value() if model_key else "",
+            name=chat_model.name,
+            context_tokens=settings.generator_context_tokens,
+            reply_tokens=settings.generator_reply_tokens,
+            connect_s=settings.generator_connect_s,
+            idle_s=settings.generator_idle_s,
+        )
     recording = None
     if records is not None and outbox is not None:
         recording = Recording(
@@ -151,20 +163,6 @@ def build(
         heartbeat_s=settings.heartbeat_s,
     )
     return AnswerService(servicer, answerer, sweepers, recording)
-
-
-def _endpoint(model: ChatModel, settings: AnswerSettings) -> ChatEndpoint:
-    key = settings.generator_api_key
-    return ChatEndpoint(
-        model.url,
-        model.model,
-        key.get_secret_value() if key else "",
-        name=model.name,
-        context_tokens=settings.generator_context_tokens,
-        reply_tokens=settings.generator_reply_tokens,
-        connect_s=settings.generator_connect_s,
-        idle_s=settings.generator_idle_s,
-    )
 
 
 def _session_store(

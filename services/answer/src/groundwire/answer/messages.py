@@ -120,7 +120,14 @@ def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[Fie
     if not request.question.strip():
         yield FieldViolation("question", "must not be blank")
     yield from text_violations("selected_text", request.selected_text, MAX_SELECTED_CHARS)
-    yield from _id_violations(request)
+    if request.session_id:
+        yield from violations_of(parse_uuid, request.session_id, "session_id")
+    elif request.HasField("expected_head"):
+        yield FieldViolation("expected_head", "needs a session_id")
+    if request.collection or not request.session_id:
+        yield from violations_of(parse_collection_name, request.collection, "collection")
+    if request.message_id or request.session_id or request.HasField("keep_for"):
+        yield from violations_of(parse_uuid, request.message_id, "message_id")
     if request.HasField("keep_for"):
         yield from violations_of(parse_duration, request.keep_for, "keep_for", _SHORTEST_IDLE, _LONGEST_KEPT)
         if request.session_id:
@@ -145,17 +152,6 @@ def _chunk_violations(chunk_ids: Sequence[str], limit: int) -> Iterator[FieldVio
         yield FieldViolation("chunk_ids", f"must be at most {limit}")
     for index, chunk_id in enumerate(chunk_ids[:limit]):
         yield from violations_of(parse_caller_id, chunk_id, f"chunk_ids[{index}]")
-
-
-def _id_violations(request: pb.AskRequest) -> Iterator[FieldViolation]:
-    if request.session_id:
-        yield from violations_of(parse_uuid, request.session_id, "session_id")
-    elif request.HasField("expected_head"):
-        yield FieldViolation("expected_head", "needs a session_id")
-    if request.collection or not request.session_id:
-        yield from violations_of(parse_collection_name, request.collection, "collection")
-    if request.message_id or request.session_id or request.HasField("keep_for"):
-        yield from violations_of(parse_uuid, request.message_id, "message_id")
 
 
 def text_violations(field: str, text: str, max_chars: int) -> Iterator[FieldViolation]:

@@ -8,9 +8,9 @@ from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 from groundwire.answer.answers import GenerationFailure
 from groundwire.answer.evidence import Passage, Source, Statement, StoredSpan
 from groundwire.api.answer.v1 import answer_pb2
+from groundwire.api.retrieve.v1.library_service_pb2 import ChunkLocation
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ProfileName
-from groundwire.kernel.spans import Span
 
 Params = ParamSpec("Params")
 ResultT = TypeVar("ResultT")
@@ -149,15 +149,6 @@ class StoredDocument:
     live_text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkPlace:
-    """The place of a chunk in its document."""
-
-    document_id: str
-    generation: int
-    span: Span
-
-
 class Library(Protocol):
     """Reads what is stored for the tenant of the current call: sources, and how collections are set up.
 
@@ -172,7 +163,7 @@ class Library(Protocol):
     async def document(self, wanted: DocumentGeneration) -> StoredDocument | None:
         """Return a document with its texts, None when the tenant has no such live document in the collection."""
 
-    async def chunk_places(self, named: Sequence[tuple[str, int]]) -> list[ChunkPlace | None]:
+    async def chunk_places(self, named: Sequence[tuple[str, int]]) -> list[ChunkLocation | None]:
         """Return where each live chunk stands, named by id and number; one batch.
 
         None when there is none, or id and number name different ones. An empty id or a number of 0 is not compared.

@@ -266,7 +266,8 @@ class Recording:
         turns = await self._records.turns(conversation, first, last)
         remembered: list[Remembered] = []
         for derived in derive_memories(turns):
-            record_id = _memory_id(derived)
+            digest = made_id(derived.turn.record_id, derived.text).replace("-", "")[:8]
+            record_id = f"chunk-{derived.turn.time:%Y-%m-%d}-{digest}"
             similar = await self._records.similar_memories(conversation, derived.text)
             same = next((each for each in similar if says_the_same(each.text, derived.text)), None)
             if same is None or same.record_id == record_id:
@@ -289,7 +290,11 @@ class Recording:
         while True:
             self._arrived.clear()
             try:
-                await self._record_all()
+                async for exchange in self._unrecorded():
+                    place = (exchange.tenant, exchange.conversation)
+                    # What follows in its conversation waits, so that the order stays; other conversations go on.
+                    if place not in self._stuck and not await self._record_safely(exchange):
+                        self._stuck.add(place)
                 has_left = bool(self._stuck or self._unsummarised)
             except Exception as error:  # noqa: BLE001 - the task must outlive any failure
                 has_left = True
@@ -307,14 +312,6 @@ class Recording:
                 self._unsummarised.clear()
                 self._stuck.clear()
                 again_at = math.inf
-
-    async def _record_all(self) -> None:
-        """Record what there is, but for the conversations that are stuck; add those that cannot be recorded now."""
-        async for exchange in self._unrecorded():
-            place = (exchange.tenant, exchange.conversation)
-            # What follows in its conversation waits, so that the order stays; other conversations go on.
-            if place not in self._stuck and not await self._record_safely(exchange):
-                self._stuck.add(place)
 
     async def _unrecorded(self) -> AsyncGenerator[Unrecorded, None]:
         after = 0
@@ -459,11 +456,6 @@ def _turn(exchange: Unrecorded, message: Message, side: str) -> Turn:
     record_id = f"turn-{made_id(exchange.session.session_id, exchange.question.message_id)}-{side}"
     is_refusal = message.answer is not None and bool(message.answer.refusal_reason)
     return Turn(record_id, message.role, message.content, 0, message.time, is_refusal, quoted=message.cited)
-
-
-def _memory_id(derived: Derived) -> str:
-    digest = made_id(derived.turn.record_id, derived.text).replace("-", "")[:8]
-    return f"chunk-{derived.turn.time:%Y-%m-%d}-{digest}"
 
 
 def made_id(*parts: str) -> str:

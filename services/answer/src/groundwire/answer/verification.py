@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from groundwire.answer.ports import ChunkPlace, DocumentGeneration, Library, StoredDocument, Workers
+from groundwire.answer.ports import DocumentGeneration, Library, StoredDocument, Workers
 from groundwire.answer.sessions import KeptAnswer, SessionStore
 from groundwire.api.answer.v1 import citation_pb2
 from groundwire.api.common.v1 import span_pb2
+from groundwire.api.retrieve.v1.library_service_pb2 import ChunkLocation
 from groundwire.kernel.budget import Budget, current_budget
 from groundwire.kernel.errors import NotFoundError
 from groundwire.kernel.session import AnswerFilter, Role
@@ -154,7 +155,7 @@ async def verify_citations(
 
 
 def verify_in_document(
-    claims: Sequence[tuple[citation_pb2.Citation, ChunkPlace | None]],
+    claims: Sequence[tuple[citation_pb2.Citation, ChunkLocation | None]],
     document: StoredDocument | None,
     room: int,
     budget: Budget,

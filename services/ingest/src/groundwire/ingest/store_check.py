@@ -416,7 +416,13 @@ class StoreCheck:
             except StoreUnavailableError:
                 if attempt + 1 == _ATTEMPTS_BESIDE_BUILDS or not self._is_damaged(collection):
                     raise
-                report(self._recovered(collection, budget))
+                # The server refills a collection with damaged files by itself: wait until it has.
+                while self._is_damaged(collection):
+                    budget.check()
+                    time.sleep(_LOOK_EVERY_S)
+                engine_name = collection.engine_name
+                message = "files of the index were damaged; it was filled again from the catalog"
+                report(StoreFinding(FindingKind.VECTOR_MISSING, collection.name, engine_name, message, repaired=True))
             else:
                 return
 
@@ -449,19 +455,6 @@ class StoreCheck:
 
     def _is_damaged(self, collection: Collection) -> bool:
         return isinstance(self.vectors, Recoverable) and collection.engine_name in self.vectors.unverified()
-
-    def _recovered(self, collection: Collection, budget: Budget) -> StoreFinding:
-        """Wait until a collection with damaged files has been filled again, which the server does by itself.
-
-        Raises:
-            DeadlineError: that takes longer than the check may.
-        """
-        while self._is_damaged(collection):
-            budget.check()
-            time.sleep(_LOOK_EVERY_S)
-        name = collection.engine_name
-        message = "files of the index were damaged; it was filled again from the catalog"
-        return StoreFinding(FindingKind.VECTOR_MISSING, collection.name, name, message, repaired=True)
 
     def _lost(self, collection: Collection, budget: Budget) -> StoreFinding | None:
         """Return that the engine has no collection for the chunks, or one of another kind; make it when it is empty."""

@@ -1,6 +1,6 @@
 """What an assistant should know before it answers: persona, turns, memories, summaries, FAQs and documents."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -190,15 +190,12 @@ def _contradicting_together(entries: Sequence[ContextEntry], view: SearchView, l
         placed.update(each.stored.chunk_number for each in group)
         groups.append(sorted(group, key=lambda each: each.time, reverse=True))
     by_pair = {(one, other) for one, every in against.items() for other in every}
-    return [[_with_contradictions(each, known, placed, by_pair) for each in group] for group in groups]
-
-
-def _with_contradictions(
-    entry: ContextEntry, known: Mapping[int, ContextEntry], placed: Iterable[int], pairs: set[tuple[int, int]]
-) -> ContextEntry:
-    own = entry.stored.chunk_number
-    others = [number for number in placed if (own, number) in pairs or (number, own) in pairs]
-    return replace(entry, contradicts=tuple(sorted(known[number].record_id for number in others)))
+    for group in groups:
+        for place, each in enumerate(group):
+            own = each.stored.chunk_number
+            opposed = [other for other in placed if (own, other) in by_pair or (other, own) in by_pair]
+            group[place] = replace(each, contradicts=tuple(sorted(known[other].record_id for other in opposed)))
+    return groups
 
 
 def _fitting(

@@ -182,7 +182,11 @@ def rank_memories(
     similarity, share = scores.relevance, importance / MOST_IMPORTANT
     age_days = np.maximum(0.0, epoch_ms(now) - times) / _MS_PER_DAY
     bonus = weights.recency * np.exp2(-age_days / weights.half_life_days)
-    influence = _influence(similarity)
+    best = float(similarity.max(initial=0.0))
+    if best == 0.0:
+        influence = np.ones(len(similarity))
+    else:
+        influence = np.clip((similarity / best - NO_INFLUENCE) / (FULL_INFLUENCE - NO_INFLUENCE), 0.0, 1.0)
     own = weights.similarity * similarity + influence * (weights.importance * share + bonus)
     raw, place = own.copy(), {number: at for at, number in enumerate(scores.numbers.tolist())}
     # The oldest first, so that the newest of several gets what each of them has.
@@ -197,10 +201,3 @@ def rank_memories(
     ordered = scores.take(order)
     components = dict(zip(ordered.numbers.tolist(), (MemoryScore(*row) for row in rows), strict=True))
     return ordered.with_relevance(relevance[order]), components
-
-
-def _influence(similarity: Floats) -> Floats:
-    best = float(similarity.max(initial=0.0))
-    if best == 0.0:
-        return np.ones(len(similarity))
-    return np.clip((similarity / best - NO_INFLUENCE) / (FULL_INFLUENCE - NO_INFLUENCE), 0.0, 1.0)

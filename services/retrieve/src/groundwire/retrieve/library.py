@@ -17,7 +17,6 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc as pb_grpc
 from groundwire.api.retrieve.v1 import query_log_pb2, stats_pb2
 from groundwire.catalog.catalog import Catalog
-from groundwire.catalog.collections import CollectionStatistics
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.catalog.scopes import is_in_scopes
 from groundwire.kernel.chunk import StoredChunk
@@ -406,7 +405,22 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             vectors = self.vectors.count(counted.collection.engine_name, current.budget)
         except CollectionNotFoundError:  # nothing was ingested yet
             vectors = 0
-        return _to_stats_message(counted, vectors)
+        # A collection may have any number of projects: those with most documents, of equal ones the first by name.
+        projects = sorted(counted.by_project.items(), key=lambda each: (-each[1], each[0]))
+        return stats_pb2.CollectionStats(
+            collection=counted.collection.name,
+            document_count=counted.documents,
+            chunk_count=counted.chunks,
+            total_chars=counted.total_chars,
+            by_format=_counts(counted.by_format),
+            by_project=_counts(dict(projects[:_PROJECTS_SHOWN])),
+            project_count=sum(1 for project in counted.by_project if project),
+            by_embedding_model=_counts(counted.by_model),
+            embedding=to_identity_message(counted.collection.identity),
+            vector_count=vectors,
+            overlap_share=counted.overlap_share,
+            average_vectors_per_document=vectors / counted.documents if counted.documents else 0.0,
+        )
 
     # What became of searches
 
@@ -515,25 +529,6 @@ def _vector_of(stored: StoredChunk, vectors: Mapping[str, Vectors] | None) -> Ve
     if stored.chunk.embedding_hash not in vectors:
         raise DataLossError("a chunk has no stored vector", what=f"vector of {stored.chunk_id}")
     return vectors[stored.chunk.embedding_hash]
-
-
-def _to_stats_message(counted: CollectionStatistics, vectors: int) -> stats_pb2.CollectionStats:
-    # A collection may have any number of projects: those with most documents, of equal ones the first by name.
-    projects = sorted(counted.by_project.items(), key=lambda each: (-each[1], each[0]))
-    return stats_pb2.CollectionStats(
-        collection=counted.collection.name,
-        document_count=counted.documents,
-        chunk_count=counted.chunks,
-        total_chars=counted.total_chars,
-        by_format=_counts(counted.by_format),
-        by_project=_counts(dict(projects[:_PROJECTS_SHOWN])),
-        project_count=sum(1 for project in counted.by_project if project),
-        by_embedding_model=_counts(counted.by_model),
-        embedding=to_identity_message(counted.collection.identity),
-        vector_count=vectors,
-        overlap_share=counted.overlap_share,
-        average_vectors_per_document=vectors / counted.documents if counted.documents else 0.0,
-    )
 
 
 def _counts(counts: Mapping[str, int]) -> list[stats_pb2.KeyCount]:

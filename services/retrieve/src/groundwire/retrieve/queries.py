@@ -241,8 +241,9 @@ def find_section_reference(query: str) -> SectionReference | None:
     if query.isascii() and not any(kind in query.lower() for kind in _IN_REFERENCES):
         return None
     numbered = _NUMBERED.search(query)
-    if numbered is not None and _is_number(numbered["number"]):
-        return SectionReference(number=numbered["number"].casefold(), kind=(numbered["kind"] or "").casefold())
+    number = numbered["number"] if numbered is not None else ""
+    if numbered is not None and (number[0].isdigit() or number.isupper()):
+        return SectionReference(number=number.casefold(), kind=(numbered["kind"] or "").casefold())
     titled = _TITLED.search(query)
     if titled is not None:
         words = _telling_words(_TAIL.sub("", titled["title"]))
@@ -253,10 +254,6 @@ def find_section_reference(query: str) -> SectionReference | None:
     title = _ARTICLE.split(found["title"])[-1]
     words = _telling_words(title)
     return SectionReference(words=words) if words and not _ASKING.match(title.strip()) else None
-
-
-def _is_number(text: str) -> bool:
-    return text[0].isdigit() or text.isupper()
 
 
 def _telling_words(text: str) -> frozenset[str]:
@@ -289,7 +286,9 @@ def classify(query: str) -> QueryType:
         return QueryType.SECTION_BASED
     if _CONCEPTUAL.search(query):
         return QueryType.CONCEPTUAL
-    if _FACTUAL.search(query) or not _is_question(query):
+    words = query.split()
+    is_question = bool(_QUESTION.match(query)) or (len(words) > _FEW_WORDS and not _CODE.fullmatch(words[0]))
+    if _FACTUAL.search(query) or not is_question:
         return QueryType.FACTUAL
     return QueryType.CONCEPTUAL
 
@@ -308,11 +307,6 @@ def strategy_of(kind: QueryType, query: str) -> QueryStrategy:
             return QueryStrategy(weight_shift=CONCEPTUAL_SHIFT, neighbour_share=NEIGHBOUR_SHARE)
         case QueryType.SECTION_BASED:
             return QueryStrategy(section=find_section_reference(query))
-
-
-def _is_question(query: str) -> bool:
-    words = query.split()
-    return bool(_QUESTION.match(query)) or (len(words) > _FEW_WORDS and not _CODE.fullmatch(words[0]))
 
 
 CHAPTERS = 3
@@ -342,7 +336,8 @@ def choose_sections(query: str, vector: Vectors, sections: Sequence[Section], le
     similarities = np.clip(leads @ (vector / norm), 0.0, 1.0)
     words = (distinct_words(query) - STOP_WORDS) or distinct_words(query)
     scores = [
-        (1.0 - TITLE_SHARE) * float(similarity) + TITLE_SHARE * _title_share(words, section)
+        (1.0 - TITLE_SHARE) * float(similarity)
+        + TITLE_SHARE * (len(words & distinct_words(" ".join(section.path))) / len(words) if words else 0.0)
         for section, similarity in zip(sections, similarities, strict=True)
     ]
     chapters = [position for position, section in enumerate(sections) if len(section.path) == 1]
@@ -366,10 +361,6 @@ def within(chosen: Sequence[ChosenSection]) -> Filter:
             for each in chosen
         )
     )
-
-
-def _title_share(words: set[str], section: Section) -> float:
-    return len(words & distinct_words(" ".join(section.path))) / len(words) if words else 0.0
 
 
 def _best_below(position: int, sections: Sequence[Section], scores: Sequence[float]) -> float:

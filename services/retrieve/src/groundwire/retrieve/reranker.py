@@ -32,7 +32,19 @@ class CrossEncoderReranker:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._model = _load(folder)
+        if not (folder / "config.json").is_file():
+            raise InvalidRequestError.of("reranker", f"{str(folder)!r} holds no model: config.json is missing")
+        try:
+            from sentence_transformers import CrossEncoder  # noqa: PLC0415 - heavy (torch), only where a model is loaded
+        except ImportError as error:
+            raise MissingExtraError(
+                "a reranker needs sentence-transformers: groundwire[models]", extra="models"
+            ) from error
+        logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
+        try:
+            self._model = CrossEncoder(str(folder), device="cpu", local_files_only=True)
+        except (OSError, ValueError, KeyError) as error:
+            raise InvalidRequestError.of("reranker", f"{str(folder)!r} holds no cross-encoder: {error}") from error
         self._waiting: SimpleQueue[tuple[_Pairs, Future[Any]]] = SimpleQueue()
         threading.Thread(target=self._work, name="rerank", daemon=True).start()
 
@@ -83,17 +95,3 @@ def open_reranker(url: str) -> CrossEncoderReranker | None:
     if scheme != _SCHEME or not folder:
         raise InvalidRequestError.of("reranker", f"{url!r} is not of the form {_SCHEME}:FOLDER")
     return CrossEncoderReranker(Path(folder))
-
-
-def _load(folder: Path) -> Any:
-    if not (folder / "config.json").is_file():
-        raise InvalidRequestError.of("reranker", f"{str(folder)!r} holds no model: config.json is missing")
-    try:
-        from sentence_transformers import CrossEncoder  # noqa: PLC0415 - heavy (torch), only where a model is loaded
-    except ImportError as error:
-        raise MissingExtraError("a reranker needs sentence-transformers: groundwire[models]", extra="models") from error
-    logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
-    try:
-        return CrossEncoder(str(folder), device="cpu", local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
-        raise InvalidRequestError.of("reranker", f"{str(folder)!r} holds no cross-encoder: {error}") from error

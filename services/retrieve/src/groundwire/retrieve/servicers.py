@@ -11,7 +11,6 @@ from typing import Any, TypeGuard
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc as pb_grpc
 from groundwire.catalog.records import RecordAccesses
-from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import (
@@ -31,7 +30,7 @@ from groundwire.retrieve.query_log import (
     memories_among,
 )
 from groundwire.retrieve.search import Search, unit_vector
-from groundwire.retrieve.search_types import PreparedVector, SearchRequest, SearchResult
+from groundwire.retrieve.search_types import PreparedVector, SearchRequest
 from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.wire.requests import (
     RequestLimits,
@@ -188,7 +187,14 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             call = replace(call, names_entity=_names_entity(search.scopes or ()))
             budget = request_context.current().budget
             result = self.search.search(search, budget, received=call.received, started=call.started)
-            passages = self._expanded(request, result, budget) if request.HasField("expansion") else []
+            passages: list[Passage] = []
+            if request.HasField("expansion"):
+                caller, wanted = request_context.current().identity, request.expansion
+                count = wanted.result_count if wanted.HasField("result_count") else _EXPANDED_RESULTS
+                numbers = [hit.stored.chunk_number for hit in result.hits[:count]]
+                passages = self.expand_chunks.expand_found(
+                    caller, request.collection, numbers, to_expansion(wanted), budget
+                )
             raw = to_retrieve_response(request, result, search.order, passages).SerializeToString()
         except Exception as error:
             self.record.failed(call, error.reason if isinstance(error, GroundwireError) else "INTERNAL")
@@ -198,12 +204,6 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         self.results.put(request_context.current().identity, request, raw, result, served)
         own = own_part(request, result.position, result.consistency_token, log_id, result.times)
         return ready_response(raw, own, max_bytes)
-
-    def _expanded(self, request: pb.RetrieveRequest, result: SearchResult, budget: Budget) -> list[Passage]:
-        caller, wanted = request_context.current().identity, request.expansion
-        count = wanted.result_count if wanted.HasField("result_count") else _EXPANDED_RESULTS
-        numbers = [hit.stored.chunk_number for hit in result.hits[:count]]
-        return self.expand_chunks.expand_found(caller, request.collection, numbers, to_expansion(wanted), budget)
 
     def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:
         current = request_context.current()

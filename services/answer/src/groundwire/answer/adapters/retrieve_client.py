@@ -17,7 +17,7 @@ import grpc
 
 from groundwire.answer.evidence import Markup, Passage, Source, StoredSpan
 from groundwire.answer.messages import parse_span
-from groundwire.answer.ports import ChunkPlace, DocumentGeneration, Retrieval, Search, StoredDocument, Vector
+from groundwire.answer.ports import DocumentGeneration, Retrieval, Search, StoredDocument, Vector
 from groundwire.answer.summaries import only_asks
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.common.v1 import (
@@ -212,7 +212,7 @@ class RetrieveLibrary:
         text = live if is_live else await self._text(found, wanted.generation)
         return StoredDocument(found.live_generation, text, live)
 
-    async def chunk_places(self, named: Sequence[tuple[str, int]]) -> list[ChunkPlace | None]:
+    async def chunk_places(self, named: Sequence[tuple[str, int]]) -> list[library_pb.ChunkLocation | None]:
         wanted = list(dict.fromkeys(chunk_id or number for chunk_id, number in named if chunk_id or number))
         references = [
             chunk_pb2.ChunkReference(chunk_id=each)
@@ -224,9 +224,7 @@ class RetrieveLibrary:
         nothing = library_pb.ChunkLocation()
         found = [located.get(chunk_id or number, nothing) for chunk_id, number in named]
         return [
-            ChunkPlace(each.document_id, each.generation, parse_span(each.span))
-            if each.chunk_id and number in {0, each.chunk_number}
-            else None
+            each if each.chunk_id and number in {0, each.chunk_number} else None
             for each, (_, number) in zip(found, named, strict=True)
         ]
 

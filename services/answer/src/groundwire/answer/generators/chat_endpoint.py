@@ -143,7 +143,10 @@ class ChatEndpoint:
         try:
             request = client.build_request("POST", self._url.join("chat/completions"), json=body)
             response = await _within(budget, client.send(request, stream=True))
-            _refuse_status(response.status_code)
+            if (code := response.status_code) != HTTPStatus.OK:
+                is_passing = code in _BUSY or code >= HTTPStatus.INTERNAL_SERVER_ERROR
+                failure = GenerationFailure.UNAVAILABLE if is_passing else GenerationFailure.REJECTED
+                raise GenerationFailedError(failure, f"the endpoint answered {code}")
             lines = _lines(response.aiter_bytes())
             # A piece may end within a character beyond U+FFFF, of which JSON escapes each half.
             halves = codecs.getincrementaldecoder("utf-16-le")("replace")
@@ -178,15 +181,6 @@ class ChatEndpoint:
 async def _within(budget: Budget, work: Awaitable[T]) -> T:
     async with asyncio.timeout(budget.remaining_s()):
         return await work
-
-
-def _refuse_status(code: int) -> None:
-    """Return if the status is that of a reply."""
-    if code == HTTPStatus.OK:
-        return
-    is_passing = code in _BUSY or code >= HTTPStatus.INTERNAL_SERVER_ERROR
-    failure = GenerationFailure.UNAVAILABLE if is_passing else GenerationFailure.REJECTED
-    raise GenerationFailedError(failure, f"the endpoint answered {code}")
 
 
 async def _lines(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

@@ -114,9 +114,25 @@ def _pieces(text: str, sentence: Sentence) -> Iterator[tuple[int, int]]:
             has_header = len(rows) > 1 and _TABLE_RULE.fullmatch(text[slice(*rows[1])]) is not None
             yield from rows[2 * has_header :]
         case BlockKind.PROSE | BlockKind.LIST_ITEM:
-            yield from _clauses(text, sentence.start, sentence.end)
+            begin = sentence.start
+            for border in _CLAUSE_BORDER.finditer(text, sentence.start, sentence.end):
+                front = text[max(begin, border.start() - _CLAUSE_CHARS) : border.start()]
+                # Not every verb is known by its look; what has no comma is no list either.
+                is_clause = "," not in front and len(words(front)) >= _FEWEST_CLAUSE_WORDS
+                if (is_clause or _stands_alone(front)) and _stands_alone(
+                    text[border.end() : min(sentence.end, border.end() + _CLAUSE_CHARS)]
+                ):
+                    yield begin, border.start()
+                    begin = border.end()
+                    conjunction = _CONJUNCTION.match(text, begin, sentence.end)
+                    begin = conjunction.end() if conjunction else begin
+            yield begin, sentence.end
         case BlockKind.CODE:
-            lines = [each for each in _lines(text, sentence.start, sentence.end) if not _is_fence(text[slice(*each)])]
+            lines = [
+                each
+                for each in _lines(text, sentence.start, sentence.end)
+                if not text[slice(*each)].startswith(("```", "~~~"))
+            ]
             if lines:
                 yield lines[0][0], lines[-1][1]
         case BlockKind.HEADING:
@@ -130,27 +146,6 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         if line.strip():
             yield start + len(line) - len(line.lstrip()), start + len(line.rstrip())
         start += len(line)
-
-
-def _is_fence(line: str) -> bool:
-    return line.startswith(("```", "~~~"))
-
-
-def _clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the clauses of a sentence, cut where both sides have words of content and a verb."""
-    begin = start
-    for border in _CLAUSE_BORDER.finditer(text, start, end):
-        front = text[max(begin, border.start() - _CLAUSE_CHARS) : border.start()]
-        # Not every verb is known by its look; what has no comma is no list either.
-        is_clause = "," not in front and len(words(front)) >= _FEWEST_CLAUSE_WORDS
-        if (is_clause or _stands_alone(front)) and _stands_alone(
-            text[border.end() : min(end, border.end() + _CLAUSE_CHARS)]
-        ):
-            yield begin, border.start()
-            begin = border.end()
-            conjunction = _CONJUNCTION.match(text, begin, end)
-            begin = conjunction.end() if conjunction else begin
-    yield begin, end
 
 
 def _stands_alone(clause: str) -> bool:

@@ -121,7 +121,15 @@ def _container_type(data: bytes, promised: DocumentFormat | None, limits: Readin
     if data.startswith(_ZIP):
         try:
             with open_zip(data, limits, field) as archive:
-                return _type_of_zip(archive)
+                names = archive.namelist()
+                # Open documents and e-books begin with an entry that names their type.
+                if names and names[0] == "mimetype" and archive.getinfo("mimetype").file_size <= _NAMED_TYPE_BYTES:
+                    try:
+                        return archive.read("mimetype").decode("ascii", "replace").strip()
+                    except _BAD_ZIP:
+                        return "application/zip"
+                types = (kind for start, kind in _ZIP_TYPES.items() if any(name.startswith(start) for name in names))
+                return next(types, "application/zip")
         except DocumentMalformedError:
             if promised is DocumentFormat.DOCX:
                 raise
@@ -194,15 +202,3 @@ def open_zip(data: bytes, limits: ReadingLimits, field: str) -> zipfile.ZipFile:
     if sum(entry.compress_size for entry in entries) > len(data):
         raise malformed(field, DocumentFormat.DOCX, "entries of its zip archive overlap")
     return archive
-
-
-def _type_of_zip(archive: zipfile.ZipFile) -> str:
-    names = archive.namelist()
-    # Open documents and e-books begin with an entry that names their type.
-    if names and names[0] == "mimetype" and archive.getinfo("mimetype").file_size <= _NAMED_TYPE_BYTES:
-        try:
-            return archive.read("mimetype").decode("ascii", "replace").strip()
-        except _BAD_ZIP:
-            return "application/zip"
-    types = (kind for start, kind in _ZIP_TYPES.items() if any(name.startswith(start) for name in names))
-    return next(types, "application/zip")

@@ -82,7 +82,20 @@ def read_html(data: bytes, field: str) -> SourceText:
             position = end.start() if end is not None else len(source)
     page = load("selectolax.lexbor").LexborHTMLParser(source)
     blocks = _Blocks()
-    _walk(page.root, blocks)
+    node = page.root
+    while node is not None:
+        descends = blocks.enter(node)
+        child = node.first_child if descends else None
+        if child is not None:
+            node = child
+            continue
+        if descends:
+            blocks.leave(node)
+        while node is not None and node.next is None:
+            node = node.parent
+            if node is not None:
+                blocks.leave(node)
+        node = None if node is None else node.next
     text = blocks.builder.text()
     if not text:
         raise EmptyDocumentError([FieldViolation(field, "is a page without text")])
@@ -132,24 +145,6 @@ def _end_of_attributes(source: str, position: int, field: str) -> int:
     raise over_limit(field, "attributes", MAX_ATTRIBUTES, why)
 
 
-def _walk(root: Any, blocks: "_Blocks") -> None:
-    """Enter and leave every node in document order, without recursion: the page decides how deep its elements are."""
-    node = root
-    while node is not None:
-        descends = blocks.enter(node)
-        child = node.first_child if descends else None
-        if child is not None:
-            node = child
-            continue
-        if descends:
-            blocks.leave(node)
-        while node is not None and node.next is None:
-            node = node.parent
-            if node is not None:
-                blocks.leave(node)
-        node = None if node is None else node.next
-
-
 def _date(value: str | None) -> datetime | None:
     try:
         return datetime.fromisoformat((value or "").strip())
@@ -187,58 +182,52 @@ class _Blocks:
             if tag in _ENDS_LINE:
                 self._inline.append(" ")
         else:
-            self._enter_block(tag)
+            if tag in _ENDS_LINE:
+                self._flush()
+            if tag in _LISTS:
+                self._lists.append(0 if tag == "ol" else None)
+            elif tag == "li":
+                number = self._lists[-1] if self._lists else None
+                self._marker = "- "
+                if number is not None:
+                    self._lists[-1] = number + 1
+                    self._marker = f"{number + 1}. "
+            elif tag == "pre":
+                self._pre += 1
+            elif tag in _CELLS:
+                self._cell_depth = 1
         return True
 
     def leave(self, node: Any) -> None:
         tag = node.tag
         if not self._cell_depth:
-            self._leave_block(tag)
+            if tag in _HEADINGS:
+                if self._lists:  # the heading of an item is no heading of the page
+                    self._flush()
+                else:
+                    self.builder.heading(_HEADINGS[tag], self._take_line())
+            elif tag == "pre":
+                self._pre = max(0, self._pre - 1)
+                text = "".join(self._inline).strip("\n")
+                self._inline.clear()
+                self.builder.verbatim(self._take_marker() + text if text.strip() else "")
+            elif tag == "tr":
+                self._flush()
+                cells, self._cells = self._cells, []
+                if any(cells):
+                    self.builder.add(" | ".join(cells), tight=True)
+            elif tag in _BLOCKS:
+                self._flush()
+                if tag in _LISTS and self._lists:
+                    self._lists.pop()
+                if tag == "li":
+                    self._marker = ""
         elif tag in _CELLS:
             self._cell_depth -= 1
             if not self._cell_depth:
                 self._cells.append(self._take_line())
         elif tag in _ENDS_LINE:
             self._inline.append(" ")
-
-    def _enter_block(self, tag: str) -> None:
-        if tag in _ENDS_LINE:
-            self._flush()
-        if tag in _LISTS:
-            self._lists.append(0 if tag == "ol" else None)
-        elif tag == "li":
-            number = self._lists[-1] if self._lists else None
-            self._marker = "- "
-            if number is not None:
-                self._lists[-1] = number + 1
-                self._marker = f"{number + 1}. "
-        elif tag == "pre":
-            self._pre += 1
-        elif tag in _CELLS:
-            self._cell_depth = 1
-
-    def _leave_block(self, tag: str) -> None:
-        if tag in _HEADINGS:
-            if self._lists:  # the heading of an item is no heading of the page
-                self._flush()
-            else:
-                self.builder.heading(_HEADINGS[tag], self._take_line())
-        elif tag == "pre":
-            self._pre = max(0, self._pre - 1)
-            text = "".join(self._inline).strip("\n")
-            self._inline.clear()
-            self.builder.verbatim(self._take_marker() + text if text.strip() else "")
-        elif tag == "tr":
-            self._flush()
-            cells, self._cells = self._cells, []
-            if any(cells):
-                self.builder.add(" | ".join(cells), tight=True)
-        elif tag in _BLOCKS:
-            self._flush()
-            if tag in _LISTS and self._lists:
-                self._lists.pop()
-            if tag == "li":
-                self._marker = ""
 
     def _flush(self) -> None:
         """End the paragraph, item or line that was being collected."""

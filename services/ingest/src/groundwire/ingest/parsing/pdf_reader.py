@@ -132,22 +132,18 @@ def _read_lines(raw: Any, page: Any, text: str) -> list[_Line]:
             else:
                 cells.append(_Cell(left, right, text[first:last]))
         least = min(weight(words[0][0]), weight(words[-1][1] - 1))
-        lines.append(_Line(match.start(), match.end(), bottom, least, tuple(_with_signs(cells))))
+        # Bullets and signs of currency go with what follows, `%` with what precedes.
+        joined: list[_Cell] = []
+        for cell in cells:
+            before = joined[-1] if joined else None
+            if before is not None and _BULLET.fullmatch(before.text) and len(joined) == 1:
+                joined[-1] = before.joined(cell, " ")
+            elif before is not None and (_CURRENCY.fullmatch(before.text) or _TRAILING.fullmatch(cell.text)):
+                joined[-1] = before.joined(cell, "")
+            else:
+                joined.append(cell)
+        lines.append(_Line(match.start(), match.end(), bottom, least, tuple(joined)))
     return lines
-
-
-def _with_signs(cells: Sequence[_Cell]) -> list[_Cell]:
-    """Return the cells, bullets and signs of currency that stand apart with what follows, `%` with what precedes."""
-    joined: list[_Cell] = []
-    for cell in cells:
-        last = joined[-1] if joined else None
-        if last is not None and _BULLET.fullmatch(last.text) and len(joined) == 1:
-            joined[-1] = last.joined(cell, " ")
-        elif last is not None and (_CURRENCY.fullmatch(last.text) or _TRAILING.fullmatch(cell.text)):
-            joined[-1] = last.joined(cell, "")
-        else:
-            joined.append(cell)
-    return joined
 
 
 def _table_at(lines: Sequence[_Line], start: int, step: float) -> int:
@@ -240,7 +236,14 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         DocumentWithoutTextError: no page has text.
         DocumentLimitError: it has too many pages.
     """
-    pdf = _open(data, field)
+    pdfium = load("pypdfium2")
+    try:
+        pdf = pdfium.PdfDocument(data)
+    except pdfium.PdfiumError as error:
+        if error.err_code == load("pypdfium2.raw").FPDF_ERR_PASSWORD:
+            violation = FieldViolation(field, "is encrypted and needs a password")
+            raise DocumentEncryptedError([violation], format=DocumentFormat.PDF.value) from error
+        raise malformed(field, DocumentFormat.PDF, "it is damaged, truncated or no PDF at all") from error
     try:
         count = len(pdf)
         if count > limits.pages:
@@ -296,17 +299,6 @@ def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Book
             after = match.end()
             headings.append(Heading(min(_MAX_LEVEL, bookmark.depth + 1), title, match.start(), match.end()))
     return headings
-
-
-def _open(data: bytes, field: str) -> Any:
-    pdfium = load("pypdfium2")
-    try:
-        return pdfium.PdfDocument(data)
-    except pdfium.PdfiumError as error:
-        if error.err_code == load("pypdfium2.raw").FPDF_ERR_PASSWORD:
-            violation = FieldViolation(field, "is encrypted and needs a password")
-            raise DocumentEncryptedError([violation], format=DocumentFormat.PDF.value) from error
-        raise malformed(field, DocumentFormat.PDF, "it is damaged, truncated or no PDF at all") from error
 
 
 def _page_text(pdf: Any, index: int) -> str | None:

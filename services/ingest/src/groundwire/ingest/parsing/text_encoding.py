@@ -7,9 +7,7 @@ what older programs wrote by charset-normalizer, and HTML also by what it declar
 
 import codecs
 import re
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from groundwire.ingest.parsing.source_text import load, utf_8_text
 from groundwire.kernel.document_errors import BinaryDocumentError, DocumentEncodingError, EmptyDocumentError
@@ -209,7 +207,17 @@ def _detected(data: bytes, offset: int) -> str | None:
         if match.chaos <= best.chaos + _CLOSE_CHAOS and match.coherence >= best.coherence - _CLOSE_COHERENCE
     ]
     if all(_LATIN.intersection(match.could_be_from_charset) for match in close):
-        return _latin(close)
+        if len(close) == 1 and len(_LATIN.intersection(close[0].could_be_from_charset)) > 1:
+            return "cp1252" if "cp1252" in close[0].could_be_from_charset else None
+        sound: set[str] = set()
+        for match in close:
+            text = str(match)
+            letters = {char for char in _NOT_ASCII.findall(text.lower()) if char.isalpha()}
+            for encoding in _LATIN.intersection(match.could_be_from_charset):
+                own = _LETTERS[encoding].get(match.language)
+                if own is not None and letters <= set(own) and _SIGN_IN_WORD.search(text) is None:
+                    sound.add(encoding)
+        return sound.pop() if len(sound) == 1 else None
     # Chinese and Japanese encodings read one another's bytes; only Japanese has kana.
     japanese = [
         match
@@ -219,24 +227,6 @@ def _detected(data: bytes, offset: int) -> str | None:
     if len(japanese) == 1:
         return str(japanese[0].encoding)
     return str(best.encoding) if len(close) == 1 else None
-
-
-def _latin(close: Sequence[Any]) -> str | None:
-    """Return the only Latin encoding that makes a text of one of its languages, in its letters; None when in doubt.
-
-    Windows-1252 where the text is the same in all of them.
-    """
-    if len(close) == 1 and len(_LATIN.intersection(close[0].could_be_from_charset)) > 1:
-        return "cp1252" if "cp1252" in close[0].could_be_from_charset else None
-    sound: set[str] = set()
-    for match in close:
-        text = str(match)
-        letters = {char for char in _NOT_ASCII.findall(text.lower()) if char.isalpha()}
-        for encoding in _LATIN.intersection(match.could_be_from_charset):
-            own = _LETTERS[encoding].get(match.language)
-            if own is not None and letters <= set(own) and _SIGN_IN_WORD.search(text) is None:
-                sound.add(encoding)
-    return sound.pop() if len(sound) == 1 else None
 
 
 def decode_html(data: bytes, field: str) -> tuple[str, str]:

@@ -70,6 +70,17 @@ def parse_put_chunks(
                 if _OF_SERVER.fullmatch(message.chunk_id) and message.chunk_id != own_id:
                     why = "is of a form that the server keeps for ids and numbers of its own"
                     raise InvalidRequestError.of(f"{path}.chunk_id", why)
+            field = f"{path}.page_numbers"
+            unique = tuple(dict.fromkeys(message.page_numbers))
+            if len(unique) > _MAX_PAGES:
+                raise InvalidRequestError.of(field, f"must be at most {_MAX_PAGES} pages")
+            if any(page < 1 for page in unique):
+                raise InvalidRequestError.of(field, "must be at least 1")
+            for before, after in pairwise(unique):
+                if after < before:
+                    raise InvalidRequestError.of(field, f"must rise: page {after} stands after page {before}")
+                if after > before + 1:
+                    raise InvalidRequestError.of(field, f"must have no gap: page {after} stands after page {before}")
             chunks.append(
                 ReadyChunk(
                     content=message.content,
@@ -81,7 +92,7 @@ def parse_put_chunks(
                     heading=message.section_heading or None,
                     path=tuple(message.hierarchy_path),
                     level=message.level if message.HasField("level") else _MAX_LEVEL,
-                    pages=_parse_pages(message.page_numbers, f"{path}.page_numbers"),
+                    pages=unique,
                     vector=np.array(message.embedding, dtype=np.float32) if message.embedding else None,
                     tags=parse_tags(message.tags, f"{path}.tags"),
                     metadata=parse_metadata(message.metadata, f"{path}.metadata"),
@@ -143,20 +154,6 @@ def _rules(message: pb.ReadyChunk, number: int) -> Iterator[tuple[str, bool]]:
 def _without_controls(name: str, value: str) -> tuple[str, bool]:
     rule = f"{name} must not contain NUL or control characters except tab, newline and return"
     return rule, not has_controls(value)
-
-
-def _parse_pages(pages: Sequence[int], field: str) -> tuple[int, ...]:
-    unique = tuple(dict.fromkeys(pages))
-    if len(unique) > _MAX_PAGES:
-        raise InvalidRequestError.of(field, f"must be at most {_MAX_PAGES} pages")
-    if any(page < 1 for page in unique):
-        raise InvalidRequestError.of(field, "must be at least 1")
-    for before, after in pairwise(unique):
-        if after < before:
-            raise InvalidRequestError.of(field, f"must rise: page {after} stands after page {before}")
-        if after > before + 1:
-            raise InvalidRequestError.of(field, f"must have no gap: page {after} stands after page {before}")
-    return unique
 
 
 def _check_together(chunks: Sequence[ReadyChunk]) -> None:

@@ -88,7 +88,33 @@ def changed_settings(
     request: service_pb.UpdateCollectionRequest, current: Collection, max_document_bytes: int
 ) -> CollectionSettings:
     """Return the settings of a collection after the change that the request asks for."""
-    masked = _masked_settings(to_settings_message(current.settings), request.collection.settings, request.update_mask)
+    unknown = [
+        FieldViolation(f"update_mask.paths[{number}]", f"unknown path {path!r}")
+        for number, path in enumerate(request.update_mask.paths)
+        if path not in _WHOLE and path not in _PATHS
+    ]
+    if unknown:
+        raise InvalidRequestError(unknown)
+    if _WHOLE.intersection(request.update_mask.paths):
+        masked = request.collection.settings
+    else:
+        masked, source = pb.CollectionSettings(), pb.CollectionSettings()
+        masked.CopyFrom(to_settings_message(current.settings))
+        source.CopyFrom(request.collection.settings)
+        # A group that is not given is an empty one: the library would leave alone what the mask names below it.
+        for group in _GROUPS:
+            getattr(source, group).SetInParent()
+        paths = [path.removeprefix("settings.") for path in request.update_mask.paths]
+        if not paths:
+            # A group such as `limits` is no path of its own: its unset fields are to stay as they are.
+            groups = {
+                name: given_values(value)
+                for name, value in given_values(request.collection.settings).items()
+                if name in _GROUPS
+            }
+            paths = [f"{group}.{name}" for group, inner in groups.items() for name in inner]
+            paths += given_values(request.collection.settings).keys() - _GROUPS
+        FieldMask(paths=paths).MergeMessage(source, masked, replace_message_field=True, replace_repeated_field=True)
     try:
         return parse_settings(masked, PROFILES[current.profile].settings, max_document_bytes)
     except InvalidRequestError as error:
@@ -248,38 +274,3 @@ def _parse_text(value: str, field: str) -> str:
     if len(value) > _MAX_DESCRIPTION_CHARS or "\x00" in value:
         raise InvalidRequestError.of(field, f"must have at most {_MAX_DESCRIPTION_CHARS} characters and no NUL")
     return value
-
-
-def _masked_settings(
-    current: pb.CollectionSettings, given: pb.CollectionSettings, mask: FieldMask
-) -> pb.CollectionSettings:
-    """Return the current settings with those of `given` that the mask names; named ones that are unset are cleared.
-
-    Paths begin with `settings.`. No path means all that `given` holds, `*` or `settings` all.
-
-    Raises:
-        InvalidRequestError: naming the unknown paths.
-    """
-    unknown = [
-        FieldViolation(f"update_mask.paths[{number}]", f"unknown path {path!r}")
-        for number, path in enumerate(mask.paths)
-        if path not in _WHOLE and path not in _PATHS
-    ]
-    if unknown:
-        raise InvalidRequestError(unknown)
-    if _WHOLE.intersection(mask.paths):
-        return given
-    changed, source = pb.CollectionSettings(), pb.CollectionSettings()
-    changed.CopyFrom(current)
-    source.CopyFrom(given)
-    # A group that is not given is an empty one: the library would leave alone what the mask names below it.
-    for group in _GROUPS:
-        getattr(source, group).SetInParent()
-    paths = [path.removeprefix("settings.") for path in mask.paths]
-    if not paths:
-        # A group such as `limits` is no path of its own: its unset fields are to stay as they are.
-        groups = {name: given_values(value) for name, value in given_values(given).items() if name in _GROUPS}
-        paths = [f"{group}.{name}" for group, inner in groups.items() for name in inner]
-        paths += given_values(given).keys() - _GROUPS
-    FieldMask(paths=paths).MergeMessage(source, changed, replace_message_field=True, replace_repeated_field=True)
-    return changed

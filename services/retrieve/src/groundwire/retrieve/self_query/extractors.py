@@ -171,7 +171,10 @@ class EndpointExtractor:
             content = json.loads(body)["choices"][0]["message"]["content"]
             if not isinstance(content, str):
                 raise TypeError("the reply has no text")
-            return to_extraction(json.loads(_bare(content)), question)
+            text = content.strip()
+            if text.startswith("```") and text.endswith("```"):  # some models wrap their JSON in a fence
+                text = text.strip("`").removeprefix("json")
+            return to_extraction(json.loads(text), question)
         except self._failures as error:
             budget.check()
             _log.warning("no filter from the endpoint", extractor=self.name, error=type(error).__name__)
@@ -217,14 +220,6 @@ class EndpointExtractor:
             "response_format": {"type": "json_schema", "json_schema": {"name": "extraction", "schema": schema}},
         }
         return body | ({"model": self._model} if self._model else {})
-
-
-def _bare(content: str) -> str:
-    """Return the JSON of a reply that wraps it in a fence."""
-    text = content.strip()
-    if text.startswith("```") and text.endswith("```"):
-        return text.strip("`").removeprefix("json")
-    return text
 
 
 class RuleExtractor:

@@ -44,7 +44,16 @@ def checked_metadata(document_type: str, metadata: Mapping[str, MetadataValue]) 
     try:
         parsed: dict[str, Any] = {}
         for key in sorted(metadata):
-            value = _plain(key, metadata[key])
+            message = metadata[key]
+            kind = message.WhichOneof("value")
+            place = f"metadata[{key!r}]"
+            if kind is None:
+                raise InvalidRequestError.of(place, "must have a value")
+            if kind == "timestamp_value":
+                value: Any = parse_timestamp(message.timestamp_value, place)
+            else:
+                held = getattr(message, kind)
+                value = list(held.values) if kind.endswith("_list") else held
             if key.startswith(_PREFIX):
                 parsed.setdefault(OWN_KEYS, {})[key.removeprefix(_PREFIX)] = value
             else:
@@ -55,14 +64,3 @@ def checked_metadata(document_type: str, metadata: Mapping[str, MetadataValue]) 
     own = {_PREFIX + key: value for key, value in checked.pop(OWN_KEYS, {}).items()}
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in (checked | own).items()}
     return to_metadata({key: value for key, value in values.items() if value != ()})
-
-
-def _plain(key: str, message: MetadataValue) -> Any:
-    kind = message.WhichOneof("value")
-    place = f"metadata[{key!r}]"
-    if kind is None:
-        raise InvalidRequestError.of(place, "must have a value")
-    if kind == "timestamp_value":
-        return parse_timestamp(message.timestamp_value, place)
-    held = getattr(message, kind)
-    return list(held.values) if kind.endswith("_list") else held
