@@ -113,6 +113,12 @@ def test_of_a_document_the_first_aliases_alone_are_read(filled: Catalog) -> None
     assert not any("TEMP B-TREE" in step for step in plan)
 
 
+def test_the_softly_deleted_document_of_a_source_is_found_without_reading_the_others(filled: Catalog) -> None:
+    plan = _plan(filled, documents._HIDDEN, {"tenant": TENANT, "uid": "u", "sources": '["1.md"]'})
+    (step,) = (step for step in plan if " documents " in step)
+    assert step.endswith("INDEX documents_hidden (collection_key=? AND source_path=?)")
+
+
 def test_chunks_by_number_are_looked_up_by_their_key(filled: Catalog) -> None:
     plan = _plan(filled, chunks._BY_NUMBERS, IN_COLLECTION | {"values": "[1]"})
     assert any("SEARCH chunks USING INTEGER PRIMARY KEY" in step for step in plan)

@@ -76,7 +76,7 @@ def mine(harness: Harness, fuse: Fuse) -> None:
     writer = replace(writer, catalog=catalog, vectors=fuse.wrap("vectors", writer.vectors), embedder=embedder)
     object.__setattr__(ingest, "writer", writer)
     object.__setattr__(ingest, "catalog", catalog)
-    object.__setattr__(ingest, "after_write", lambda _: None)
+    object.__setattr__(ingest, "after_write", lambda *_: None)
 
 
 @pytest.mark.requirement("S4-27")

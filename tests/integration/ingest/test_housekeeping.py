@@ -198,6 +198,24 @@ def test_damage_in_one_collection_is_told_and_stops_nothing_else(process: Callab
     assert harness.points("tides") == harness.live_numbers("tides")
 
 
+def test_a_write_that_leaves_nothing_to_do_wakes_nobody(
+    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[bool] = []
+    monkeypatch.setattr(Housekeeping, "nudge", lambda _: woken.append(True))
+    harness = process()
+    harness.create("tides")
+    woken.clear()
+    harness.ingest("tides", "a.txt", "Water rises.")
+    assert not woken
+    harness.ingest("tides", "a.txt", "Water falls.")  # the points of the text before are left
+    assert len(woken) == 1
+    monkeypatch.setattr(MemoryVectorStore, "upsert", lambda *_: (_ for _ in ()).throw(StoreUnavailableError("down")))
+    with pytest.raises(StoreUnavailableError):
+        harness.ingest("tides", "b.txt", "Moons pull.")
+    assert len(woken) == 2
+
+
 def test_what_a_dead_process_left_is_counted_and_taken_back(tmp_path: Path) -> None:
     """Half a document and half an index; the rest of the catalog is left alone."""
     store = MemoryVectorStore()

@@ -117,7 +117,7 @@ def test_a_record_is_written_with_few_statements(harness: Harness) -> None:
     put(harness, "single", 1)
     # Each costs a round trip to a catalog on a server, and a tenth of a millisecond where it is a file. Once a second a
     # write also stores the time, with two more.
-    assert min(put(harness, "single", 1) for _ in range(3)) <= 28
+    assert min(put(harness, "single", 1) for _ in range(3)) <= 26
 
 
 def test_records_that_another_call_restores_first_are_told_as_they_are_then(

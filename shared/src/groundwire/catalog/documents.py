@@ -503,7 +503,7 @@ class Documents(Aggregate):
 
         def work(connection: Connection) -> PublishedRecords:
             # Another process may have numbered exchanges of the same conversation meanwhile.
-            for conversation_id, last in turns.items():
+            for conversation_id, last in turns.items() if self._database.is_shared else ():
                 if last_turn(connection, collection, conversation_id) != last:
                     raise changed(conversation_id)
             written, tasks = self._publish(connection, pending, vectors), list[int]()

@@ -496,7 +496,7 @@ def then(column: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 IS_VISIBLE: ColumnElement[bool] = documents.c.live_generation > 0
-IS_HIDDEN: ColumnElement[bool] = documents.c.deleted_generation > 0
+IS_HIDDEN: ColumnElement[bool] = documents.c.deleted_generation > literal_column("0")
 """Deleted softly."""
 IS_STORED: ColumnElement[bool] = or_(IS_VISIBLE, IS_HIDDEN)
 

@@ -130,6 +130,7 @@ documents = Table(
     CheckConstraint("total_chars >= 0"),
     CheckConstraint("total_bytes >= total_chars"),
     partial_index("documents_source_path", "collection_key", "source_path", where="live_generation > 0", unique=True),
+    partial_index("documents_hidden", "collection_key", "source_path", where="deleted_generation > 0"),
     Index("documents_source_hash", "collection_key", "source_hash"),
     Index("documents_date_created", "collection_key", "date_created"),
     sqlite_autoincrement=True,

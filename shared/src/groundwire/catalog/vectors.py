@@ -62,7 +62,7 @@ _AMONG = (
     embeddings.c.identity_digest == bindparam("digest"),
     among(embeddings.c.embedding_hash, bindparam("hashes")),
 )
-_TIMES = select(embeddings.c.embedding_hash, embeddings.c.create_time).where(*_AMONG, _IS_USED)
+_TIMES = select(embeddings.c.embedding_hash, embeddings.c.create_time).where(*_AMONG)
 _VECTORS = select(embeddings.c.embedding_hash, embeddings.c.vector).where(*_AMONG)
 
 
@@ -114,11 +114,12 @@ class VectorCache(Aggregate):
         given = {"digest": identity_digest, "hashes": encode_json(list(embedding_hashes))}
         return {row.embedding_hash: to_vector(row.vector) for row in self._database.rows(_VECTORS, given)}
 
-    def times(self, collection: Collection, embedding_hashes: Sequence[str]) -> dict[str, int]:
-        """Return when those of some vectors that a collection uses were made, in milliseconds since 1970, by hash.
+    def times(self, collection: Collection, embedding_hashes: Sequence[str]) -> dict[str, int | None]:
+        """Return when the stored ones of some vectors were made, in milliseconds since 1970, by hash.
 
-        Vectors are stored once for all collections. Responses leave out those that only others use, be it
-        records of scopes that callers may not see, because counting them would reveal which texts these hold.
+        Vectors are stored once for all collections. The time is None if only others use the vector, be it records of
+        scopes that the caller may not see: responses leave it out, because counting it would reveal which texts these
+        hold.
         """
         given = {
             "tenant": collection.tenant,
@@ -127,8 +128,9 @@ class VectorCache(Aggregate):
             "hashes": encode_json(list(embedding_hashes)),
         }
         scopes = current_identity().scopes
-        of_scopes = None if scopes is None else _IS_USED.where(in_scopes(generations.c.document_key, scopes))
-        return dict(self._database.rows(_TIMES if of_scopes is None else _TIMES.where(of_scopes), given))
+        is_used = _IS_USED if scopes is None else _IS_USED.where(in_scopes(generations.c.document_key, scopes))
+        rows = self._database.rows(_TIMES.add_columns(is_used), given)
+        return {name: made if is_used else None for name, made, is_used in rows}
 
     def put(self, identity_digest: str, embedding_hashes: Sequence[str], vectors: Vectors) -> None:
         """Store vectors, row i for hash i: float32, shape (len(embedding_hashes), dimensions); known ones stay."""

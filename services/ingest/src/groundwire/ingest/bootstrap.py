@@ -142,9 +142,10 @@ def build(
     lanes = [*upkeep.lanes(), of_others] if database.is_shared else upkeep.lanes()
     housekeeping = Housekeeping(lanes, database.clock, settings.sweep_every_s)
 
-    def after_write(collection: Collection) -> None:
+    def after_write(collection: Collection, leaves_work: bool) -> None:
         engine.wrote(collection)
-        housekeeping.nudge()
+        if leaves_work:
+            housekeeping.nudge()
 
     parser = ParserPool(embedder.tokenizer.definition, _parser_limits(settings), settings.parser_processes)
     writer = GenerationWriter(

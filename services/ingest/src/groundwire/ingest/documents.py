@@ -110,7 +110,7 @@ class DocumentIngest:
 
     `identity` and `tokenizer` are those of the server's model; a collection of another one is refused. `max_bytes` is
     the server's bound of the size of a document. `after_write` gets the collection that was written to, also when that
-    failed.
+    failed, and whether the write leaves work to housekeeping.
     """
 
     catalog: Catalog
@@ -120,7 +120,7 @@ class DocumentIngest:
     identity: EmbeddingIdentity
     tokenizer: Tokenizer
     max_bytes: int
-    after_write: Callable[[Collection], None]
+    after_write: Callable[[Collection, bool], None]
 
     def admit(self, request: IngestRequest, size_bytes: int | None) -> Collection:
         """Return the collection that takes the document; the size is None while it is not known.
@@ -424,11 +424,14 @@ class DocumentIngest:
             of_document: Receipt[Document] | None = receipt and receipt.made_from(result_of)
             return result_of(self.catalog.documents.publish(pending, of_document, written.vectors))
 
-        # Also after a failure, which has left points for housekeeping to remove.
+        leaves_work = True  # after a failure: points that nobody needs
         try:
-            return self.writer.write(collection, [draft], publish, budget, report)
+            result = self.writer.write(collection, [draft], publish, budget, report)
+            # Points of the generation before, and chunks left out because of another one, which may be gone by now.
+            leaves_work = result.document.generation > 1 or result.skipped > 0
+            return result
         finally:
-            self.after_write(collection)
+            self.after_write(collection, leaves_work)
 
     def _stored(self, request: IngestRequest, document: Document) -> list[Chunk]:
         stored: list[Chunk] = []

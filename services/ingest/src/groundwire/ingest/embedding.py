@@ -41,8 +41,17 @@ class ChunkEmbedder:
     embedder: Embedder
     tokens_per_batch: int
 
-    def embed(self, chunks: Sequence[Chunk], budget: Budget, report: Callable[[int], None]) -> EmbeddedChunks:
+    def embed(
+        self,
+        chunks: Sequence[Chunk],
+        budget: Budget,
+        report: Callable[[int], None],
+        stored: Container[str] | None = None,
+    ) -> EmbeddedChunks:
         """Return one vector a chunk, in order; `report` gets the number of chunks that have theirs, rising.
+
+        Only vectors with a hash in `stored` are looked up, if it is given; others are made even if another call has
+        stored them meanwhile.
 
         The vectors of the last batch are left to a transaction that the caller makes anyway: of a small document that
         is all there is, and one transaction less is a third of its flushes to disk. The chunks are in the catalog
@@ -54,8 +63,9 @@ class ChunkEmbedder:
         identity_digest = self.embedder.identity.digest
         hashes, tokens = [chunk.embedding_hash for chunk in chunks], self._tokens(chunks)
         vectors: dict[str, Vectors] = {}
-        for start in range(0, len(hashes), _LOOK_UP_BATCH):
-            vectors |= self.cache.get(identity_digest, hashes[start : start + _LOOK_UP_BATCH])
+        known = hashes if stored is None else [name for name in hashes if name in stored]
+        for start in range(0, len(known), _LOOK_UP_BATCH):
+            vectors |= self.cache.get(identity_digest, known[start : start + _LOOK_UP_BATCH])
         # Chunks of equal texts share a hash: the text is embedded once, and all of them count as done then.
         missing: dict[str, list[int]] = {}
         for row, name in enumerate(hashes):
@@ -115,12 +125,16 @@ class ChunkEmbedder:
             report(done, max(done, total))
         return embedded
 
+    def stored_times(self, collection: Collection, chunks: Sequence[Chunk]) -> dict[str, int | None]:
+        """Return when the stored vectors of the texts were made, None for texts that the collection does not have."""
+        hashes, stored = [chunk.embedding_hash for chunk in chunks], dict[str, int | None]()
+        for start in range(0, len(hashes), _LOOK_UP_BATCH):
+            stored |= self.cache.times(collection, hashes[start : start + _LOOK_UP_BATCH])
+        return stored
+
     def known_times(self, collection: Collection, chunks: Sequence[Chunk]) -> dict[str, int]:
         """Return when the vectors of those texts that the collection has already were made, by embedding hash."""
-        hashes, known = [chunk.embedding_hash for chunk in chunks], dict[str, int]()
-        for start in range(0, len(hashes), _LOOK_UP_BATCH):
-            known |= self.cache.times(collection, hashes[start : start + _LOOK_UP_BATCH])
-        return known
+        return {name: made for name, made in self.stored_times(collection, chunks).items() if made is not None}
 
     def new_texts(self, chunks: Sequence[Chunk], known: Container[str]) -> dict[str, int]:
         """Return the texts that are not among those with the `known` hashes: the tokens of each by its embedding hash.

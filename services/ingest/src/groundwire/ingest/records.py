@@ -113,14 +113,14 @@ class RecordUpkeep:
     """Records are documents of one chunk: all of a batch become visible in one transaction, as everything else does.
 
     `conversations` are the locks of those who number the exchanges of a conversation. `after_write` gets which
-    collection was written to, also when that failed.
+    collection was written to, also when that failed, and whether the write leaves work to housekeeping.
     """
 
     catalog: Catalog
     upkeep: DocumentUpkeep
     writer: GenerationWriter
     conversations: KeyedLocks
-    after_write: Callable[[Collection], None]
+    after_write: Callable[[Collection, bool], None]
 
     def upsert(
         self,
@@ -284,7 +284,7 @@ class RecordUpkeep:
                 budget.check()
             deleted = delete(last)
         finally:
-            self.after_write(found)
+            self.after_write(found, bool(chosen))
         if not parts:
             return self.upkeep.completer.complete(deleted, budget)
         # Completing a large deletion rewrites files, which would hold up other writes now: housekeeping does it later.
@@ -361,8 +361,13 @@ class RecordUpkeep:
             else replace(item, record_id=new_record_id(str(item.metadata["type"]), now))
             for item in items
         ]
-        ids = [item.record_id for item in named if isinstance(item, NewRecord)]
-        plan = _Plan(self.catalog.records.find(identity.tenant, collection.name, ids), {}, [])
+        # An id that was just made is nobody's, except that those of memories are short enough to meet another one.
+        ids = [
+            item.record_id
+            for given, item in zip(items, named, strict=True)
+            if isinstance(item, NewRecord) and (given is item or item.metadata["type"] == MEMORY)
+        ]
+        plan = _Plan(self.catalog.records.find(identity.tenant, collection.name, ids) if ids else {}, {}, [])
         quoted = sorted({each for item in named if isinstance(item, NewRecord) for each in item.quoted})
         # Whatever the caller may see of them: what was deleted for good must not come back as a quote.
         gone = self.catalog.documents.locate(identity.tenant, quoted, None)[1] if quoted else set()
@@ -412,11 +417,14 @@ class RecordUpkeep:
             return outcomes(published)
 
         tasks: list[int] = []
-        # Also after a failure, which has left points for housekeeping to remove.
+        leaves_work = True  # after a failure: points that nobody needs
         try:
             done = self.writer.write(collection, drafts, publish, budget) if drafts else publish(Written())
+            written = [each.document for each in done if isinstance(each, WrittenRecord)]
+            # Points of the generations before, and what the engine does not do of `tasks`.
+            leaves_work = bool(tasks) or any(document.generation > 1 for document in written)
         finally:
-            self.after_write(collection)
+            self.after_write(collection, leaves_work)
         if tasks:
             self.upkeep.engine.finish(tasks, budget)
         self._suggest_contradictions(collection, plan.new_memories(), budget)

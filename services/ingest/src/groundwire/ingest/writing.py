@@ -88,7 +88,8 @@ class GenerationWriter:
             ]
             chunks = [chunk for draft in drafts for chunk in draft.chunks]
             # Counted before its own chunks are in the catalog: they would make every text a known one.
-            known = self.embedder.known_times(collection, chunks)
+            stored = self.embedder.stored_times(collection, chunks)
+            known = {name: made for name, made in stored.items() if made is not None}
             new_texts = frozenset(self.embedder.new_texts(chunks, known))
             with Step("ingest.begin"):
                 pending = self.catalog.documents.begin_together(collection, drafts, known)
@@ -96,7 +97,7 @@ class GenerationWriter:
                 total = len(chunks)
                 with Step("ingest.embed"):
                     embedded = self.embedder.embed(
-                        chunks, budget, lambda done: report(Progress(Stage.EMBEDDING, done, total))
+                        chunks, budget, lambda done: report(Progress(Stage.EMBEDDING, done, total)), stored
                     )
                 moves = 0
                 while True:

@@ -19,7 +19,7 @@ from groundwire.kernel.errors import StoreMismatchError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0010_stored_bytes"
+HEAD = "0011_hidden_sources"
 """The newest revision below `versions`, which is what `schema.py` says."""
 SCRIPTS = str(files("groundwire.catalog") / "migrations")
 
