@@ -108,6 +108,28 @@ def test_search_prints_exactly_the_documented_keys(address: str) -> None:
     assert result["source"] == "tides.md"
 
 
+def test_every_result_is_shown_with_its_surroundings(address: str, tmp_path: Path) -> None:
+    sentences = " ".join(f"Tide number {number} rises and falls in the harbour." for number in range(40))
+    (tmp_path / "many.md").write_text(f"# Tides\n\n{sentences}\n", encoding="utf-8")
+    sizes = ("--chunker", "sentence", "--target-size", "16", "--minimum-size", "1", "--maximum-size", "64")
+    done = groundwire("ingest", str(tmp_path), "-c", "many", *sizes, address=address)
+    assert done.returncode == 0, done.stderr
+    search = ("search", "tide harbour", "-c", "many", "-k", "30", "--json")
+    found = json.loads(groundwire(*search, address=address).stdout)
+    done = groundwire(*search, "--expand", "window", "--radius", "0", address=address)
+    assert done.returncode == 0, done.stderr
+    expanded = json.loads(done.stdout)
+    # More than the 20 results that a search expands; those behind them are asked for.
+    assert len(found["results"]) == 30
+    shown = {each for passage in expanded["passages"] for each in passage["chunk_ids"]}
+    assert shown == {result["chunk_id"] for result in found["results"]}
+
+    position = json.loads(groundwire(*search, "--explain", address=address).stdout)["snapshot"]
+    past = groundwire(*search, "-k", "10", "--snapshot", str(position), "--expand", "parent", address=address)
+    assert past.returncode == 0, past.stderr
+    assert [passage["content"].count("rises") for passage in json.loads(past.stdout)["passages"]] == [40]
+
+
 def test_a_filter_is_obeyed(address: str) -> None:
     where = '{"source": {"$ne": "tides.md"}}'
     done = groundwire("search", "moon tides", "-c", "notes", "--filter", where, "--json", address=address)

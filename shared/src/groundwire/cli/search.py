@@ -43,6 +43,8 @@ from groundwire.kernel.errors import DataLossError
 
 _EXCERPT_CHARS = 400
 _HIERARCHY = "hierarchy"
+# Chunks that one call expands.
+_MOST_EXPANDED = 20
 _NEW_SESSION = "new"
 
 
@@ -146,8 +148,8 @@ def search(
         )
     )
     with connect() as client:
-        response = client.retrieve(collection=collection, query=text, options=options)
-        passages = _expanded(client, collection, response, expand_mode, radius) if expand_mode else None
+        request = pb.RetrieveRequest(collection=collection, query=text, options=options)
+        response, passages = _retrieved(client, request, expand_mode, radius)
     shown = search_json(response)
     if options.self_query or options.strategy or options.query_types:
         shown["applied"] = applied_json(response)
@@ -183,25 +185,38 @@ def search(
         print_line(f"read at position {response.snapshot}; --snapshot {response.snapshot} reads the same again")
 
 
-def _expanded(
-    client: GroundwireClient, collection: str, response: pb.RetrieveResponse, mode: str, radius: int | None
-) -> Sequence[pb.ExpandedPassage]:
-    """Return the passages around the results, in the order of the results."""
-    chunk_ids: Sequence[str] = [hit.chunk.chunk_id for hit in response.results]
+def _retrieved(
+    client: GroundwireClient, request: pb.RetrieveRequest, mode: str | None, radius: int | None
+) -> tuple[pb.RetrieveResponse, list[pb.ExpandedPassage] | None]:
+    """Return the response to a search and the passages around its results, None without a mode."""
+    if mode is None:
+        return client.retrieve.send(request), None
     is_hierarchy = mode == _HIERARCHY
-    passages: list[pb.ExpandedPassage] = []
-    # A response holds as many passages as fit into a message and names the chunks it left out.
-    while chunk_ids:
+    expansion = pb.ResultExpansion(
+        mode=pb.ExpandMode.Value(f"EXPAND_MODE_{mode.upper()}"),
+        radius=None if is_hierarchy else radius,
+        levels_up=radius if is_hierarchy else None,
+        result_count=_MOST_EXPANDED,
+    )
+    # A search of the past refuses to expand what it finds: `Expand` shows the surroundings as they are now.
+    if not request.options.HasField("snapshot"):
+        request.expansion.CopyFrom(expansion)
+    response = client.retrieve.send(request)
+    passages = list(response.passages)
+    expanded = {chunk_id for passage in passages for chunk_id in passage.requested_chunk_ids}
+    left = [hit.chunk.chunk_id for hit in response.results if hit.chunk.chunk_id not in expanded]
+    # Neither call expands more than so many chunks, and a response leaves out what does not fit into a message.
+    while left:
         part = client.expand(
-            collection=collection,
-            chunks=[ChunkReference(chunk_id=chunk_id) for chunk_id in chunk_ids],
-            mode=pb.ExpandMode.Value(f"EXPAND_MODE_{mode.upper()}"),
-            radius=None if is_hierarchy else radius,
-            levels_up=radius if is_hierarchy else None,
+            collection=request.collection,
+            chunks=[ChunkReference(chunk_id=chunk_id) for chunk_id in left[:_MOST_EXPANDED]],
+            mode=expansion.mode,
+            radius=expansion.radius if expansion.HasField("radius") else None,
+            levels_up=expansion.levels_up if expansion.HasField("levels_up") else None,
         )
         passages += part.passages
-        chunk_ids = part.omitted_chunk_ids
-    return passages
+        left = [*part.omitted_chunk_ids, *left[_MOST_EXPANDED:]]
+    return response, passages
 
 
 def _show_hits(response: pb.RetrieveResponse) -> None:
