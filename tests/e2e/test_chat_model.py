@@ -100,7 +100,7 @@ async def test_a_policy_that_does_not_exist_is_refused(address: str) -> None:
             await Stubs(channel).Ask(request)
     assert (caught.value.code(), caught.value.details()) == (
         grpc.StatusCode.INVALID_ARGUMENT,
-        "grounding: 7 is no grounding policy",
+        "grounding: 7 is not a grounding policy",
     )
 
 

@@ -88,7 +88,7 @@ def test_an_address_of_another_form_is_a_usage_error(tmp_path: Path, listen: str
 
 def test_an_unknown_host_is_named(tmp_path: Path) -> None:
     code, line = refused("--listen", "nowhere.invalid:1", "--data", str(tmp_path / "data"))
-    assert (code, "'nowhere.invalid' is no address and no known name" in line) == (2, True)
+    assert (code, "'nowhere.invalid' is neither an address nor a known name" in line) == (2, True)
 
 
 def test_a_port_in_use_is_told_before_anything_is_loaded(tmp_path: Path) -> None:

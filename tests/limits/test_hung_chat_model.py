@@ -29,7 +29,7 @@ async def test_a_hung_chat_model_costs_its_callers_time_and_others_nothing(tmp_p
                 refused |= (await asyncio.wait(calls - refused, return_when=asyncio.FIRST_COMPLETED))[0]
             errors = [call.result() for call in refused]
             assert codes(errors) == {"RESOURCE_EXHAUSTED": CALLS - GENERATIONS}
-            assert failures(errors) == {f"RESOURCE_EXHAUSTED: the model writes {GENERATIONS} answers already"}
+            assert failures(errors) == {f"RESOURCE_EXHAUSTED: the model is already writing {GENERATIONS} answers"}
             # Twice as many answers are being written as there are workers, and each kind of call finds one.
             await others_work(limits)
             assert (await limits.retrieve.Retrieve(search(7), timeout=30)).results

@@ -73,7 +73,7 @@ def test_the_formats_are_those_that_can_be_read() -> None:
         ("content", "too short", "10"),
         ("content_hash", "b" * 64, "content"),
         ("content_hash", "b" * 63, "64"),
-        ("page_numbers", [6, 5], "page 5 stands after page 6"),
+        ("page_numbers", [6, 5], "page 5 follows page 6"),
         ("page_numbers", [5, 7], "page 7 follows page 5"),
         ("page_numbers", [0], "1"),
         ("overlap_prev_chars", -1, "0"),

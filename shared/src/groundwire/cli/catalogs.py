@@ -190,7 +190,7 @@ def _url(catalog: str, data: Path) -> str:
     if catalog.startswith(_POSTGRESQL):
         return catalog
     if not catalog.startswith("sqlite:"):
-        raise InvalidRequestError.of("catalog", f"{catalog!r} is of neither form: sqlite:FILE, postgresql://…")
+        raise InvalidRequestError.of("catalog", f"{catalog!r} must have the form sqlite:FILE or postgresql://…")
     file = data / (catalog.removeprefix("sqlite:") or _CATALOG)
     if not file.is_file():
         raise PreconditionError(f"there is no {file.name} in {str(file.parent)!r}: name a data folder or a backup")

@@ -91,7 +91,7 @@ def _content(value: str) -> str:
 def _pages(values: list[int]) -> list[int]:
     for before, after in pairwise(values):
         if after <= before:
-            raise ValueError(f"page_numbers must rise: page {after} stands after page {before}")
+            raise ValueError(f"page_numbers must be in ascending order: page {after} follows page {before}")
         if after - before > 1:
             raise ValueError(f"page_numbers must have no gap: page {after} follows page {before}")
     return values

@@ -307,7 +307,7 @@ class Answerer:
                     yield event
                 return
             if is_resumed:
-                raise InvalidRequestError.of("after_sequence", "no answer to this question is kept; ask without it")
+                raise InvalidRequestError.of("after_sequence", "no answer to this question is stored; ask without it")
             _refuse_unfit(session, ask, is_new=exchange is None)
             await self._wait_until_recorded(tenant, session)
             # A question that is asked again is asked in the window that it was asked in.
@@ -573,11 +573,11 @@ def _earlier_reply(used: Exchange | None, ask: AskedQuestion) -> Message | None:
     if used is None:
         return None
     if used.message.role is not Role.USER:
-        raise AlreadyExistsError("the message id is that of an answer of the session", message_id=ask.message_id)
+        raise AlreadyExistsError("the message id belongs to an answer of the session", message_id=ask.message_id)
     if used.message.content != ask.question:
         raise AlreadyExistsError("the message id was used with another question", message_id=ask.message_id)
     if used.answer is not None and used.answer.answer is None:
-        raise AlreadyExistsError("the answer is gone with a document that it quoted", message_id=ask.message_id)
+        raise AlreadyExistsError("the answer was deleted with a document that it quoted", message_id=ask.message_id)
     return used.answer
 
 
@@ -590,7 +590,7 @@ def _refuse_unfit(session: Session, ask: AskedQuestion, *, is_new: bool = True) 
     _refuse_other_collection(session, ask)
     if not current_identity().may_ask_in(session.owner):
         # What the answer tells could be more than those may see who read it there.
-        raise PermissionDeniedError("questions are asked with the credential that began the session", right="ask")
+        raise PermissionDeniedError("ask with the credential that began the session", right="ask")
     if session.is_closed:
         raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session.session_id)
     if is_new and ask.expected_head is not None and ask.expected_head != session.head:

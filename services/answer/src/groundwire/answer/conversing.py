@@ -127,7 +127,7 @@ class QuestionStream:
                     self._waiting.append(request)
                 else:
                     error = OverloadedError(
-                        f"{_MOST_WAITING} questions of the stream wait already", limit=_MOST_WAITING
+                        f"{_MOST_WAITING} questions of the stream are already waiting", limit=_MOST_WAITING
                     )
                     await self._events.put(self._failed(request.message_id, error))
                 self._arrived.set()

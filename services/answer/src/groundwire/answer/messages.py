@@ -84,7 +84,9 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
 def parse_stream_request(request: pb.AskStreamRequest, max_question_chars: int) -> AskedQuestion:
     """Return the question of an AskStream call; errors as `parse_ask_request`, with fields below `ask`."""
     if request.after_sequence < 0 or (request.after_sequence and not request.ask.session_id):
-        raise InvalidRequestError.of("after_sequence", "must not be negative, and needs a session, which keeps answers")
+        raise InvalidRequestError.of(
+            "after_sequence", "must not be negative, and needs a session, because only sessions store answers"
+        )
     try:
         return parse_ask_request(request.ask, max_question_chars)
     except InvalidRequestError as error:
@@ -104,13 +106,15 @@ async def parse_conversation(
                 ask = pb.AskStreamRequest(ask=request.ask)
                 try:
                     if ask.ask.session_id.lower() not in {"", session_id}:
-                        raise InvalidRequestError.of("ask.session_id", "is not that of the stream")
+                        raise InvalidRequestError.of("ask.session_id", "differs from the session of the stream")
                     ask.ask.session_id = session_id
                     yield parse_stream_request(ask, max_question_chars)
                 except InvalidRequestError as error:
                     yield Refused(request.ask.message_id.lower(), error)
             case "opening":
-                yield Refused("", InvalidRequestError.of("opening", "must be the first message, once"))
+                yield Refused(
+                    "", InvalidRequestError.of("opening", "must be the first message and must not be repeated")
+                )
             case _:
                 yield Refused("", InvalidRequestError.of("request", "is missing"))
 
@@ -131,7 +135,7 @@ def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[Fie
     if request.HasField("keep_for"):
         yield from violations_of(parse_duration, request.keep_for, "keep_for", _SHORTEST_IDLE, _LONGEST_KEPT)
         if request.session_id:
-            yield FieldViolation("keep_for", "is for single questions; a session keeps its answers")
+            yield FieldViolation("keep_for", "is for single questions; a session stores its answers anyway")
     elif request.user_id:
         yield FieldViolation("user_id", "needs keep_for")
     yield from violations_of(_parse_user_id, request.user_id)
@@ -140,7 +144,7 @@ def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[Fie
     if request.HasField("max_answer_chars") and not MIN_ANSWER_CHARS <= request.max_answer_chars <= MAX_ANSWER_CHARS:
         yield FieldViolation("max_answer_chars", f"must be {MIN_ANSWER_CHARS} to {MAX_ANSWER_CHARS}")
     if request.grounding not in answer_pb2.GroundingPolicy.values():
-        yield FieldViolation("grounding", f"{request.grounding} is no grounding policy")
+        yield FieldViolation("grounding", f"{request.grounding} is not a grounding policy")
     # Written so that NaN, which compares with nothing, is refused as well.
     if request.HasField("strictness") and not 0.0 <= request.strictness <= 1.0:
         yield FieldViolation("strictness", "must be 0 to 1")
@@ -183,7 +187,7 @@ def parse_create_request(request: pb.CreateSessionRequest) -> NewSession:
         idle = parse_duration(request.idle_timeout, "idle_timeout", _SHORTEST_IDLE, _LONGEST_IDLE)
     user_id = _parse_user_id(request.user_id)
     if request.new_conversation and request.conversation_id:
-        raise InvalidRequestError.of("new_conversation", "excludes conversation_id")
+        raise InvalidRequestError.of("new_conversation", "cannot be combined with conversation_id")
     conversation_id = f"conv-{uuid.uuid4()}" if request.new_conversation else request.conversation_id
     scope = ""
     if conversation_id:
@@ -256,7 +260,9 @@ def _parse_labels(labels: Mapping[str, str]) -> dict[str, str]:
         raise InvalidRequestError.of("labels", f"must be at most {_MAX_LABELS}")
     for key, value in sorted(labels.items()):
         if _LABEL_KEY.fullmatch(key) is None:
-            raise InvalidRequestError.of("labels", "keys have 1 to 63 of a-z, 0-9, _, . and -, the first a letter")
+            raise InvalidRequestError.of(
+                "labels", "keys must be 1 to 63 characters of a-z, 0-9, _, . and -, and begin with a letter"
+            )
         refuse_text(f"labels[{key}]", value, _MAX_LABEL_CHARS)
     return dict(sorted(labels.items()))
 

@@ -392,7 +392,7 @@ class Recording:
             try:
                 return await self._writer.summarise(turns)
             except GenerationFailedError as error:
-                _log.warning("a summary is quoted, as the model failed", failure=str(error))
+                _log.warning("the model failed, so a summary is quoted", failure=str(error))
         # Reading two hundred long turns takes half a second, in which nothing else of the loop would go on.
         return await asyncio.to_thread(summarise, turns)
 

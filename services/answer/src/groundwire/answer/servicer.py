@@ -267,7 +267,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
     def _require_recording(self) -> Recording:
         if self._recording is None:
-            raise NotAvailableError("this server knows no ingest service to record conversations in", feature="records")
+            raise NotAvailableError("this server has no ingest service to record conversations with", feature="records")
         return self._recording
 
     def _events(self, ask: AskedQuestion, *, is_resumed: bool = False) -> AsyncGenerator[pb.AnswerEvent, None]:

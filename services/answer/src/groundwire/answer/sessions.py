@@ -334,6 +334,8 @@ class SessionSweeper:
                 has_failed = False
             except Exception as error:  # noqa: BLE001 - the thread must outlive any failure
                 if not has_failed:
-                    _log.warning("what sessions should lose could not be removed and is tried again", exc_info=error)
+                    _log.warning(
+                        "expired or deleted content of sessions could not be removed and is tried again", exc_info=error
+                    )
                 has_failed = True
             self._closing.wait(self._every_s)

@@ -150,7 +150,7 @@ class DocumentIngest:
         collection = self.admit(request, original.size_bytes)
         source_hash = original.sha256()
         if request.source_hash not in {None, source_hash}:
-            raise InvalidRequestError.of("source_hash", f"the bytes have the SHA-256 {source_hash}")
+            raise InvalidRequestError.of("source_hash", f"does not match: the bytes have the SHA-256 {source_hash}")
         return collection, source_hash
 
     def ingest(
@@ -312,7 +312,7 @@ class DocumentIngest:
             )
         if existing is not None:
             if request.document_id not in {None, existing.document_id}:
-                raise InvalidRequestError.of("document_id", f"the source has the id {existing.document_id!r}")
+                raise InvalidRequestError.of("document_id", f"the source already has the id {existing.document_id!r}")
             refuse_stale_version(existing.document_id, request.source_version, existing.source_version)
             if existing.source_hash == source_hash:
                 return existing, None
@@ -481,12 +481,14 @@ def check_source(source_uri: str, settings: CollectionSettings) -> None:
         InvalidRequestError: naming `source_uri`.
     """
     if source_uri.startswith(SOURCE_PREFIX):
-        raise InvalidRequestError.of("source_uri", f"must not begin with {SOURCE_PREFIX!r}, as those of records do")
+        raise InvalidRequestError.of(
+            "source_uri", f"must not begin with {SOURCE_PREFIX!r}, which is reserved for records"
+        )
     if settings.limits.require_url and not is_url(source_uri):
         raise InvalidRequestError.of("source_uri", "must be an absolute http or https URL in this collection")
     prefixes = settings.approved_source_prefixes
     if prefixes and not source_uri.startswith(prefixes):
-        raise InvalidRequestError.of("source_uri", "begins with none of the approved prefixes of the collection")
+        raise InvalidRequestError.of("source_uri", "does not begin with an approved prefix of the collection")
 
 
 def is_url(value: str) -> bool:

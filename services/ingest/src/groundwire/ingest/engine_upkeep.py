@@ -87,7 +87,7 @@ class EngineUpkeep:
                 budget.check()
                 self._do(item, budget)
         except GroundwireError as error:
-            _log.warning("the engine has to catch up later", tasks=len(ids), error=error.message)
+            _log.warning("the engine will catch up later", tasks=len(ids), error=error.message)
             return False
         return True
 

@@ -45,7 +45,7 @@ class Upkeep:
         for pending in leftovers:
             self.catalog.documents.abandon(pending)
         if leftovers or builds:
-            _log.info("took back what was unfinished", generations=len(leftovers), index_builds=builds)
+            _log.info("rolled back unfinished work", generations=len(leftovers), index_builds=builds)
         return len(leftovers) + builds
 
     def find_lost_indexes(self) -> None:
@@ -70,7 +70,7 @@ class Upkeep:
                 budget.check()
                 self.catalog.documents.abandon(pending)
             if leftovers:
-                _log.warning("took back generations that nobody writes any more", generations=len(leftovers))
+                _log.warning("rolled back generations that no process writes any more", generations=len(leftovers))
             return len(leftovers)
 
         def renew(subject: Subject, budget: Budget) -> int:
@@ -79,7 +79,7 @@ class Upkeep:
             del self.old_words[subject.key]
             if not self.old_words:
                 self.catalog.lexical_check.note_rules()
-                _log.info("renewed the full-text indexes of an earlier version")
+                _log.info("rebuilt the full-text indexes of an earlier version")
             return 1
 
         catalog = self.catalog

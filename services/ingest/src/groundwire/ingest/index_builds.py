@@ -250,7 +250,9 @@ class IndexBuilder:
                 self.catalog.index_builds.abandon(built)
             except GroundwireError as error:
                 # The failure that led here counts; the next start drops what was built.
-                _log.warning("a build stays behind", engine_collection=built.engine_name, error=error.message)
+                _log.warning(
+                    "an unused index could not be removed", engine_collection=built.engine_name, error=error.message
+                )
             raise
         finally:
             self.after()

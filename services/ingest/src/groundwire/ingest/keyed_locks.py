@@ -46,7 +46,7 @@ class KeyedLocks:
         with self._changed:
             queue = self._queues.setdefault(key, deque())
             if self._max_waiting is not None and len(queue) >= self._holders + self._max_waiting:
-                message = f"{self._max_waiting} calls wait for the same document already"
+                message = f"{self._max_waiting} calls are already waiting for the same document"
                 raise OverloadedError(message, limit=self._max_waiting)
             queue.append(ticket)
         try:

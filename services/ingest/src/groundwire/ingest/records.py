@@ -340,7 +340,7 @@ class RecordUpkeep:
         for number, target in enumerate(targets):
             if target.metadata["scope"] not in {source.metadata["scope"], GLOBAL_SCOPE}:
                 # Whoever reads the record would learn of a record that it may not see.
-                raise InvalidRequestError.of(f"links[{number}].target_record_id", "is a record of another scope")
+                raise InvalidRequestError.of(f"links[{number}].target_record_id", "is a record in another scope")
         return self.catalog.records.change_links(
             *(tenant, collection, record_id, links, receipt), scopes=identity.scopes, removes=removes
         )
@@ -572,10 +572,10 @@ def _refuse(identity: Identity, item: NewRecord, stored: StoredRecord | None, pl
     if stored is not None and stored.metadata["type"] != item.metadata["type"]:
         raise InvalidRequestError.of(f"{place}.record_type", f"the record is of the type {stored.metadata['type']}")
     if stored is not None and len({*stored.metadata.get(QUOTED, ()), *item.quoted}) > MAX_QUOTED:
-        said = f"would be more than {MAX_QUOTED}, with those that earlier texts of the record quote"
+        said = f"would be more than {MAX_QUOTED}, together with those that earlier texts of the record quote"
         raise InvalidRequestError.of(f"{place}.quoted_document_ids", said)
     if item.etag and (stored is None or stored.document.etag != item.etag):
-        raise DocumentChangedError("the record has another etag by now: read it again", document_id=item.record_id)
+        raise DocumentChangedError("the record has changed since: read it again", document_id=item.record_id)
 
 
 def _with_history_of(item: NewRecord, stored: StoredRecord) -> NewRecord:

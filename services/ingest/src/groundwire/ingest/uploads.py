@@ -61,7 +61,7 @@ class StagedFile:
                 if grows:
                     fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise UnavailableError("another stream brings the same upload") from None
+                raise UnavailableError("another stream is sending the same upload") from None
             size_bytes = durable_bytes()
             if self._file.seek(0, os.SEEK_END) < size_bytes:
                 raise DataLossError("a staged file is shorter than it was", what="staged upload")
@@ -186,7 +186,7 @@ class IncomingUpload:
         """Add a part; bytes that are here already are skipped. Return whether more became durable.
 
         Raises:
-            InvalidRequestError: the part is empty, too long, leaves a gap, or goes beyond the announced size.
+            InvalidRequestError: the part is empty, too long, leaves a gap, or exceeds the announced size.
             ConflictError: the upload was closed.
         """
         with self._lock:
@@ -195,9 +195,9 @@ class IncomingUpload:
             if not 1 <= len(data) <= MAX_PART_BYTES:
                 raise InvalidRequestError.of("part.data", f"must have 1 to {MAX_PART_BYTES} bytes")
             if offset > received:
-                raise InvalidRequestError.of("part.offset", f"leaves a gap: {received} bytes are here")
+                raise InvalidRequestError.of("part.offset", f"leaves a gap: {received} bytes have arrived")
             if offset + len(data) > total:
-                raise InvalidRequestError.of("part.data", f"goes beyond the announced {total} bytes")
+                raise InvalidRequestError.of("part.data", f"exceeds the announced {total} bytes")
             self._staged.append(memoryview(data)[received - offset :])
             # Each flush costs milliseconds, and what is not flushed a client has to send again after a crash.
             is_last = self._staged.size_bytes == total
@@ -288,7 +288,7 @@ class UploadReceiver:
         streams = {key[1]: size for key, size in list(self.streams.items()) if key[0] == tenant and key[1] != upload_id}
         staged = self.uploads.staged_bytes(tenant, frozenset(streams)) + sum(streams.values())
         if staged + total_bytes > self.quota_bytes:
-            message = f"{staged} bytes of unfinished uploads are staged; finish them or wait until they are forgotten"
+            message = f"{staged} bytes of unfinished uploads are staged; finish them or wait until they expire"
             raise ExhaustedError(message, limit_bytes=self.quota_bytes, staged_bytes=staged)
         self.uploads.add(tenant, upload_id, header, total_bytes)
 

@@ -116,7 +116,7 @@ class GenerationWriter:
                         moved = self.catalog.index_builds.follow(pending[0].collection)
                         if moved.identity != collection.identity:  # our vectors would have to be computed anew
                             expected, got = moved.identity.model_name, collection.identity.model_name
-                            message = f"collection {moved.name!r} was embedded anew by {expected} meanwhile"
+                            message = f"collection {moved.name!r} has since been embedded again by {expected}"
                             raise EmbeddingMismatchError(message, expected=expected, got=got) from None
                         pending = [replace(each, collection=moved) for each in pending]
             except BaseException:

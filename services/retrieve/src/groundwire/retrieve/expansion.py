@@ -101,7 +101,7 @@ class DocumentMap:
                 leaf = self.leaves[first]
                 if leaf.sentence_index is None:
                     raise PreconditionError(
-                        "the chunk is no sentence, so it has no window of sentences; ask for NEIGHBOURS", mode="WINDOW"
+                        "the chunk is not a sentence, so it has no window of sentences; use NEIGHBOURS", mode="WINDOW"
                     )
                 own = DEFAULT_RADIUS if leaf.window_size is None else leaf.window_size
                 radius = own if rule.radius is None else rule.radius

@@ -263,7 +263,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         found = self.retrieve_context.retrieve(parsed, current.budget)
         response = to_context_response(request, found)
         if response.ByteSize() > MAX_PAGE_BYTES:
-            raise ResponseTooLargeError.of("max_tokens", "the context is too large for a message: set a bound")
+            raise ResponseTooLargeError.of("max_tokens", "the context is too large for a message: set max_tokens")
         entries = (entry.stored for section in found.sections.values() for entry in section.entries)
         self.accesses.note(current.tenant, memories_among(entries))
         return response

@@ -66,7 +66,7 @@ def open_database(server: ServerSettings, url: str, file: str, field: str, passw
     if url.startswith("sqlite:"):
         url = f"sqlite:{server.data / (url.removeprefix('sqlite:') or file)}"
     elif not url.startswith(DATABASE_SERVERS):
-        raise InvalidRequestError.of(field, f"{url!r} is of neither form: sqlite:FILE, postgresql://…")
+        raise InvalidRequestError.of(field, f"{url!r} must have the form sqlite:FILE or postgresql://…")
     return Database.open(
         url,
         folder=server.data,

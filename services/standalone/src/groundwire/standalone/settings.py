@@ -114,11 +114,11 @@ class ServerSettings(BaseSettings):
     @model_validator(mode="after")
     def _check_credentials(self) -> Self:
         if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ValueError("tls_certificate and tls_key need one another")
+            raise ValueError("tls_certificate and tls_key must be set together")
         if self.tls_client_ca is not None and self.tls_certificate is None:
             raise ValueError("tls_client_ca needs tls_certificate and tls_key")
         if self.jwks is not None and not (self.jwt_issuer and self.jwt_audience):
-            raise ValueError("jwks needs jwt_issuer and jwt_audience, or tokens for others would be taken")
+            raise ValueError("jwks needs jwt_issuer and jwt_audience, or tokens meant for others would be accepted")
         return self
 
     @property

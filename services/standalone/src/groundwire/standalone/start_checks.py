@@ -85,7 +85,7 @@ def check_address(listen: str, field: str = "listen") -> None:
     try:
         places = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
-        raise InvalidRequestError.of(field, f"{host!r} is no address and no known name") from error
+        raise InvalidRequestError.of(field, f"{host!r} is neither an address nor a known name") from error
     failures = [failure for place in places if (failure := _failure_to_bind(place[0], place[4])) is not None]
     # One address of a name with several is enough, as it is for the server.
     if len(failures) == len(places):

@@ -108,7 +108,7 @@ class MemorySessions:
             PreconditionError: it is part of a conversation, which is kept for good.
         """
         if session.conversation_id:
-            raise PreconditionError("sessions that are kept in memory are not recorded in a conversation")
+            raise PreconditionError("sessions kept in memory cannot be recorded in a conversation")
         # What is long over leaves when something comes, so that nothing has to watch the time.
         for key, held in list(self._sessions.items()):
             if self._idle(held) > held.session.idle_timeout + KEPT:

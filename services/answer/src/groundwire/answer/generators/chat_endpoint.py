@@ -161,7 +161,7 @@ class ChatEndpoint:
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise GenerationFailedError(GenerationFailure.UNAVAILABLE, f"no connection: {error}") from error
         except (httpx.TimeoutException, TimeoutError) as error:
-            raise GenerationFailedError(GenerationFailure.TIMEOUT, "the time is used up") from error
+            raise GenerationFailedError(GenerationFailure.TIMEOUT, "the time limit has passed") from error
         except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
             raise GenerationFailedError(GenerationFailure.INTERRUPTED, str(error)) from error
         except httpx.HTTPError as error:
@@ -210,9 +210,9 @@ def _read(line: bytes) -> tuple[Piece | None, bool]:
         text = (choices[0].get("delta") or {}).get("content") or ""
         finish = choices[0].get("finish_reason")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-        raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "an event is not of the protocol") from error
+        raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "an event does not follow the protocol") from error
     if not isinstance(text, str):
-        raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the text is none")
+        raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the content is not text")
     return Piece(text, is_cut=finish == "length"), finish is not None
 
 
@@ -220,5 +220,5 @@ def _counted(reply: Any) -> int:
     """Return the number of tokens in what an endpoint's tokenizer answers."""
     count = reply["count"] if "count" in reply else len(reply["tokens"])
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise ValueError("the number of tokens is none")
+        raise ValueError("the number of tokens is not a whole number")
     return count

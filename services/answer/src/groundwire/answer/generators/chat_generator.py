@@ -238,7 +238,7 @@ class ChatGenerator:
     @contextmanager
     def _counted(self) -> Iterator[None]:
         if self._drafts >= self._max_drafts:
-            message = f"the model writes {self._max_drafts} answers already"
+            message = f"the model is already writing {self._max_drafts} answers"
             raise OverloadedError(message, limit=self._max_drafts, work="generation")
         self._drafts += 1
         try:
@@ -277,7 +277,7 @@ class ChatGenerator:
                 if found := _without_boundary(reader.feed(piece.text), prompt.boundary):
                     yield found
                 if piece.is_cut or chars > _MAX_REPLY_CHARS:
-                    raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the reply is longer than it may be")
+                    raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the reply is too long")
         if found := _without_boundary(reader.end(), prompt.boundary):
             yield found
 

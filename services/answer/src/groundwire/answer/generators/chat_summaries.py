@@ -64,7 +64,7 @@ class ChatSummaries:
     async def summarise(self, turns: Sequence[Turn]) -> WrittenSummary:
         """Return what the model makes of the turns, as far as they say it."""
         if time.monotonic() < self._asked_again_at:
-            raise GenerationFailedError(GenerationFailure.UNAVAILABLE, "the model has failed a moment ago")
+            raise GenerationFailedError(GenerationFailure.UNAVAILABLE, "the model failed a moment ago")
         limit = self._endpoint.time_limit(self._timeout_s, _SHARE)
         passages = [passage for passage in map(_passage_of, turns) if passage.content.strip()]
         # What does not fit says nothing of the model, which others may ask meanwhile.
@@ -78,7 +78,7 @@ class ChatSummaries:
         supported = await self._supported(written, passages, {each.record_id: each for each in turns})
         # What is true of a summary that is mostly made up says little of the conversation.
         if 2 * len(supported) <= len(written):
-            said = f"{len(supported)} of {len(written)} sentences are what was said"
+            said = f"{len(supported)} of {len(written)} sentences are supported by what was said"
             raise GenerationFailedError(GenerationFailure.UNSUPPORTED, said)
         while sum(len(each.text) + 1 for each in supported) > MAX_SUMMARY_CHARS:
             supported.pop()
@@ -96,7 +96,7 @@ class ChatSummaries:
             async for piece in pieces:
                 written.update(dict.fromkeys(_on_one_line(each.text) for each in reader.feed(piece.text)))
                 if piece.is_cut:
-                    raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the summary is longer than it may be")
+                    raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the summary is too long")
         written.update(dict.fromkeys(_on_one_line(each.text) for each in reader.end()))
         sentences = [each for each in written if not ANNOUNCEMENT.match(each)]
         if not sentences:
@@ -120,7 +120,7 @@ class ChatSummaries:
             if tokens <= self._endpoint.prompt_tokens and shown:
                 return [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
             shown = shown[-int(0.9 * len(shown) * self._endpoint.prompt_tokens / tokens) or len(shown) :]
-        raise GenerationFailedError(GenerationFailure.REJECTED, "nothing that was said fits into the context")
+        raise GenerationFailedError(GenerationFailure.REJECTED, "no turn fits into the context")
 
     async def _supported(
         self, written: Sequence[str], passages: Sequence[Passage], turns: Mapping[str, Turn]

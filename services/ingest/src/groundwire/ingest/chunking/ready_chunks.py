@@ -97,9 +97,11 @@ def _in_text(text: str, chunks: Sequence[ReadyChunk]) -> list[_Range]:
             start = text.find(chunk.content, ranges[-1][0] if ranges else 0)
             end = start + len(chunk.content)
             if start < 0:
-                raise _violation(number, "content", "is not in the text behind the start of the chunk before")
+                raise _violation(number, "content", "does not occur in the text after the start of the previous chunk")
         if end > len(text):
-            raise _violation(number, "char_end", f"{end} lies beyond the text, which has {len(text)} characters")
+            raise _violation(
+                number, "char_end", f"{end} is beyond the end of the text, which has {len(text)} characters"
+            )
         if not is_made_of(text[start:end], chunk.content):
             raise _violation(number, "content", f"differs from the text at {start} to {end}")
         ranges.append((start, end))
@@ -119,9 +121,9 @@ def _laid_out(chunks: Sequence[ReadyChunk], max_chars: int) -> PlacedText:
         # Only the content of the chunk before is at hand, so that nothing is compared further back than that.
         shared = length - start
         if shared > 0 and tail[-shared:] != chunk.content[:shared] and shared <= len(tail):
-            raise _violation(number, "content", "differs from the chunk before where both have text; send the text")
+            raise _violation(number, "content", "differs from the previous chunk where they overlap; send the text")
         if shared > min(len(tail), len(chunk.content)):
-            raise _violation(number, "char_start", "lies inside a chunk further ahead; send the text")
+            raise _violation(number, "char_start", "is inside an earlier chunk; send the text")
         parts += [_FILLER * -shared, chunk.content[max(0, shared) :]]
         ranges.append((start, end))
         tail, length = chunk.content, end
@@ -170,7 +172,7 @@ def check_vectors(document: ReadyDocument, identity: EmbeddingIdentity) -> None:
     if not document.probe_digest:
         raise InvalidRequestError.of("embedding_probe_digest", "must be given with vectors")
     if document.probe_digest != identity.probe_digest:
-        message = "the vectors are of another model than those of the collection"
+        message = "the vectors were made by a different model from those of the collection"
         raise EmbeddingMismatchError(message, expected=identity.probe_digest, got=document.probe_digest)
 
 

@@ -165,7 +165,7 @@ class ParserProcess:
                 return self._parsed(*answer, rules)
         if stalls:
             raise UnavailableError("the parser process does not answer")
-        raise _damaged(rules, "cannot be taken apart: the parser dies of it")
+        raise _damaged(rules, "cannot be parsed: it crashes the parser")
 
     def close(self) -> None:
         """Kill the process; a document in work fails."""
@@ -229,13 +229,13 @@ class ParserProcess:
             raise refusal_from_message(answer["refused"])
         if "out_of_memory" in answer:
             self._kill()  # what it holds on to may be too much for the next document
-            violation = FieldViolation(rules.field, "takes more memory to take apart than is allowed")
+            violation = FieldViolation(rules.field, "needs more memory to parse than is allowed")
             raise DocumentLimitError([violation], resource="memory_bytes", limit=answer["out_of_memory"])
         if "missing_extra" in answer:
             raise MissingExtraError(answer["missing_extra"], extra="formats")
         if "failed" in answer:
-            _log.warning("a document could not be taken apart", error=answer["failed"], name=rules.file_name)
-            raise _damaged(rules, "cannot be taken apart: it is built wrongly")
+            _log.warning("a document could not be parsed", error=answer["failed"], name=rules.file_name)
+            raise _damaged(rules, "cannot be parsed: it is malformed")
         return parsed_from_message(answer["parsed"], body)
 
     def _ended(self) -> int | None:
@@ -259,7 +259,7 @@ class ParserProcess:
 
 
 def _too_slow(rules: ParseRules, limit_s: float) -> DocumentLimitError:
-    violation = FieldViolation(rules.field, f"takes more than {limit_s:.0f} s of the processor to take apart")
+    violation = FieldViolation(rules.field, f"takes more than {limit_s:.0f} s of processor time to parse")
     return DocumentLimitError([violation], resource="time_s", limit=round(limit_s))
 
 

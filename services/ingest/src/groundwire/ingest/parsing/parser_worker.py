@@ -71,7 +71,7 @@ def parse_document(data: bytes, rules: ParseRules, limits: ReadingLimits, tokeni
     if not cuts:
         raise EmptyDocumentError([FieldViolation(rules.field, "has no text after its front matter")])
     if len(cuts) > MAX_CHUNKS:
-        why = f"makes {len(cuts)} chunks by these rules, the limit is {MAX_CHUNKS}"
+        why = f"makes {len(cuts)} chunks with these rules, the limit is {MAX_CHUNKS}"
         raise DocumentLimitError([FieldViolation(rules.field, why)], resource="chunks", limit=MAX_CHUNKS)
     offsets = OffsetMap(source.text)
     title = rules.title or source.properties.title or rules.file_name

@@ -243,7 +243,7 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         if error.err_code == load("pypdfium2.raw").FPDF_ERR_PASSWORD:
             violation = FieldViolation(field, "is encrypted and needs a password")
             raise DocumentEncryptedError([violation], format=DocumentFormat.PDF.value) from error
-        raise malformed(field, DocumentFormat.PDF, "it is damaged, truncated or no PDF at all") from error
+        raise malformed(field, DocumentFormat.PDF, "it is damaged, truncated or not a PDF at all") from error
     try:
         count = len(pdf)
         if count > limits.pages:
@@ -255,7 +255,7 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         blank = texts.count("")
         if blank == count:
             number = "1 page" if count == 1 else f"{count} pages"
-            why = f"has {number} but no text layer; a scan has to go through text recognition first"
+            why = f"has {number} but no text layer; run text recognition on a scan first"
             raise DocumentWithoutTextError([FieldViolation(field, why)], pages=count)
         text = _PAGE_SEPARATOR.join(texts)
         starts = accumulate((len(page) + len(_PAGE_SEPARATOR) for page in texts), initial=0)

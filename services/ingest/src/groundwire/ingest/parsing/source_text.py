@@ -88,8 +88,8 @@ def check_size(size_bytes: int, limit_bytes: int, field: str) -> None:
 
 
 def malformed(field: str, document_format: DocumentFormat, why: str) -> DocumentMalformedError:
-    """Return the error for a damaged document; `why` goes on after "is no readable pdf: "."""
-    violation = FieldViolation(field, f"is no readable {document_format.value}: {why}")
+    """Return the error for a damaged document; `why` continues "is not a readable pdf: "."""
+    violation = FieldViolation(field, f"is not a readable {document_format.value}: {why}")
     return DocumentMalformedError([violation], format=document_format.value)
 
 

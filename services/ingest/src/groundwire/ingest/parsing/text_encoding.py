@@ -104,7 +104,7 @@ def decode_text(data: bytes, field: str) -> tuple[str, str]:
         offset = int(error.metadata["offset"])
     encoding = _detected(data, offset)
     if encoding is None:
-        why = f"is not valid UTF-8 at byte {offset}, and its encoding cannot be told for certain: convert it to UTF-8"
+        why = f"is not valid UTF-8 at byte {offset}, and its encoding is uncertain: convert it to UTF-8"
         raise DocumentEncodingError([FieldViolation(field, why)], offset=offset)
     return _decoded_as(data, encoding, field), _NAMES.get(encoding, encoding)
 
@@ -127,7 +127,7 @@ def checked_text(data: bytes, field: str) -> str:
     except UnicodeDecodeError as error:
         raise _invalid(field, "UTF-8", error.start, error.reason) from None
     if _NON_BLANK.search(text) is None:
-        raise EmptyDocumentError([FieldViolation(field, "has white space only")])
+        raise EmptyDocumentError([FieldViolation(field, "contains only white space")])
     return text
 
 
@@ -179,9 +179,9 @@ def _decoded_as(data: bytes, encoding: str, field: str) -> str:
     except UnicodeDecodeError as error:
         raise _invalid(field, encoding, error.start, error.reason) from None
     if "\x00" in text:
-        raise BinaryDocumentError([FieldViolation(field, f"is no text in {encoding}")], found="binary data")
+        raise BinaryDocumentError([FieldViolation(field, f"is not text in {encoding}")], found="binary data")
     if not text.strip():
-        raise EmptyDocumentError([FieldViolation(field, "has white space only")])
+        raise EmptyDocumentError([FieldViolation(field, "contains only white space")])
     return text
 
 

@@ -58,9 +58,9 @@ class BatchIngest:
             if item.run_async:
                 raise InvalidRequestError.of(f"{place}.run_async", "must be unset")
             if item.source_uri and (first := sources.setdefault(item.source_uri, number)) != number:
-                raise InvalidRequestError.of(f"{place}.source_uri", f"is that of requests[{first}] already")
+                raise InvalidRequestError.of(f"{place}.source_uri", f"is already that of requests[{first}]")
             if item.document_id and (first := ids.setdefault(item.document_id, number)) != number:
-                raise InvalidRequestError.of(f"{place}.document_id", f"is that of requests[{first}] already")
+                raise InvalidRequestError.of(f"{place}.document_id", f"is already that of requests[{first}]")
         # Refuses a reused request id before any document is ingested.
         tenant, get = request_context.current().tenant, self.parts.catalog.collections.get
         begin, changes = self.parts.run_once, self.parts.pools.changes

@@ -131,7 +131,7 @@ class OperationRunner:
         """Go on with what dead processes left unfinished, and return how much; all of it can be done again."""
         left = self._operations.take_over(at_start=at_start)
         for operation in left:
-            _log.info("going on with an operation", method=operation.method, collection=operation.collection)
+            _log.info("resuming an operation", method=operation.method, collection=operation.collection)
             with self._lock:
                 self._unfinished[operation.tenant] += 1  # whatever the limit is now: they were begun
             self._submit(operation)
@@ -181,7 +181,7 @@ class OperationRunner:
             # Before anything is prepared, which may mean writing many bytes.
             with self._lock:
                 if self._unfinished[tenant] >= self._max_unfinished:
-                    message = f"{self._max_unfinished} operations have not ended; begin more when some have"
+                    message = f"{self._max_unfinished} operations are unfinished; wait until some of them end"
                     raise ExhaustedError(message, limit=self._max_unfinished)
                 self._unfinished[tenant] += 1
             try:
@@ -289,7 +289,7 @@ class OperationRunner:
             outcome.error.CopyFrom(to_status(error))
         except Exception:  # noqa: BLE001 - whoever watches must see the end
             _log.exception("an operation failed", method=operation.method, collection=operation.collection)
-            outcome.error.CopyFrom(to_status(InternalError("an unexpected error; the log of the server has it")))
+            outcome.error.CopyFrom(to_status(InternalError("an unexpected error; see the log of the server")))
         self._release(operation.tenant)  # before its end is visible, so that the caller can begin another one at once
         try:
             # Work cut off by the end of the process is not over: the next start resumes it.

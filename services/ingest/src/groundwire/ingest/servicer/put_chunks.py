@@ -68,7 +68,7 @@ def parse_put_chunks(
                 parse_caller_id(message.chunk_id, f"{path}.chunk_id")
                 own_id = described.document_id and prefixed_chunk_id(described.document_id, number)
                 if _OF_SERVER.fullmatch(message.chunk_id) and message.chunk_id != own_id:
-                    why = "is of a form that the server keeps for ids and numbers of its own"
+                    why = "has a form that the server reserves for its own ids and numbers"
                     raise InvalidRequestError.of(f"{path}.chunk_id", why)
             field = f"{path}.page_numbers"
             unique = tuple(dict.fromkeys(message.page_numbers))
@@ -78,9 +78,11 @@ def parse_put_chunks(
                 raise InvalidRequestError.of(field, "must be at least 1")
             for before, after in pairwise(unique):
                 if after < before:
-                    raise InvalidRequestError.of(field, f"must rise: page {after} stands after page {before}")
+                    raise InvalidRequestError.of(
+                        field, f"must be in ascending order: page {after} follows page {before}"
+                    )
                 if after > before + 1:
-                    raise InvalidRequestError.of(field, f"must have no gap: page {after} stands after page {before}")
+                    raise InvalidRequestError.of(field, f"must not have gaps: page {after} follows page {before}")
             chunks.append(
                 ReadyChunk(
                     content=message.content,
@@ -101,7 +103,7 @@ def parse_put_chunks(
     if not 1 <= len(chunks) <= MAX_CHUNKS:
         raise InvalidRequestError.of("chunks", f"must have 1 to {MAX_CHUNKS} entries")
     if header.HasField("chunk_count") and header.chunk_count != len(chunks):
-        raise InvalidRequestError.of("chunk_count", f"announces {header.chunk_count} chunks, {len(chunks)} came")
+        raise InvalidRequestError.of("chunk_count", f"announces {header.chunk_count} chunks, but {len(chunks)} arrived")
     text = "".join(runs) or None
     refuse_broken(
         "", [("text must not be blank", text is None or bool(text.strip())), _without_controls("text", text or "")]
@@ -170,7 +172,7 @@ def _check_together(chunks: Sequence[ReadyChunk]) -> None:
         if chunk.chunk_id in seen:
             raise InvalidRequestError.of(f"chunks[{number}].chunk_id", f"{chunk.chunk_id!r} is given twice")
         if chunk.start is not None and chunk.start < lowest:
-            found = f"{chunk.start} lies before the start of the chunk before, {lowest}"
+            found = f"{chunk.start} is before the start of the previous chunk, {lowest}"
             raise InvalidRequestError.of(f"chunks[{number}].char_start", found)
         lowest = chunk.start if chunk.start is not None else lowest
         seen |= {chunk.chunk_id} if chunk.chunk_id else set()
@@ -269,7 +271,7 @@ class ChunkStream:
                     self.incoming_bytes[tenant] += message.part.ByteSize()
                     if self.incoming_bytes[tenant] > self.quota_bytes:
                         quota = self.quota_bytes
-                        refusal = f"more than {quota} bytes of chunks are on their way in; send fewer at a time"
+                        refusal = f"more than {quota} bytes of chunks are being received; send fewer at a time"
                         raise ExhaustedError(refusal, limit_bytes=quota)
                     await reads.run(budget, parts.add, message.part)
                 workers = self.parts.pools.of_document(parts.size_bytes)

@@ -66,7 +66,7 @@ def parse_upserts(
     for number, message in enumerate(request.records):
         path = f"records[{number}]"
         if message.record_id and first.setdefault(message.record_id, number) != number:
-            taken = f"is that of records[{first[message.record_id]}] already"
+            taken = f"is already that of records[{first[message.record_id]}]"
             raise InvalidRequestError.of(f"{path}.record_id", taken)
         try:
             item = parse_record(message, path, count_tokens, strict=request.strict_tokens)
@@ -96,7 +96,7 @@ def parse_record(
         said = f"must be one of {', '.join(RECORD_TYPES)}"
         raise InvalidRequestError([*violations, FieldViolation(f"{path}.record_type", said)])
     if details not in {None, record_type}:
-        said = f"are details of another type than {record_type}"
+        said = f"are not the details of a {record_type}"
         raise InvalidRequestError([*violations, FieldViolation(f"{path}.{details}", said)])
     metadata, custom, quoted = stored_metadata(message), dict[str, Value](), list[str]()
     if message.record_id:
@@ -171,7 +171,9 @@ def merged_record(
     for path in mask.paths:
         is_field = mask.IsValidForDescriptor(record_pb2.Record.DESCRIPTOR)
         if not is_field or path.partition(".")[0] not in _CHANGEABLE | {record_type}:
-            raise InvalidRequestError.of("update_mask", f"{path!r} is no field of a {record_type} that can be changed")
+            raise InvalidRequestError.of(
+                "update_mask", f"{path!r} is not a field of a {record_type} that can be changed"
+            )
     message, given = to_record_message(stored), record_pb2.Record()
     given.CopyFrom(request.record)
     of_scope = entity_of({"scope": stored.metadata["scope"]})

@@ -111,7 +111,7 @@ def _value(field: FieldDescription, value: object) -> Scalar:
             if isinstance(value, str) and moment and (moment.tzinfo or _PLAIN_DATE.fullmatch(value)):
                 return value
             raise ValueError(f"{field.name!r} takes a date such as 2024-07-01")
-    raise ValueError(f"{value!r} is no value of {field.name!r}")
+    raise ValueError(f"{value!r} is not a value of {field.name!r}")
 
 
 def describe(fields: Sequence[FieldDescription]) -> list[dict[str, object]]:
