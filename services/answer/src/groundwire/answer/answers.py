@@ -72,7 +72,7 @@ def refusal_text(
 
 
 class GenerationFailure(StrEnum):
-    """What went wrong with a chat model."""
+    """Why a chat model did not write the answer."""
 
     UNAVAILABLE = "UNAVAILABLE"
     TIMEOUT = "TIMEOUT"
@@ -83,7 +83,7 @@ class GenerationFailure(StrEnum):
 
 
 def cite(marker: int, collection: str, source: Source, answer_span: Span) -> citation_pb2.Citation:
-    """Return the citation of a source that was compared with what is stored: the text at its span is its quote."""
+    """Return the citation of a source whose quote has been compared with the stored text."""
     passage = source.passage
     section, section_heading = section_at(passage, source.span.start - passage.span.start)
     return citation_pb2.Citation(
@@ -209,7 +209,7 @@ class Citations:
         self.made: list[citation_pb2.Citation] = []
 
     def mark(self, source: Source, text_span: Span) -> int:
-        """Return the marker of a source that supports a range of the text: its own, or the next free one."""
+        """Return the marker of a source that supports a range of the text; a new source gets the next free one."""
         marker = self._markers.setdefault(_key(source), len(self.made) + 1)
         if marker > len(self.made):
             self.made.append(cite(marker, self._collection, source, text_span))

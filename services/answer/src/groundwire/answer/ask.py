@@ -116,7 +116,7 @@ class AskedQuestion:
 
 @dataclass(slots=True)
 class _Progress:
-    """What is known of an answer in the making; `search` has what the answer says of the search for it."""
+    """The state of an unfinished answer; `search` holds what the answer reports about its search."""
 
     composer: Composer
     search: answer_pb2.Answer
@@ -359,7 +359,7 @@ class Answerer:
         return _Progress(composer, answer_pb2.Answer(search_text=ask.wanted), self._generator.name)
 
     async def _retrieve(self, ask: AskedQuestion, progress: _Progress) -> Retrieval:
-        """Search for the question; the report goes into `progress`."""
+        """Search for the question and put the report into `progress`."""
         if not self._rag_enabled:
             progress.refusal = answer_pb2.REFUSAL_REASON_RETRIEVAL_DISABLED
             return Retrieval((), progress.search)
@@ -420,7 +420,7 @@ class Answerer:
     async def _written(
         self, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
     ) -> AsyncGenerator[AnswerEvent, None]:
-        """Draft, with the fallback if that fails before anything was sent; text that was sent is never taken back."""
+        """Draft an answer, by the fallback if the model fails before anything was sent. Sent text is never revoked."""
         progress.model_asked = self._fallback is not None
         try:
             async with aclosing(self._drafted(self._generator, ask, retrieval, progress)) as events:
@@ -445,7 +445,7 @@ class Answerer:
     async def _drafted(
         self, generator: Generator, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
     ) -> AsyncGenerator[AnswerEvent, None]:
-        """Draft; of each batch, yield those statements that the policy lets pass, with sources that are as stored."""
+        """Draft an answer; yield the statements that the policy allows, with sources that equal what is stored."""
         self.drafts[generator.name, "begun"] += 1
         is_annotated = ask.grounding == answer_pb2.GROUNDING_POLICY_ANNOTATE
         drafts = generator.draft(progress.search.search_text, retrieval.passages, ask.strictness)
@@ -519,7 +519,7 @@ class Answerer:
         return answer
 
     async def _begin(self, tenant: str, session: Session, ask: AskedQuestion) -> None:
-        """Store a question; behind whatever another replica stored meanwhile unless the caller named a head."""
+        """Store a question after whatever another replica has stored meanwhile, unless the caller named a head."""
         question = Message(ask.message_id, Role.USER, ask.question, self._clock.now())
         for attempt in range(1, _BEGIN_ATTEMPTS + 1):
             session_id, newest = session.session_id, session.messages[-1] if session.messages else None
@@ -538,7 +538,7 @@ class Answerer:
                 return
 
     async def _abandon(self, tenant: str, ask: AskedQuestion, progress: _Progress, replacing: str) -> None:
-        """Store what there is of an answer, although its call may have no time left."""
+        """Store an unfinished answer, even if its call has no time left."""
         answer = self._finished(ask, progress)
         answer.finish_reason = answer_pb2.FINISH_REASON_ABANDONED
 
@@ -569,7 +569,7 @@ def _refusal(ask: AskedQuestion, retrieval: Retrieval, *, has_draft: bool) -> an
 
 
 def _earlier_reply(used: Exchange | None, ask: AskedQuestion) -> Message | None:
-    """Return what answers the message id in the session, None when it was not asked or has no answer yet."""
+    """Return the stored answer to a message id, None if it was not asked or has no answer yet."""
     if used is None:
         return None
     if used.message.role is not Role.USER:

@@ -37,7 +37,7 @@ _KEY_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class AnswerService:
-    """The built service; `start` and `close` are quick and are called from a worker thread."""
+    """The built service; `start` and `close` are quick and run in a worker thread."""
 
     servicer: AnswerServicer
     answerer: Answerer
@@ -56,12 +56,12 @@ class AnswerService:
         ]
 
     def start(self) -> None:
-        """Remove what sessions no longer hold, now and on timers."""
+        """Start to remove expired sessions, now and periodically."""
         for sweeper in self.sweepers:
             sweeper.start()
 
     def close(self) -> None:
-        """End the timers and the recording; what else the service uses belongs to the process."""
+        """Stop the timers and the recording; everything else belongs to the process."""
         if self.recording is not None:
             self.recording.close()
         for sweeper in self.sweepers:

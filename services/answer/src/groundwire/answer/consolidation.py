@@ -87,7 +87,7 @@ class Derived:
 
 
 def derive_memories(turns: Sequence[Turn]) -> list[Derived]:
-    """Return what is worth keeping of the user's turns, in order; what is said again counts once, in its last form."""
+    """Return the memories in the user's turns, in order; a repeated statement counts once, in its last form."""
     derived: list[Derived] = []
     for turn in turns:
         if turn.role is not Role.USER:
@@ -101,7 +101,7 @@ def derive_memories(turns: Sequence[Turn]) -> list[Derived]:
 
 
 def asks_nothing(text: str) -> bool:
-    """Tell whether somebody greets or thanks, or states what would become a memory and asks for nothing beside it."""
+    """Tell whether a text only greets, thanks or states something to remember, and asks for nothing."""
     if _SOCIAL.fullmatch(text):
         return True
     if "?" in text or any(asks(text[each.start : each.end]) for each in split_sentences(text)):
@@ -137,7 +137,7 @@ def _is_statement(text: str) -> bool:
 
 
 def says_the_same(one: str, other: str) -> bool:
-    """Tell whether two statements are one: nearly the same words, and no value or negation that differs."""
+    """Tell whether two statements mean the same: nearly the same words, and the same values and negations."""
     left, right = set(content_stems(one)), set(content_stems(other))
     return (
         len(left & right) >= _SAME * len(left | right)
@@ -153,5 +153,5 @@ def _own_values(text: str) -> tuple[frozenset[tuple[str, ...]], bool]:
 
 
 def confirmed(confidence: float) -> float:
-    """Return the confidence of a memory that was said once more."""
+    """Return the confidence of a memory that was stated again."""
     return round(min(1.0, confidence + _CONFIRMED), 2)

@@ -10,7 +10,7 @@ from groundwire.kernel.spans import Span
 
 
 class Markup(StrEnum):
-    """How the canonical text of a document marks up what it says."""
+    """The markup of a canonical text."""
 
     NONE = "none"
     MARKDOWN = "markdown"
@@ -76,7 +76,7 @@ class Source:
 
     @property
     def support(self) -> float:
-        """Return how well it supports what it is cited for, in [0, 1]: the relevance of its chunk unless estimated."""
+        """Return how well it supports its claim, in [0, 1]: an estimate, or else the relevance of its chunk."""
         return self.passage.relevance if self.assessed is None else self.assessed
 
 

@@ -69,7 +69,7 @@ def search_context(question: str, window: Sequence[Message], limit: int) -> str:
 
 
 def leans_on_context(question: str) -> bool:
-    """Tell whether a question needs what was said before to be understood."""
+    """Tell whether a question is incomplete without the earlier conversation."""
     own = [word for word in words(question) if word not in FUNCTION_WORDS and word not in _FILLER]
     return not own or (len(own) <= _MOST_OWN_WORDS and _REFERENCE.match(question) is not None)
 
@@ -83,7 +83,7 @@ def is_topic_shift(question: str, window: Sequence[Message]) -> bool:
 
 
 def _fitting(chosen: Iterable[str], room: int) -> str:
-    """Return the first of the words, with spaces between them, that take at most `room` code points."""
+    """Return as many of the first words as fit into `room` code points, separated by spaces."""
     text = ""
     for word in chosen:
         longer = f"{text} {word}" if text else word

@@ -21,7 +21,7 @@ _MAX_CITATIONS_BYTES = 3 << 20
 
 
 class TextGrounder:
-    """Compares texts with collections."""
+    """Finds the sources of a text's claims in a collection."""
 
     def __init__(self, *, retriever: Retriever, grounder: Grounder, library: Library) -> None:
         self._retriever = retriever
@@ -69,7 +69,7 @@ class TextGrounder:
     async def _passages(
         self, request: pb.GroundTextRequest, claims: Sequence[WrittenClaim], max_chars: int
     ) -> tuple[list[tuple[Passage, ...]], tuple["DegradedStage.ValueType", ...]]:
-        """Return what to compare each claim with, and the stages of the searches that were left out."""
+        """Return the passages to compare each claim with, and the stages that the searches left out."""
         if not claims:
             return [], ()
         options = request.options if request.HasField("options") else None

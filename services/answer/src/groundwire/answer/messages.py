@@ -39,7 +39,7 @@ MAX_CITATIONS = 1000
 
 
 def check_verify_request(request: pb.VerifyCitationsRequest) -> None:
-    """Raise InvalidRequestError for more than 1,000 citations; nothing else of them is trusted or refused."""
+    """Raise InvalidRequestError for more than 1,000 citations; their content is checked when they are verified."""
     if len(request.citations) > MAX_CITATIONS:
         raise InvalidRequestError.of("citations", f"must be at most {MAX_CITATIONS} citations")
 
@@ -97,7 +97,7 @@ def parse_stream_request(request: pb.AskStreamRequest, max_question_chars: int) 
 async def parse_conversation(
     requests: AsyncIterator[pb.ConverseRequest], session_id: str, max_question_chars: int
 ) -> AsyncIterator[ConversationRequest]:
-    """Yield what a client says in a conversation; what breaks a rule comes as Refused."""
+    """Yield the requests of a client in a conversation; invalid ones as Refused."""
     async for request in requests:
         match request.WhichOneof("request"):
             case "cancel":
@@ -159,7 +159,7 @@ def _chunk_violations(chunk_ids: Sequence[str], limit: int) -> Iterator[FieldVio
 
 
 def text_violations(field: str, text: str, max_chars: int) -> Iterator[FieldViolation]:
-    """Iterate over what is wrong with a text of lines: its length in code points, control characters."""
+    """Yield the violations of a text of lines: its length in code points, control characters."""
     if len(text) > max_chars:
         yield FieldViolation(field, f"must be at most {max_chars} characters, has {len(text)}")
     if _CONTROLS_OF_LINES.search(text):
@@ -225,7 +225,6 @@ def parse_consolidate_request(request: pb.ConsolidateConversationRequest) -> tup
 
 
 def to_consolidate_response(remembered: Sequence[Remembered]) -> pb.ConsolidateConversationResponse:
-    """Return the message of what turns support."""
     return pb.ConsolidateConversationResponse(
         memories=[
             pb.DerivedMemory(

@@ -42,7 +42,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What a search found: passages by rank, and an answer with nothing but what the search says of itself."""
+    """The passages of a search by rank, and an answer that holds only the report of the search."""
 
     passages: tuple[Passage, ...]
     report: answer_pb2.Answer
@@ -53,7 +53,7 @@ class Retrieval:
 
 
 class Retriever(Protocol):
-    """Finds passages; passes on what is left of the caller's time and the caller's cancellation."""
+    """Finds passages, within the caller's deadline and until the caller cancels."""
 
     async def retrieve(self, search: Search) -> Retrieval:
         """Return the passages, best first.
@@ -82,7 +82,7 @@ class Retriever(Protocol):
 
 
 class Embeddings(Protocol):
-    """Makes vectors of texts that can be compared with one another."""
+    """Embeds texts for comparison with one another."""
 
     async def embed(self, queries: Sequence[str], texts: Sequence[str]) -> list[Vector]:
         """Return one vector for each query, then one for each text, of length 1 or of zeros alone.
@@ -94,7 +94,7 @@ class Embeddings(Protocol):
 
 
 class GenerationFailedError(Exception):
-    """A generator could not begin or finish its draft; statements it handed in before remain valid."""
+    """A generator could not begin or finish its draft; the statements it has already yielded remain valid."""
 
     def __init__(self, failure: GenerationFailure, detail: str) -> None:
         super().__init__(f"{failure.value}: {detail}")
@@ -106,7 +106,7 @@ class Generator(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name that answers carry."""
+        """Return the name shown in answers."""
 
     def draft(
         self, question: str, passages: Sequence[Passage], strictness: float | None = None

@@ -46,7 +46,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation as its records stand in a collection."""
+    """A conversation in a collection."""
 
     collection: str
     conversation_id: str
@@ -65,17 +65,16 @@ class Unrecorded:
 
     @property
     def conversation(self) -> Conversation:
-        """Return where it belongs."""
         return Conversation(self.session.collection, self.session.conversation_id, self.session.scope)
 
     @property
     def identity(self) -> Identity:
-        """Return in whose name it is recorded."""
+        """Return the identity that records it."""
         return recorder_of(self.tenant, self.session.owner.subject, self.session.scope)
 
 
 def recorder_of(tenant: str, subject: str, scope: str) -> Identity:
-    """Return who records for a subject: the subject, limited to the scope of the conversation."""
+    """Return the identity that records for a subject: the subject, limited to the scope of the conversation."""
     return Identity(tenant, subject, DELEGATED_RIGHTS, (scope,))
 
 
@@ -90,7 +89,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """A memory that is there."""
+    """A stored memory."""
 
     record_id: str
     text: str
@@ -98,7 +97,7 @@ class StoredMemory:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What became of a statement: a new memory, or one that was there, confirmed by the turn unless it was before."""
+    """The memory for a statement: a new one, or an existing one, which each turn confirms only once."""
 
     record_id: str
     derived: Derived
@@ -106,13 +105,13 @@ class Remembered:
 
 
 class Outbox(Protocol):
-    """What the session store knows of exchanges that are to be recorded."""
+    """The exchanges in the session store that are still to be recorded."""
 
     async def unrecorded(self, after: int, limit: int) -> list[Unrecorded]:
         """Return up to `limit` of them, of all tenants, behind the number `after`, in the order of their answers."""
 
     async def recorded(self, number: int) -> None:
-        """Note that one is recorded."""
+        """Mark one as recorded."""
 
 
 class Records(Protocol):
@@ -135,7 +134,7 @@ class Records(Protocol):
         """Return the number of the exchange of a turn, 0 when the turn is not there."""
 
     async def summaries(self, conversation: Conversation) -> list[Summary]:
-        """Return those that there are, in order."""
+        """Return the existing summaries, in order."""
 
     async def write_summary(
         self, conversation: Conversation, summary: Summary, written: WrittenSummary, time: datetime, record_id: str
@@ -150,17 +149,17 @@ class Records(Protocol):
         """Return the memories of the conversation's scope that are closest to a text, the closest first."""
 
     async def write_memory(self, conversation: Conversation, derived: Derived, record_id: str) -> None:
-        """Write a memory that follows from a turn."""
+        """Write a memory derived from a turn."""
 
     async def confirm_memory(self, conversation: Conversation, record_id: str, write_id: str) -> None:
-        """Raise the confidence of a memory that was said once more; under the same `write_id` only once."""
+        """Raise the confidence of a memory that was stated again; only once for each `write_id`."""
 
     async def support(self, conversation: Conversation, source_id: str, memory_id: str) -> None:
         """Link a record to the memory that it supports."""
 
 
 class SummaryWriter(Protocol):
-    """Writes summaries in its own words, which say nothing that was not said."""
+    """Writes summaries in its own words, supported by what was said."""
 
     async def summarise(self, turns: Sequence[Turn]) -> WrittenSummary:
         """Return a summary of at least one turn, in the time that it allows itself.
@@ -171,7 +170,7 @@ class SummaryWriter(Protocol):
 
 
 class InCallOf(Protocol):
-    """Does work as a call of an identity would, with a time limit, and returns what it returns."""
+    """Does work as a call of an identity would, with a time limit, and returns its result."""
 
     async def __call__(self, identity: Identity, work: Callable[[], Coroutine[Any, Any, T]], /) -> T:
         """Return the result.
@@ -222,19 +221,19 @@ class Recording:
         self._stuck: set[tuple[str, Conversation]] = set()
 
     def start(self) -> None:
-        """Begin on the running event loop, with what an earlier process left."""
+        """Start on the running event loop, with the exchanges that an earlier process left."""
         self._tasks = [
             asyncio.create_task(self._run(), name="recording"),
             asyncio.create_task(self._summarise_all(), name="summaries"),
         ]
 
     def close(self) -> None:
-        """Stop; what is not recorded by now is when another process starts. Call it on the event loop."""
+        """Stop; the next process records what is left. Call this on the event loop."""
         for task in self._tasks:
             task.cancel()
 
     def wake(self) -> None:
-        """Say that there is something to record."""
+        """Announce that there is something to record."""
         self._arrived.set()
 
     async def consolidate_recorded(
@@ -407,7 +406,7 @@ class Recording:
             return await self._records.turn_number(exchange.conversation, turns[0].record_id)
 
     async def _write_turns(self, conversation: Conversation, turns: Sequence[Turn], write_id: str) -> int:
-        """Write what there can be of an exchange, and return its number."""
+        """Write those turns of an exchange that can be written, and return its number."""
         try:
             return await self._records.write_exchange(conversation, turns, write_id)
         except DocumentNotFoundError:

@@ -41,7 +41,7 @@ ResultT = TypeVar("ResultT")
 
 
 class AnswerServicer(pb_grpc.AnswerServiceServicer):
-    """Sessions and answers."""
+    """Serves sessions and answers."""
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ class Message:
 
     @property
     def abandoned(self) -> bool:
-        """Return whether its call ended before the answer did; the answer is what there was of it."""
+        """Return whether its call ended before the answer was complete."""
         return self.answer is not None and self.answer.finish_reason == answer_pb2.FINISH_REASON_ABANDONED
 
     @property
@@ -80,7 +80,7 @@ class Message:
 
 
 def without_found(answer: answer_pb2.Answer) -> answer_pb2.Answer:
-    """Return a copy without the search results, which hold text of documents that the answer does not quote."""
+    """Return a copy without the search results, which contain text of documents that the answer does not quote."""
     copy = answer_pb2.Answer()
     copy.CopyFrom(answer)
     for name in ("hits", "documents", "explain_plan"):
@@ -93,7 +93,7 @@ Session: TypeAlias = session_rules.Session[Message]
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """What a caller says about a new session; `idle_timeout` None means the server's."""
+    """The caller's settings of a new session; an `idle_timeout` of None means the server's default."""
 
     collection: str
     idle_timeout: timedelta | None = None
@@ -178,7 +178,7 @@ def with_question(session: Session, question: Message) -> Session:
 
 
 def with_answer(session: Session, answer: Message, replacing: str = "") -> Session:
-    """Return the session with the answer behind its question, or in the place of the one with the id `replacing`."""
+    """Return the session with the answer after its question, or in place of the one with the id `replacing`."""
     earlier = next((each for each in session.messages if replacing and each.message_id == replacing), None)
     messages = (*session.messages, answer)
     if replacing:
@@ -194,7 +194,7 @@ def with_answer(session: Session, answer: Message, replacing: str = "") -> Sessi
 
 
 def aged(session: Session, idle: timedelta) -> Session:
-    """Return the session as it is when nothing has happened in it for `idle`: expired after its idle time."""
+    """Return the session after it has been idle for `idle`: expired if that exceeds its idle timeout."""
     if session.is_closed or idle < session.idle_timeout:
         return session
     return moved(session, SessionState.EXPIRED, session.expire_time)
@@ -244,7 +244,7 @@ class SessionStore(Protocol):
         """Return up to `limit` messages behind the place `after`, oldest first, those outside of the window too."""
 
     async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
-        """Return a message, also one that left the window, with its answer; None when there is none of this id."""
+        """Return a message with its answer, even if it has left the window; None if there is none with this id."""
 
     async def begin(self, tenant: str, session_id: str, expected_head: str, question: Message) -> None:
         """Add a question behind `expected_head`, before anything is done for it.
@@ -318,7 +318,6 @@ class SessionSweeper:
         self._thread = threading.Thread(target=self._loop, name="session-sweeper", daemon=True)
 
     def start(self) -> None:
-        """Begin; returns at once."""
         self._thread.start()
 
     def close(self) -> None:

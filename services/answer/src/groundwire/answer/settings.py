@@ -16,7 +16,7 @@ _CHAT = re.compile(r"openai\+(?P<url>https?://[^\s/?#@]+(?:/[^\s?#@]*)?)(?:#(?P<
 
 
 class SessionStoreName(StrEnum):
-    """Where sessions live."""
+    """Where sessions are stored."""
 
     AUTO = "auto"
     CATALOG = "catalog"
@@ -65,7 +65,7 @@ class AnswerSettings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _take_plain_names(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Take `RAG_…` variables where there is none with the prefix of the service."""
+        """Use `RAG_…` variables unless there are ones with the prefix of the service."""
         return with_plain_names(cls.model_fields, values)
 
 
@@ -78,7 +78,7 @@ class ChatModel:
 
     @property
     def name(self) -> str:
-        """Return the name that answers carry."""
+        """Return the name shown in answers."""
         return self.model or "openai"
 
 

@@ -87,7 +87,7 @@ class WrittenSummary:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence of a turn as a summary has it, such as `User: I live in Bonn.`."""
+    """A sentence of a turn as it appears in a summary, such as `User: I live in Bonn.`."""
 
     turn: Turn
     text: str
@@ -108,22 +108,22 @@ def asks(sentence: str) -> bool:
 
 
 def only_asks(text: str) -> bool:
-    """Tell whether nothing is stated in a text."""
+    """Tell whether a text contains no statement."""
     return all(asks(text[each.start : each.end]) for each in split_sentences(text))
 
 
 def without_hearsay(text: str) -> str:
-    """Return a summary with spaces in place of the lines that no answer may rest on; all else keeps its place."""
+    """Return a summary with spaces in place of lines that no answer may rest on, so that offsets stay valid."""
     return _NO_SOURCE.sub(lambda line: " " * len(line[0]), text)
 
 
 def without_questions(lines: str) -> str:
-    """Return lines of turns with spaces in place of those that ask for something."""
+    """Return lines of turns with spaces in place of questions and wishes, so that offsets stay valid."""
     return _ASKED_LINE.sub(lambda line: " " * len(line[0]), lines)
 
 
 def lines_of(turns: Sequence[Turn]) -> list[Line]:
-    """Return what is said in the turns, sentence by sentence; answers that are refusals say nothing."""
+    """Return the sentences of the turns; refusals are left out."""
     lines = []
     for turn in turns:
         text = _MARKER.sub("", turn.text)
@@ -175,7 +175,7 @@ def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> Writ
 
 
 def shortened(turn: Turn) -> str:
-    """Return the text of a turn, or of one that is longer than a summary the sentences that say most of it."""
+    """Return the text of a turn; of one that is longer than a summary, only the most telling sentences."""
     if len(turn.text) <= MAX_SUMMARY_CHARS:
         return turn.text
     said = summarise([turn]).text.splitlines()

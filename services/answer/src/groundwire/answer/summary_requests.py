@@ -28,7 +28,7 @@ _WHOLE = re.compile(
 
 
 def document_asked_for(question: str) -> str | None:
-    """Return the name of what a summary is asked of: None for other questions, empty for "this document"."""
+    """Return the name of the document to summarise: None for other questions, empty for "this document"."""
     match = _SUMMARY.match(question)
     if match is None:
         return None
@@ -65,7 +65,7 @@ class NumberedName:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Return what `LIKE` matches of such a title or source, with other texts among it."""
+        """Return `LIKE` patterns that match such a title or source, and some others."""
         ways = dict.fromkeys((self.word, self.word.lower(), self.word.upper(), self.word.capitalize()))
         return tuple(f"%{word}%{self.number}%" for word in ways)
 
@@ -76,7 +76,7 @@ class NumberedName:
 
 
 def numbered_name(question: str) -> NumberedName | None:
-    """Return the only word with a number behind it that may name a document; a capital tells it from `in 30 days`."""
+    """Return the only word followed by a number that may name a document; it is capitalised, unlike `in 30 days`."""
     found = {
         NumberedName(match["word"], match["number"].lstrip("0"))
         for match in _NUMBERED.finditer(question)

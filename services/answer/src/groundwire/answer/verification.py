@@ -22,14 +22,14 @@ _PLACES = 100
 
 
 class CanonicalText:
-    """A stored text that several citations are compared with."""
+    """A stored text to compare citations with."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._offsets = OffsetMap(text)
 
     def span(self, claimed: span_pb2.Span) -> Span | None:
-        """Return the span that code points and bytes name, None when one is no range of the text or they disagree."""
+        """Return the claimed span, None if it is not a range of the text or its code points and bytes disagree."""
         start, end, bytes_ = claimed.start, claimed.end, (claimed.start_byte, claimed.end_byte)
         try:
             if (start, end) == (0, 0):
@@ -41,7 +41,7 @@ class CanonicalText:
         return span if agrees and span.start < span.end else None
 
     def only_place(self, quote: str) -> Span | None:
-        """Return where the quote stands if it occurs exactly once; an empty one stands everywhere."""
+        """Return the place of a quote that occurs exactly once; an empty quote occurs everywhere."""
         start = self.text.find(quote)
         if start < 0 or self.text.find(quote, start + 1) >= 0:
             return None
@@ -73,7 +73,7 @@ class CanonicalText:
         return self._offsets.span(start, start + len(quote))
 
     def _places(self, quote: str, origin: int, *, forwards: bool) -> Iterator[int]:
-        """Yield where the quote begins, from `origin` on or before it, the nearest first, a hundred at most."""
+        """Yield where the quote begins, the places nearest to `origin` first, a hundred at most."""
         # It begins before the origin, but may end behind it.
         place, end = origin - 1, min(len(self.text), origin + len(quote) - 1)
         for _ in range(_PLACES):
@@ -160,7 +160,7 @@ def verify_in_document(
     room: int,
     budget: Budget,
 ) -> tuple[list[citation_pb2.CitationVerification], int]:
-    """Return one verification for each citation of a document, and what they leave of `room` bytes of stored text."""
+    """Return one verification for each citation of a document, and how much is left of `room` bytes of stored text."""
     if document is None:
         failure = citation_pb2.VERIFICATION_FAILURE_DOCUMENT_NOT_FOUND
         missing = citation_pb2.CitationVerification(
@@ -222,7 +222,7 @@ _MOST_READ = 1000
 
 @dataclass(frozen=True, slots=True)
 class ListedAnswer:
-    """An answer and whether a document that it cites has changed since or is gone."""
+    """An answer, and whether a document it cites has been changed or deleted since."""
 
     kept: KeptAnswer
     is_stale: bool
@@ -295,6 +295,6 @@ async def get_answer(
 
 
 def _is_stale(kept: KeptAnswer, live: Mapping[str, int]) -> bool:
-    """Tell whether the documents it cites are not what they were; `live` has the generations of those there are."""
+    """Tell whether a cited document has changed or is gone; `live` has the live generation of each that exists."""
     citations = kept.reply.answer.citations if kept.reply.answer else ()
     return kept.reply.redacted or any(live.get(each.document_id) != each.generation for each in citations)

@@ -66,7 +66,7 @@ _TAKE_OVER_EVERY_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class IngestService:
-    """The running service. Catalog, engine, embedder and the threads of the reads belong to whoever built it."""
+    """The running service; its builder owns the catalog, engine, embedder and the threads for reads."""
 
     ingest: IngestServicer
     collections: CollectionServicer
@@ -97,12 +97,12 @@ class IngestService:
         self.operations.operations.resume()
 
     def recover(self) -> None:
-        """Take back what a dead process left half written, and find out what the engine has lost meanwhile."""
+        """Roll back what a crashed process left half-written, and find out what the engine has lost."""
         self.upkeep.recover()
         self.upkeep.find_lost_indexes()
 
     def close(self) -> None:
-        """End the parser process and the threads; a document that is being ingested fails."""
+        """Stop the parser processes and the threads; documents being ingested fail."""
         # Operations first: what they wait for is stopped below, and that must not look like their end.
         self.operations.operations.close()
         self.long_work.builder.runs.close()

@@ -28,7 +28,7 @@ _POINTS_PER_STEP = 250
 
 @dataclass(frozen=True, slots=True)
 class MetadataChange:
-    """New values of keys, keys that go, and whether all go before that."""
+    """New values of keys, keys to remove, and whether to remove all keys first."""
 
     values: Mapping[str, Value] = field(default_factory=dict)
     removed: frozenset[str] = frozenset()

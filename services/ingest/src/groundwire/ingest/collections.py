@@ -19,7 +19,7 @@ from groundwire.kernel.vector_store import VectorStore
 
 @dataclass(frozen=True, slots=True)
 class NewCollection:
-    """What a collection is to be; the rules are the profile's with the caller's overrides."""
+    """A collection to be created; its settings are the profile's with the caller's overrides."""
 
     tenant: str
     name: str

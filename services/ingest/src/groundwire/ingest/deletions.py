@@ -68,7 +68,7 @@ class DeletionCompleter:
         return searched[0] if searched else deletion
 
     def job(self) -> Job:
-        """Return the job that completes what calls left; searches and writes go on meanwhile."""
+        """Return the job that completes unfinished deletions; searches and writes continue meanwhile."""
         return Job("deletions", self._complete_waiting, self._subjects, every_s=_LOOK_EVERY_S, timeout_s=_SCRUB_S)
 
     def _subjects(self) -> list[Subject]:
@@ -93,7 +93,7 @@ class DeletionCompleter:
     def _complete(
         self, engine_name: str, waiting: Sequence[Deleted], budget: Budget, *, at_any_size: bool
     ) -> list[Deletion]:
-        """Search for what was deleted, scrub the files once, and note what was found; none if something has to wait."""
+        """Look for remains, scrub the files once, and store what is left; return nothing if something has to wait."""
         found = [
             self.catalog.deletions.left_of(each)
             | {"vectors": self._points_left(engine_name, each.traces.numbers, budget)}
@@ -176,7 +176,7 @@ class DocumentPurge:
             resolve_filter(where, self.catalog.chunks.fields(tenant, collection))
 
     def count(self, purge: Purge) -> Purged:
-        """Return how many documents match and the sources of some, deleting nothing."""
+        """Return how many documents match, and some of their sources, without deleting anything."""
         where = self._resolved(purge)
         page = self._page(purge, where, None, SAMPLE)
         count = self.catalog.documents.count(purge.tenant, purge.collection, where, purge.asked)

@@ -48,7 +48,7 @@ _SCHEMES = frozenset({"http", "https"})
 
 
 class PlannedChange(StrEnum):
-    """What would become of a chunk."""
+    """What an ingest would do to a chunk."""
 
     ADDED = "ADDED"
     KEPT = "KEPT"
@@ -57,7 +57,7 @@ class PlannedChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedChunk:
-    """A chunk, new or old, and what would become of it."""
+    """A chunk, new or old, and what an ingest would do to it."""
 
     change: PlannedChange
     chunk: Chunk

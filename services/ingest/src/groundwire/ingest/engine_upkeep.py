@@ -58,7 +58,7 @@ class EngineUpkeep:
     written: dict[str, Collection] = field(default_factory=dict)
 
     def jobs(self) -> tuple[list[Job], Job, Job]:
-        """Return the jobs that take moments, the one that rebuilds stale indexes, and the one that fills lost ones."""
+        """Return the short jobs, the job that rebuilds stale indexes, and the job that refills lost ones."""
 
         def waiting() -> list[Subject]:
             return [Subject(*each) for each in self.catalog.outbox.waiting()]
@@ -92,7 +92,7 @@ class EngineUpkeep:
         return True
 
     def do_waiting(self, subject: Subject, budget: Budget) -> int:
-        """Do the tasks of an engine collection which calls left, in order."""
+        """Do the outbox tasks of an engine collection in order."""
         done = 0
         while items := self.catalog.outbox.pending(_TASKS_PER_ROUND, subject.key):
             for item in items:
@@ -106,7 +106,7 @@ class EngineUpkeep:
         return done
 
     def _do(self, item: OutboxItem, budget: Budget) -> None:
-        """Do one task and take it off the list; after a failure it stays there."""
+        """Do one task and remove it from the outbox; after a failure it stays there."""
         with suppress(CollectionNotFoundError):  # dropped meanwhile, and the points with it
             if item.kind is OutboxKind.DROP_COLLECTION:
                 self.vectors.drop_collection(item.engine_name, budget)
@@ -123,7 +123,7 @@ class EngineUpkeep:
         self.catalog.outbox.done([item.id])
 
     def _write_anew(self, engine_name: str, numbers: Sequence[int], budget: Budget) -> None:
-        """Give points the filter keys that the catalog has now; remove those of chunks that are live no more."""
+        """Rewrite points with their current filter keys; remove points of chunks that are no longer live."""
         try:
             points = self.catalog.embeddings.points_of(self.catalog.collections.of_engine(engine_name), numbers)
         except DataLossError as error:
@@ -136,7 +136,7 @@ class EngineUpkeep:
             self.vectors.delete(engine_name, gone, budget)
 
     def index_orphans(self, subject: Subject, budget: Budget) -> int:
-        """Give the engine their vectors, then make them visible; every step may be repeated."""
+        """Write their vectors to the engine, then make them visible; every step can be repeated."""
         done = 0
         with suppress(CollectionNotFoundError):  # dropped meanwhile
             collection = self.catalog.collections.get(subject.tenant, subject.collection)
@@ -150,11 +150,11 @@ class EngineUpkeep:
         return done
 
     def wrote(self, collection: Collection) -> None:
-        """Take note that a collection was written to; returns at once."""
+        """Record that a collection was written to; returns at once."""
         self.written[collection.engine_name] = collection
 
     def rebuild(self, subject: Subject, budget: Budget) -> int:
-        """Rebuild an index that is stale, which takes minutes for a large collection; searches go on."""
+        """Rebuild a stale index, which takes minutes for a large collection; searches continue."""
         collection, store, done = self.written.get(subject.key), self.vectors, 0
         with suppress(CollectionNotFoundError):  # dropped, or another engine collection serves now
             if (
@@ -172,7 +172,7 @@ class EngineUpkeep:
         return done
 
     def find_lost(self, budget: Budget) -> None:
-        """Mark the collections that the engine should have and has not, before anybody searches or writes."""
+        """Mark the collections that the engine has lost, before anybody searches or writes."""
         store = self.vectors
         if isinstance(store, Recoverable):
             store.distrust(set(self.catalog.collections.engine_names()).difference(store.collections(budget)))

@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a job works on; `key` identifies it within the job, `collection` is empty where it concerns none."""
+    """The subject of a job; `key` identifies it within the job, `collection` is empty if it concerns none."""
 
     key: str = ""
     tenant: str = ""
@@ -72,7 +72,7 @@ class JobFigures:
 
 @dataclass(slots=True)
 class _Trouble:
-    """A failure that goes on; times of `time.monotonic`."""
+    """An unresolved failure; times are those of `time.monotonic`."""
 
     error: Exception
     since: datetime
@@ -112,19 +112,18 @@ class Housekeeping:
             self.add(jobs)
 
     def add(self, jobs: Sequence[Job]) -> None:
-        """Let some jobs take turns in a thread of their own; before `start`."""
+        """Run some jobs in turn in their own thread; call this before `start`."""
         lane, name = _Lane(jobs), f"housekeeping-{len(self._lanes)}"
         self._lanes.append(lane)
         self._figures |= {(job.name, ""): JobFigures() for job in jobs}
         self._threads.append(threading.Thread(target=self._loop, args=(lane,), name=name, daemon=True))
 
     def start(self) -> None:
-        """Work in the background from now on."""
         for thread in self._threads:
             thread.start()
 
     def nudge(self) -> None:
-        """Take a turn soon; returns at once. What fails still waits for its pause to end."""
+        """Run the jobs soon; returns at once. Failed jobs still wait until their pause ends."""
         for lane in self._lanes:
             lane.wake.set()
 
@@ -147,7 +146,7 @@ class Housekeeping:
         return done
 
     def failures(self, tenant: str) -> list[Failure]:
-        """Return what fails now of the tenant's collections and of the server as a whole, longest first."""
+        """Return the current failures of the tenant's collections and of the whole server, longest first."""
         now = time.monotonic()
         with self._guard:
             found = [
@@ -183,7 +182,7 @@ class Housekeeping:
         return totals
 
     def close(self) -> None:
-        """Stop; a job under way ends at its next step."""
+        """Stop; a running job ends at its next step."""
         self._closing.set()
         for lane in self._lanes:
             if lane.budget is not None:
@@ -202,7 +201,7 @@ class Housekeeping:
             lane.wake.wait(min([self._every_s, *(job.every_s for job in lane.jobs if job.every_s)]))
 
     def _take_turn(self, lane: _Lane, job: Job) -> None:
-        """Run a job for all its subjects when it is due, else for those that failed and have paused long enough."""
+        """Run a job for all its subjects if it is due, else for those whose pause after a failure has ended."""
         now = time.monotonic()
         with self._guard:
             retry_at = {key: each.retry_at for (name, key), (_, each) in self._troubles.items() if name == job.name}

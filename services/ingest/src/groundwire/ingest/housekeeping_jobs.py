@@ -40,7 +40,7 @@ class Upkeep:
     old_words: dict[str, Subject] = field(default_factory=dict)
 
     def recover(self) -> int:
-        """Take back what a dead process left half written or half built; return how much. Once, before any ingest."""
+        """Roll back what a crashed process left unfinished and return how much. Call once, before any ingest."""
         leftovers, builds = self.catalog.documents.leftovers(), self.catalog.index_builds.abandon_all()
         for pending in leftovers:
             self.catalog.documents.abandon(pending)
@@ -49,7 +49,7 @@ class Upkeep:
         return len(leftovers) + builds
 
     def find_lost_indexes(self) -> None:
-        """Find out what is lost or of an earlier version; before anybody searches or writes."""
+        """Find indexes that are lost or of an earlier version, before anybody searches or writes."""
         self.engine.find_lost(Budget(_FIND_LOST_S))
         found = self.catalog.lexical_check.written_by_other_rules()
         self.old_words.update({uid: Subject(uid, tenant, name) for uid, tenant, name in found})

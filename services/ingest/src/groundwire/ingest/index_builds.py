@@ -50,7 +50,7 @@ class _Run:
 
 
 class SharedRuns:
-    """At most one run for each key. Whoever asks for the same work meanwhile joins; the last to leave stops it."""
+    """Runs work at most once for each key. Callers asking for the same work join in; the last one to leave stops it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -148,7 +148,7 @@ class SharedRuns:
 
 @dataclass(frozen=True, slots=True)
 class IndexBuilt:
-    """What a new index holds: `vectors` of `identity`, of which `embedded` texts were embedded for it."""
+    """A new index: `vectors` of `identity`, of which `embedded` were computed for it."""
 
     vectors: int
     embedded: int

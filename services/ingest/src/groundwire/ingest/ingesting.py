@@ -20,7 +20,7 @@ _MAX_WINDOW = 10
 
 @dataclass(frozen=True, slots=True)
 class ChunkingOverrides:
-    """What a request says about chunking; None keeps what is in force."""
+    """The chunking of a request; None keeps the value in force."""
 
     unit: ChunkUnit | None = None
     target: int | None = None
@@ -129,7 +129,7 @@ class IngestRequest:
     source_version: int | None = None
 
     def without_effect(self, document: Document) -> "Remarks":
-        """Return that what the request says otherwise than the document it becomes an alias of has no effect."""
+        """Return the remarks that name settings without effect, because the source becomes an alias of the document."""
         said = {
             "fields": self.fields is not None and self.fields != document.fields,
             "document_id": self.document_id not in {None, document.document_id},

@@ -155,7 +155,7 @@ class PointCheck:
         return found
 
     def _repair(self, collection: Collection, numbers: Sequence[int], budget: Budget) -> set[int]:
-        """Write points anew from the catalog; return the numbers of those that are right now."""
+        """Rewrite points from the catalog; return the numbers of those that are now correct."""
         if collection.identity == self.embedder.embedder.identity:
             expected = self.catalog.inspection.expected_of(collection, numbers)
             lost = [point.embedding_hash for point in expected if point.vector is None]
@@ -276,7 +276,7 @@ def vector_problem(held: Vectors, expected: Vectors) -> tuple[FindingKind, str] 
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """What a check found in all; `checked` chunks were compared."""
+    """The totals of a check; `checked` chunks were compared."""
 
     checked: int
     findings: int
@@ -457,7 +457,7 @@ class StoreCheck:
         return isinstance(self.vectors, Recoverable) and collection.engine_name in self.vectors.unverified()
 
     def _lost(self, collection: Collection, budget: Budget) -> StoreFinding | None:
-        """Return that the engine has no collection for the chunks, or one of another kind; make it when it is empty."""
+        """Return a finding if the engine's collection is missing or of another kind; create an empty one."""
         name = collection.engine_name
         chunks = self.catalog.collections.counts(collection.tenant, collection.name).chunks
         is_missing = name not in self.vectors.collections(budget)

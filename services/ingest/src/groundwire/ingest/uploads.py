@@ -91,7 +91,7 @@ class StagedFile:
         return Original(self.size_bytes, path=self._path)
 
     def close(self) -> None:
-        """Let go of the file, which stays; idempotent."""
+        """Close the file, which stays on disk; idempotent."""
         if not self._file.closed:
             # Closing alone leaves the lock to a child that was forked just now, until it runs its own program.
             with self._file, _translated_failures():
@@ -99,7 +99,7 @@ class StagedFile:
 
 
 class ScratchFile:
-    """A file without a name, which goes with the process; it is in memory while it is small."""
+    """An unnamed file that disappears with the process; kept in memory while it is small."""
 
     def __init__(self, folder: Path) -> None:
         spooled = SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(folder))  # noqa: SIM115 - lives as long as this does
@@ -110,7 +110,7 @@ class ScratchFile:
             return self._file.write(data)
 
     def reader(self) -> BinaryIO:
-        """Return what reads it from the beginning; nothing is written any more."""
+        """Return a reader from the beginning; nothing may be written afterwards."""
         with _translated_failures():
             self._file.seek(0)
         return self._file
@@ -241,7 +241,7 @@ class IncomingUpload:
             yield original
 
     def close(self) -> None:
-        """Keep what came in for another stream, and end; idempotent."""
+        """Close and keep what has arrived for another stream; idempotent."""
         with self._lock:
             if not self._closed:
                 try:
@@ -269,7 +269,7 @@ class UploadReceiver:
 
     @contextmanager
     def announced(self, tenant: str, upload_id: str, total_bytes: int) -> Iterator[None]:
-        """Count all bytes that an open stream has announced, not only those that have come, while it is open."""
+        """While a stream is open, count all bytes it has announced, not only those that have arrived."""
         self.streams[tenant, upload_id] = total_bytes
         try:
             yield
@@ -351,7 +351,7 @@ class UploadReceiver:
             incoming.close()
 
     def finish(self, tenant: str, upload_id: str) -> None:
-        """Drop the bytes of an ingested upload; what is known of it stays for a day, for a repeated header."""
+        """Drop the bytes of an ingested upload; its entry stays for a day, for a repeated header."""
         self.staging.remove(upload_id)
         self.uploads.drop_bytes(tenant, upload_id)
 
@@ -361,7 +361,7 @@ class UploadReceiver:
         self.uploads.forget(tenant, upload_id)
 
     def sweep(self) -> int:
-        """Drop uploads that got no part for a day, and files that belong to none; return how many uploads."""
+        """Drop uploads that received nothing for a day, and orphaned files; return the number of uploads."""
         names = self.staging.names()  # before the rows: a row is written before its file
         forgotten = self.uploads.sweep()
         for name in names - self.uploads.ids():

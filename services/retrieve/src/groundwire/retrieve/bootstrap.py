@@ -40,7 +40,7 @@ LIBRARY = "groundwire.api.retrieve.v1.LibraryService"
 
 @dataclass(frozen=True, slots=True)
 class RetrieveService:
-    """The running service. Whoever built it closes catalog, engine, embedder and workers."""
+    """The running service; its builder closes catalog, engine, embedder and workers."""
 
     servicer: RetrieveServicer
     library_servicer: LibraryServicer
@@ -56,7 +56,6 @@ class RetrieveService:
         ]
 
     def start(self) -> None:
-        """Begin to write the query log."""
         self.recorder.start()
 
     def close(self) -> None:

@@ -65,7 +65,7 @@ class ContextEntry:
 
 @dataclass(frozen=True, slots=True)
 class ContextSection:
-    """Entries in the order in which they are shown, and how many others did not fit."""
+    """Entries in the order shown, and how many others did not fit."""
 
     entries: tuple[ContextEntry, ...] = ()
     omitted: int = 0

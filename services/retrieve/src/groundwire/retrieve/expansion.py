@@ -214,7 +214,7 @@ class DocumentMap:
         )
 
     def _grown(self, kept: Extent, whole: Extent, step: int) -> Extent | None:
-        """Return an extent with one chunk more before (-1) or behind (1) it, None at the borders of `whole`."""
+        """Return an extent with one more chunk before (-1) or after (1) it, None at the borders of `whole`."""
         number = kept.first - 1 if step < 0 else kept.last + 1
         if not whole.first <= number <= whole.last:
             return None
@@ -225,7 +225,7 @@ class DocumentMap:
         return replace(kept, last=number, end=end)
 
     def _apart(self, before: Extent, extent: Extent) -> list[Extent]:
-        """Return two extents without common text, or one when nothing is left of the second for what it was made."""
+        """Return two extents without common text, or only one if nothing of the second's own chunks is left."""
         first = max(before.last + 1, extent.first)
         _, held_to = self._bounds(extent.requested[0])
         if extent.last < first or held_to < first or extent.end.char <= before.end.char:

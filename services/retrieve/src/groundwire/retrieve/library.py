@@ -163,7 +163,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
 
     @in_worker
     def ReadSpans(self, request: pb.ReadSpansRequest) -> pb.ReadSpansResponse:
-        """Return what stands at several spans, as many as fit."""
+        """Return the texts of several spans, as many as fit."""
         collection, spans = parse_collection_name(request.collection), _checked_spans(request)
         outcomes = self.read_spans(request_context.current().identity, collection, spans)
         return pb.ReadSpansResponse(outcomes=as_many_as_fit(outcomes))
@@ -206,7 +206,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
 
     @in_worker
     def LocateSources(self, request: pb.LocateSourcesRequest) -> pb.LocateSourcesResponse:
-        """Return where documents and chunks stand; each is found or missing for itself."""
+        """Return where documents and chunks are; each is found or missing independently."""
         if not request.document_ids and not request.chunks:
             raise InvalidRequestError.of("document_ids", "must not be empty, unless chunks are given")
         for given, field in ((request.document_ids, "document_ids"), (request.chunks, "chunks")):
@@ -356,7 +356,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
 
     @in_worker
     def DescribeCollection(self, request: pb.DescribeCollectionRequest) -> pb.DescribeCollectionResponse:
-        """Return what a caller has to know of a collection."""
+        """Return what a caller needs to know about a collection."""
         name = parse_collection_name(request.collection)
         collection = self.catalog.collections.get(request_context.current().tenant, name)
         return pb.DescribeCollectionResponse(
@@ -393,7 +393,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         return pb.ListStatsResponse(stats=stats, next_page_token=token)
 
     def _stats(self, name: str) -> stats_pb2.CollectionStats | None:
-        """Return the figures of a collection, None when it is gone by now."""
+        """Return the figures of a collection, None if it has been deleted since."""
         current = request_context.current()
         current.budget.check()
         try:
@@ -426,7 +426,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
 
     @in_worker
     def ListQueryLogs(self, request: pb.ListQueryLogsRequest) -> pb.ListQueryLogsResponse:
-        """Return a page of logged queries, newest first: received from one time on, before another."""
+        """Return a page of queries logged in a period, newest first."""
         tenant, collection = request_context.current().tenant, _collection(request.collection)
         start = parse_timestamp(request.start_time, "start_time") if request.HasField("start_time") else None
         end = parse_timestamp(request.end_time, "end_time") if request.HasField("end_time") else None

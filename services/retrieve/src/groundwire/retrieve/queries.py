@@ -145,7 +145,7 @@ def _is_code(word: str, parsed: QueryTerms) -> bool:
 
 
 def distinct_words(text: str) -> set[str]:
-    """Return the case-folded words of a text, those with a sign too."""
+    """Return the case-folded words of a text, including those with signs such as `c++`."""
     return {*_words(text), *signed_words(text)}
 
 

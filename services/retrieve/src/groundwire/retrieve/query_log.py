@@ -46,7 +46,7 @@ class SearchSample:
     engine_s: float | None = None
 
     def again(self, total_s: float) -> "SearchSample":
-        """Return that of a response that was remembered, which nothing was embedded or searched for."""
+        """Return the sample for a cached response, for which nothing was embedded or searched."""
         return SearchSample(
             failed=False, total_s=total_s, results=self.results, rejected=self.rejected, relevance=self.relevance
         )
@@ -70,7 +70,6 @@ class PipelineFigures:
         return self._relevance / self._with_results if self._with_results else 0.0
 
     def add(self, sample: SearchSample) -> None:
-        """Count one search."""
         self.requests += 1
         self.errors += sample.failed
         self.empties += not sample.failed and not sample.results
@@ -85,7 +84,6 @@ class PipelineFigures:
                 latencies.add(seconds)
 
     def merge(self, other: "PipelineFigures") -> None:
-        """Count everything that `other` has counted."""
         self.requests += other.requests
         self.errors += other.errors
         self.empties += other.empties
@@ -206,7 +204,7 @@ class ReceivedCall:
 
 @dataclass(frozen=True, slots=True)
 class ServedSearch:
-    """What is recorded of a search that was served: little enough to be remembered with its response."""
+    """The record of a served search, small enough to be cached with its response."""
 
     collection: Collection
     query_type: QueryType
@@ -218,7 +216,6 @@ class ServedSearch:
 
     @classmethod
     def of(cls, result: SearchResult, *, names_entity: bool) -> "ServedSearch":
-        """Take what counts of a result."""
         relevances = [hit.score.relevance for hit in result.hits]
         sample = SearchSample(
             failed=False,
@@ -263,11 +260,11 @@ class QueryRecorder:
         self._thread = threading.Thread(target=self._loop, name="query-log", daemon=True)
 
     def start(self) -> None:
-        """Begin to write behind the calls."""
+        """Start writing in the background."""
         self._thread.start()
 
     def record(self, entry: LoggedQuery) -> bool:
-        """Take an entry and return at once; tell whether there was room for it."""
+        """Queue an entry and return at once; tell whether there was room for it."""
         if len(self._waiting) >= self._capacity:
             return False
         self._waiting.append(entry)
@@ -296,7 +293,7 @@ class QueryRecorder:
                     raise
 
     def close(self) -> None:
-        """Store what was taken and stop; what is recorded later is stored at once."""
+        """Store the queued entries and stop; later entries are stored at once."""
         self._closing.set()
         self._wake.set()
         if self._thread.is_alive():

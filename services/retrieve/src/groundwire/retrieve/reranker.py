@@ -50,7 +50,7 @@ class CrossEncoderReranker:
 
     @property
     def name(self) -> str:
-        """Return the name of the model: that of its folder."""
+        """Return the name of the model's folder."""
         return self._folder.name
 
     def score(self, query: str, passages: Sequence[str], budget: Budget) -> Sequence[float]:

@@ -103,7 +103,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         return await self.workers.run(budget, self.batch_retrieve, request, started)
 
     def repeat(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse | None:
-        """Return what a search that was made before would return again, if that is certain; never waits."""
+        """Return the cached response to an earlier search, if it is certainly still valid; never waits."""
         cached = self.results.current(request_context.current().identity, request)
         if cached is None or query_time_violations(request, self.clock.now()):
             return None
@@ -181,7 +181,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         *,
         max_bytes: int = MAX_PAGE_BYTES,
     ) -> ReadyResponse:
-        """Search, and record what became of it; `search` is the request as it was interpreted, if it was."""
+        """Search and record the outcome; `search` is the interpreted request, if it has been interpreted already."""
         try:
             search = search or self._interpret(call, request)
             call = replace(call, names_entity=_names_entity(search.scopes or ()))
@@ -298,5 +298,5 @@ def _names_entity(scopes: Iterable[str]) -> bool:
 
 
 def _is_embedded_here(search: SearchRequest | GroundwireError) -> TypeGuard[SearchRequest]:
-    """Tell whether a search takes one vector of this server's model."""
+    """Tell whether a search needs a vector of this server's model."""
     return isinstance(search, SearchRequest) and search.vector is None and not search.context

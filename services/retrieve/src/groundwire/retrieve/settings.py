@@ -60,12 +60,12 @@ class RetrieveSettings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _take_plain_names(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Take `RAG_…` variables where there is none with the prefix of the service."""
+        """Use `RAG_…` variables unless there are ones with the prefix of the service."""
         return with_plain_names(cls.model_fields, values)
 
     @property
     def context_limits(self) -> dict[str, int]:
-        """Return how many records of each type that is switched on a context has at most."""
+        """Return the most records of each enabled type in a context."""
         if not self.rag_enabled:
             return {}
         kinds = ("persona", "faq", "memory", "turn", "summary")

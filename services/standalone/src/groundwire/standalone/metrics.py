@@ -38,7 +38,7 @@ Family: TypeAlias = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFam
 
 
 def serve_metrics(address: str, server: GrpcServer, parts: "Parts") -> Callable[[], None]:
-    """Answer `GET /metrics` on HOST:PORT in threads of its own; return what ends that."""
+    """Serve `GET /metrics` on HOST:PORT in separate threads; return a function that stops it."""
     host, _, port = address.rpartition(":")
     registry = CollectorRegistry()
     registry.register(_Process(server, parts))
@@ -62,7 +62,6 @@ class _Process(Collector):
         self._parts = parts
 
     def collect(self) -> Iterator[Family]:
-        """Read everything now."""
         parts = self._parts
         yield _gauge("build_info", "Is 1; says which version runs.", {(version("groundwire"),): 1}, "version")
         yield _histogram(

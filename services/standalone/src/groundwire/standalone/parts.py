@@ -27,7 +27,7 @@ _WRITING = frozenset({"IngestService", "CollectionService", "AnswerService"})
 
 @dataclass(slots=True)
 class Parts:
-    """What a process consists of, as far as its services need it: what it offers, needs, and is measured by."""
+    """The parts of a process that its services need, and those that metrics are read from."""
 
     services: list[Service]
     dependencies: list[Dependency]

@@ -308,7 +308,7 @@ def _reserved(host: str, port: int) -> socket.socket:
 
 
 def _serve_shared(service: ServiceName, settings: ProcessSettings, ready: Any) -> None:
-    """Run in a process of its own: serve on the shared port."""
+    """Serve on the shared port; runs in a process of its own."""
     try:
         serve_one(service, settings, on_listening=lambda _: ready.set(), shares_port=True)
     except GroundwireError as error:

@@ -35,7 +35,7 @@ class Dependency:
 
 
 class _Watched:
-    """Checks one dependency repeatedly in a thread of its own, so that a hanging one does not hold up the others."""
+    """Checks one dependency repeatedly in its own thread, so that one that hangs does not delay the others."""
 
     def __init__(self, dependency: Dependency) -> None:
         self.dependency = dependency
@@ -47,7 +47,7 @@ class _Watched:
         self._thread.start()
 
     def failure(self) -> str:
-        """Return why it does not work, empty when it does."""
+        """Return why the dependency does not work, empty if it does."""
         began_at = self._began_at
         if began_at is not None and time.monotonic() - began_at > _OVERDUE_S:
             return "it does not answer"
@@ -86,7 +86,7 @@ class ReadinessMonitor:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to update the readiness, on the running event loop."""
+        """Start updating the readiness on the running event loop."""
         self._task = asyncio.get_running_loop().create_task(self._tell(), name="readiness")
 
     async def stop(self) -> None:

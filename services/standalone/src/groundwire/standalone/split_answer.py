@@ -82,7 +82,7 @@ def build_answer(settings: ProcessSettings, stack: ExitStack) -> Parts:
 
 
 class _Retrieve:
-    """Blocking requests to retrieve, on the channel of the calls: another one could fail or recover at other times."""
+    """Blocking requests to retrieve, on the channel of the calls: a second one could fail or recover at other times."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._loop = asyncio.get_running_loop()

@@ -130,7 +130,7 @@ class CatalogSessions:
         await self._run(self._sessions.recorded, number)
 
     async def _readable(self, tenant: str, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return messages without what documents say that were deleted for good, which leaves the store as well."""
+        """Return messages without text of documents deleted for good, and remove that text from the store too."""
         documents = sorted({each for message in messages for each in message.cited | message.shown})
         if self._purged is None or not documents:
             return messages
@@ -155,7 +155,6 @@ class PurgedSources:
         self._purged = purged
 
     def __call__(self) -> None:
-        """Go through the documents once."""
         after = ("", "")
         while held := self._sessions.documents(after, _DOCUMENTS_AT_A_TIME):
             after = held[-1]

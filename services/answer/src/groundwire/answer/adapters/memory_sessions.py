@@ -69,7 +69,7 @@ class _Held:
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    """What is remembered of a call; an answer that told of a session is gone with it."""
+    """The remembered result of a call; a result that refers to a session is deleted with it."""
 
     key: RequestKey
     answer: bytes
@@ -244,12 +244,12 @@ class MemorySessions:
         return held
 
     async def _readable(self, tenant: str, session_id: str, part: slice) -> list[Message]:
-        """Return messages of a session without what documents say that were deleted for good."""
+        """Return messages of a session without the text of documents that were deleted for good."""
         (messages,) = await self._without_gone([(self._require(tenant, session_id), part)])
         return messages
 
     async def _without_gone(self, parts: Sequence[tuple[_Held, slice]]) -> list[list[Message]]:
-        """Return messages of sessions as `_readable`, and take what is gone from the sessions too."""
+        """Return messages as `_readable` does, and remove the same text from the sessions."""
         read = [held.messages[part] for held, part in parts]
         documents = sorted({each for part in read for message in part for each in message.cited | message.shown})
         gone = await self._purged(documents) if documents else frozenset()
@@ -284,12 +284,12 @@ class MemorySessions:
 
 
 def _is_seen(held: _Held, owner: str, tenant: str) -> bool:
-    """Tell whether a session of the tenant `owner` is there for the current caller, who is of `tenant`."""
+    """Tell whether the current caller, who belongs to `tenant`, may see a session of the tenant `owner`."""
     return owner == tenant and current_identity().sees(held.session.owner)
 
 
 class SessionsByProfile:
-    """Nothing that is asked about a collection of the book profile, and nothing that is answered, reaches the disk."""
+    """Keeps questions and answers about collections with the book profile off the disk."""
 
     def __init__(self, catalog: SessionStore, memory: MemorySessions, collections: Library) -> None:
         self._catalog = catalog

@@ -218,7 +218,7 @@ async def _answered(call: Any) -> Any:
 
 
 async def in_call_of(identity: Identity, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do work for an identity as if one of its calls did it; see `groundwire.answer.recording.Recording`."""
+    """Do work as if a call of the identity did it; see `groundwire.answer.recording.Recording`."""
 
     async def call() -> T:
         context = RequestContext(request_id=str(uuid.uuid4()), identity=identity, budget=Budget(_LIMIT_S))

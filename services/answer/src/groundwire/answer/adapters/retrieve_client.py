@@ -298,7 +298,7 @@ class RetrieveLibrary:
 
 
 async def _answered(call: Any) -> Any:
-    """Return the response of a call, or raise the error of the kernel that it failed with over a channel."""
+    """Return the response of a call; an error over the channel is raised as the kernel's error."""
     try:
         return await call
     except grpc.RpcError as error:
@@ -306,7 +306,7 @@ async def _answered(call: Any) -> Any:
 
 
 def _translated(error: GroundwireError) -> GroundwireError:
-    """Return the error with its reason; a broken connection, which has none, is the retriever's."""
+    """Return the error for its reason; without a reason, the connection to the retriever is broken."""
     if type(error) is UnavailableError:
         return RetrieverUnavailableError("the retrieve service does not answer")
     return error
@@ -348,7 +348,7 @@ def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
 
 
 def _restrict(options: retrieval_options_pb2.RetrievalOptions, where: Filter) -> None:
-    """Add a condition to the filter of the options, beside its clauses: it may be as deep as a filter may be."""
+    """Add a condition beside the clauses of the filter, not around them: it may already have the maximum depth."""
     combined = filter_pb2.FilterList()
     if options.filter.HasField("all_of"):
         combined.CopyFrom(options.filter.all_of)
@@ -381,7 +381,7 @@ def _report(
     response: pb.RetrieveResponse | pb.RetrieveContextResponse,
     **more: Any,
 ) -> Retrieval:
-    """Return passages with the report of their search, which shows no more of its hits than the caller asked for."""
+    """Return passages with the report of their search, whose hits are in the view that the caller asked for."""
     is_bare = search.options is not None and search.options.view == hit_pb2.HIT_VIEW_IDS
     report = answer_pb2.Answer(
         search_text=search.text,
@@ -400,7 +400,7 @@ def _one_line(text: str) -> str:
 
 
 def _is_source(record: record_pb2.Record) -> bool:
-    """Tell whether an answer may rest on a record: not on what the assistant said itself, nor on a question or wish."""
+    """Tell whether an answer may rest on a record: not on the assistant's own words, nor on a question or wish."""
     if record.record_type != record_pb2.RECORD_TYPE_TURN:
         return True
     is_asked = record.text.rstrip().endswith("?") or only_asks(record.text)

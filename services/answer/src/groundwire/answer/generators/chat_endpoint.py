@@ -38,7 +38,7 @@ _TEMPLATE_TOKENS = 64
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Text that the model goes on with; `is_cut` in the last piece says that it ran into its limit of tokens."""
+    """The next text of the model; `is_cut` in the last piece means that it reached its token limit."""
 
     text: str
     is_cut: bool = False
@@ -109,7 +109,7 @@ class ChatEndpoint:
 
     @staticmethod
     def time_limit(limit_s: float, share: float) -> Budget:
-        """Return the time for one reply: `limit_s`, and at most a share of what the current call has left."""
+        """Return the time for one reply: `limit_s`, but at most a share of the time that the current call has left."""
         remaining_s = request_context.current().budget.remaining_s()
         return Budget(limit_s if remaining_s is None else min(limit_s, share * remaining_s))
 
@@ -184,7 +184,7 @@ async def _within(budget: Budget, work: Awaitable[T]) -> T:
 
 
 async def _lines(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a stream without their ends; neither one nor all of them may be of any length."""
+    """Yield the lines of a stream without their ends; the length of a line and of the stream are limited."""
     rest, total = b"", 0
     async for part in parts:
         total += len(part)

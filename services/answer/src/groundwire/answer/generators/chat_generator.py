@@ -106,7 +106,7 @@ _CAUTION = 0.97
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Messages for a model, and what stands between its sources there."""
+    """Messages for a model, and the line that separates its sources."""
 
     messages: tuple[Message, ...]
     boundary: str
@@ -156,7 +156,7 @@ def _messages(
 
 
 def _beginning(texts: Sequence[str], room: int) -> list[str]:
-    """Return the first texts as far as they fit into `room` code points; only the very first may be cut."""
+    """Return as many of the first texts as fit into `room` code points; only the very first may be cut."""
     fitting: list[str] = []
     for text in texts:
         if len(text) > room:
@@ -249,7 +249,7 @@ class ChatGenerator:
     async def _bound(
         self, written: Sequence[WrittenStatement], passages: Sequence[Passage], readable: Sequence[Passage]
     ) -> list[Statement]:
-        """Return the statements with what supports them, in the passages that they name or else in any."""
+        """Return the statements with the sources that support them: in the passages they cite, or else in any."""
         claims = [split_claims(each.text) for each in written]
         named = [[readable[number - 1] for number in each.cited if 0 < number <= len(readable)] for each in written]
         grounded = await self._grounded(claims, [own or readable for own in named])
@@ -283,13 +283,13 @@ class ChatGenerator:
 
 
 def _without_boundary(written: Sequence[WrittenStatement], boundary: str) -> list[WrittenStatement]:
-    """Return what is left of statements: small models copy lines of the prompt."""
+    """Return the statements without the boundary: small models copy lines of the prompt."""
     secret = boundary.strip("- ")
     return [each for each in written if secret not in each.text]
 
 
 def _readable(passage: Passage) -> Passage:
-    """Return a passage without orders, and one of a summary without what is no source."""
+    """Return a passage without instructions; a summary also without lines that are no source."""
     if passage.source_uri.startswith(SOURCE_PREFIX):
         passage = replace(passage, content=without_hearsay(passage.content))
     return without_orders(passage)

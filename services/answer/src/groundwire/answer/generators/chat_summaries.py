@@ -43,7 +43,7 @@ _ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class _Supported:
-    """A line of a summary and the turns that it stands on."""
+    """A line of a summary and the turns that support it."""
 
     text: str
     turns: tuple[Turn, ...]
@@ -62,7 +62,7 @@ class ChatSummaries:
         self._asked_again_at = 0.0
 
     async def summarise(self, turns: Sequence[Turn]) -> WrittenSummary:
-        """Return what the model makes of the turns, as far as they say it."""
+        """Return the model's summary of the turns, without sentences that they do not support."""
         if time.monotonic() < self._asked_again_at:
             raise GenerationFailedError(GenerationFailure.UNAVAILABLE, "the model failed a moment ago")
         limit = self._endpoint.time_limit(self._timeout_s, _SHARE)
@@ -146,12 +146,12 @@ class ChatSummaries:
 
 
 def _on_one_line(text: str) -> str:
-    """Return a statement without the line breaks of code: a line says whose it is where it begins."""
+    """Return a statement without the line breaks of code: each line of a summary begins with its speaker."""
     return " ".join(text.split())
 
 
 def _passage_of(turn: Turn) -> Passage:
-    """Return what is said in a turn, line by line, without what is addressed to a model."""
+    """Return the text of a turn, line by line, without instructions to a model."""
     said = Passage(
         rank=1,
         chunk_id=turn.record_id,

@@ -45,7 +45,7 @@ class StatementReader:
         self._has_begun = False
 
     def feed(self, text: str) -> list[WrittenStatement]:
-        """Return the statements that are complete with `text`."""
+        """Return the statements that `text` completes."""
         self._rest += text
         if not self._has_begun and not self._begins():
             return []
@@ -59,7 +59,7 @@ class StatementReader:
         return found
 
     def end(self) -> list[WrittenStatement]:
-        """Return what is left when the model has come to its end."""
+        """Return the remaining statements at the end of the reply."""
         rest, self._rest = self._rest, ""
         if not self._has_begun:
             return []
@@ -67,7 +67,7 @@ class StatementReader:
         return found if self._code is None else [*found, *self._line(_FENCE)]
 
     def _begins(self) -> bool:
-        """Tell whether the answer has begun, and drop what was thought before it."""
+        """Tell whether the answer has begun, and drop the model's reasoning before it."""
         opening, closing = _THOUGHT
         begun = self._rest.lstrip()
         if begun.startswith(opening):
@@ -94,7 +94,7 @@ class StatementReader:
         self._separator = "\n"
 
     def _complete_sentences(self) -> list[WrittenStatement]:
-        """Return the sentences of the unfinished line that have another one behind them."""
+        """Return the sentences of the unfinished line that are followed by another one."""
         line = _markers_first(self._rest)
         sentences = split_sentences(line)
         if len(sentences) < 2:  # noqa: PLR2004 - one, and one behind it
@@ -123,5 +123,5 @@ class StatementReader:
 
 
 def _markers_first(line: str) -> str:
-    """Return the line with markers before the stop that they stand behind: `Foxes hunt. [1]` is `Foxes hunt [1].`."""
+    """Return the line with each marker moved in front of the preceding stop: `Foxes hunt. [1]` is `Foxes hunt [1].`."""
     return _MARKERS_BEHIND_STOP.sub(lambda found: f" {found[2].rstrip()}{found[1]} ", line)

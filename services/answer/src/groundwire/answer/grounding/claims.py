@@ -14,7 +14,7 @@ from groundwire.kernel.stems import content_stems, words
 
 
 class ClaimKind(StrEnum):
-    """What a piece of a text is; only statements need a source."""
+    """The kind of a claim; only statements need a source."""
 
     STATEMENT = "STATEMENT"
     QUESTION = "QUESTION"

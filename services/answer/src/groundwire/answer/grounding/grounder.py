@@ -57,7 +57,7 @@ class BoundSource:
 
 @dataclass(frozen=True, slots=True)
 class OpposingSource:
-    """A source that says the same of the same with another number, date, name or sign."""
+    """A source that contradicts the claim by another number, date, name or negation."""
 
     source: Source
     discrepancy: Discrepancy
@@ -174,7 +174,7 @@ class Grounder:
 
 
 class TextComparison:
-    """Claims, each to be compared with its own passages; `texts` are those whose vectors that takes, each once."""
+    """Claims, each to be compared with its own passages; `texts` are the distinct texts whose vectors that needs."""
 
     def __init__(self, claims: Sequence[WrittenClaim], passages: Sequence[Sequence[Passage]], budget: Budget) -> None:
         self._claims = claims
@@ -188,7 +188,7 @@ class TextComparison:
         self.texts = list(dict.fromkeys(text for each in compared for text in each.texts()))
 
     def grounded(self, rows: Mapping[str, Vector], budget: Budget) -> list[GroundedClaim]:
-        """Return the claims in order, each with what its own passages say to it, given the vector of each text."""
+        """Return the claims in order, each compared with its own passages, given the vector of each text."""
         grounded = []
         for claim, comparison in zip(self._claims, self._comparisons, strict=True):
             budget.check()
@@ -200,7 +200,7 @@ class TextComparison:
 
 
 class _Library:
-    """Passages cut into sentences, each once; several claims meet the same ones."""
+    """Passages cut into sentences, each only once, because several claims share passages."""
 
     def __init__(self) -> None:
         self._cut: dict[tuple[str, int, int, int], list[_SourceSentence]] = {}
@@ -272,11 +272,11 @@ class _Comparison:
         self._coverage = {id(sentences[index]): covered[index] for index in best}
 
     def texts(self) -> list[str]:
-        """Return what has to be embedded."""
+        """Return the texts to embed."""
         return [self._claim.text, *(each.text for each in self._candidates)] if self._candidates else []
 
     def result(self, rows: Mapping[str, Vector]) -> GroundedClaim:
-        """Return what the sources say, given the vector of each text of `texts`."""
+        """Return the verdict, given the vector of each of `texts`."""
         if not self._candidates:
             return GroundedClaim(self._claim, Verdict.UNSUPPORTED)
         own = rows[self._claim.text]
@@ -311,7 +311,7 @@ class _Comparison:
         return sum(weight for stem, weight in self._rarity.items() if stem in stems) / total if total else 0.0
 
     def _weigh(self, sentences: Sequence[_SourceSentence], similarity: Mapping[int, float]) -> _Evidence:
-        """Choose what of one document the claim rests on, and say how well."""
+        """Choose the sentences of one document that support the claim best, and estimate how well."""
         literal = self._literal(sentences)
         if literal is not None:
             return literal
@@ -340,7 +340,7 @@ class _Comparison:
         return _Evidence(chosen, [similarity[id(each)] for each in chosen], lacking, support)
 
     def _literal(self, sentences: Sequence[_SourceSentence]) -> _Evidence | None:
-        """Return the place where the claim stands as it is, None where there is none."""
+        """Return the place where the claim occurs literally, None if there is none."""
         wanted = _folded_words(self._claim.text)
         if wanted.count(" ") < _FEWEST_LITERAL_WORDS:  # a space before each word
             return None
@@ -357,7 +357,7 @@ class _Comparison:
         return None
 
     def _opposing(self, supporting: Sequence[_Evidence], similarity: Mapping[int, float]) -> tuple[OpposingSource, ...]:
-        """Return the candidates that say otherwise of the same, newest first."""
+        """Return the candidates that contradict the claim, newest first."""
         used = {id(each) for evidence in supporting for each in evidence.sentences}
         found = []
         for each in self._candidates:
@@ -372,7 +372,7 @@ class _Comparison:
 
 
 def opposition(statement: Reading, other: Reading) -> Discrepancy | None:
-    """Return where a sentence on the same subject has another number, date, name or sign; None where it does not."""
+    """Return how a sentence on the same subject differs in a number, date, name or negation, None if it does not."""
     found = discrepancies(statement, [other])
     return next((each for each in found if each.instead and each.kind is not FactKind.WORD), None)
 
@@ -402,7 +402,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def _folded_words(text: str) -> str:
-    """Return the words of a text, case-folded, with a space before and behind each."""
+    """Return the case-folded words of a text, each surrounded by spaces."""
     return f" {' '.join(word.casefold() for word in _WORD.findall(text))} "
 
 

@@ -13,7 +13,7 @@ REMEMBERED_VECTORS = 20_000
 
 
 class SentenceVectors:
-    """Asks for vectors of sentences; used from one event loop."""
+    """Embeds sentences; used from one event loop."""
 
     def __init__(self, embeddings: Embeddings) -> None:
         self._embeddings = embeddings

@@ -233,7 +233,7 @@ class _TokenWindows:
         self._sums = list(accumulate(sizes, initial=0))
 
     def windows(self) -> Iterator[_Range]:
-        """Iterate over the windows, trimmed; each ends behind the one before."""
+        """Yield the trimmed windows; each ends after the previous one."""
         starts, sums = self._starts, self._sums
         last, first, reached, reached_char = len(starts) - 1, 0, 0, 0
         while reached < last:
@@ -306,7 +306,7 @@ class SentenceChunker:
         return [replace(cut, token_count=tokens) for cut, tokens in zip(cuts, counts, strict=True)]
 
     def _sentences(self, text: str, outline: TextOutline, start: int) -> Iterator[Cut]:
-        """Yield the sentences, not yet measured, whatever their length."""
+        """Yield the sentences, whatever their length; they are measured later."""
         verbatim = [(first, first + len(text[first:end].rstrip())) for first, end in outline.verbatim]
         headings: list[TextSection] = []  # sections of a heading alone, which wait for the first sentence below them
 
@@ -338,7 +338,7 @@ class SentenceChunker:
         return self.splitter.sizes([text[start:end] for start, end in ranges], self.policy)
 
     def _pieces(self, text: str, start: int, end: int) -> list[_Range]:
-        """Cut a range that is too long into as few pieces as its seams allow."""
+        """Cut a range that is too long into as few pieces as its boundaries allow."""
         pieces: list[_Range] = []
         first, size = start, 0
         for piece_start, piece_end, piece_size in measured_pieces(text[start:end], start, self.policy, self.splitter):
@@ -370,7 +370,7 @@ def _sentences_between(text: str, start: int, end: int, verbatim: Sequence[_Rang
 
 
 def _tight(text: str, start: int, end: int) -> _Range:
-    """Leave out white space at both ends, but for the indentation of a line."""
+    """Trim white space at both ends, except the indentation of the first line."""
     start, end = trim(text, start, end)
     if start and text[start - 1] not in "\r\n":
         start += len(text[start:end]) - len(text[start:end].lstrip())

@@ -109,7 +109,7 @@ def _in_text(text: str, chunks: Sequence[ReadyChunk]) -> list[_Range]:
 
 
 def _laid_out(chunks: Sequence[ReadyChunk], max_chars: int) -> PlacedText:
-    """Make a text with every content at its place and line feeds between."""
+    """Build a text with every content in its place and line feeds in the gaps."""
     parts: list[str] = []
     ranges: list[_Range] = []
     tail, length = "", 0

@@ -87,7 +87,7 @@ def read_docx(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
 
 
 def _stated(value: str) -> str:
-    """Return the value unless it is what a library writes when nobody said anything."""
+    """Return the value unless it is a library's default."""
     return "" if value.strip().lower() in _PLACEHOLDERS else value
 
 
@@ -99,7 +99,7 @@ class _Blocks:
         self._levels = {style.style_id: _level_of_style(style) for style in styles if style.type is not None}
 
     def add_all(self, parent: Any) -> None:
-        """Add the paragraphs and tables below an element, in order, also those inside content controls."""
+        """Add the paragraphs and tables below an element in order, including those inside content controls."""
         for element in _walk(parent, _SKIPPED, _BLOCKS):
             if element.tag == _PARAGRAPH:
                 self._add_paragraph(element)
@@ -168,7 +168,7 @@ def _list_depth(paragraph: Any) -> int | None:
 
 
 def _own(parent: Any, tag: str, parent_tag: str) -> Iterator[Any]:
-    """Iterate over the elements of a table or row that belong to it and not to one inside of it."""
+    """Yield the elements of a table or row that do not belong to a nested one."""
     for element in parent.iter(tag):
         if next(element.iterancestors(parent_tag), None) is parent:
             yield element

@@ -157,7 +157,7 @@ def _mismatch(
 
 
 def _media_type(data: bytes) -> str | None:
-    """Return what puremagic takes binary content for, None when it does not know it or is not installed."""
+    """Return puremagic's guess for binary content, None if it has none or is not installed."""
     try:
         puremagic = load("puremagic")
     except MissingExtraError:

@@ -121,7 +121,7 @@ def read_html(data: bytes, field: str) -> SourceText:
 
 
 def _end_of_comment(source: str, start: int) -> int:
-    """Return where a comment, or what is taken for one, ends; behind the sign where there is none."""
+    """Return where a comment ends (or what a parser treats as one); after the `<` if there is none."""
     if source.startswith("<!--", start):
         mark, after = "-->", start + 2  # `<!-->` is a whole comment
     elif source[start + 1 : start + 2] in {"!", "?", "/"}:
@@ -168,7 +168,7 @@ class _Blocks:
         self._cells: list[str] = []
 
     def enter(self, node: Any) -> bool:
-        """Begin a node; return whether its children come next."""
+        """Enter a node; return whether to descend into its children."""
         tag = node.tag
         if tag == "-text":
             self._inline.append(node.text_content or "")

@@ -91,7 +91,7 @@ class ParsedDocument:
 
 
 class Parser(Protocol):
-    """Takes documents apart without holding up the process."""
+    """Parses documents without blocking the process."""
 
     def parse(self, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
         """Return text, structure and chunks of a document; blocking, safe to call from many threads.
@@ -108,7 +108,7 @@ class Parser(Protocol):
 
 
 def stored_content(text: str, span: Span, *, upper: bool) -> str:
-    """Return what is stored as the content of a chunk: nothing for one that stands for more than a chunk may hold."""
+    """Return the content to store for a chunk: empty for a parent that is longer than a chunk may be."""
     return text[span.start : span.end] if not upper or span.end - span.start <= MAX_CHUNK_CHARS else ""
 
 
@@ -211,7 +211,6 @@ def parsed_from_message(message: Mapping[str, Any], body: bytes | bytearray) -> 
 
 
 def refusal_to_message(error: InvalidRequestError) -> Message:
-    """Return why a document is refused, as a message."""
     violations = [[violation.field, violation.description] for violation in error.violations]
     return {"reason": error.reason, "violations": violations, "metadata": error.metadata}
 

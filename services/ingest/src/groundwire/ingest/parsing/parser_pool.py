@@ -69,7 +69,7 @@ class ParserLimits:
     reading: ReadingLimits = field(default_factory=ReadingLimits)
 
     def time_s(self, size_bytes: int) -> float:
-        """Return the seconds of the processor that a document of this size may take."""
+        """Return the processor seconds that a document of this size may take."""
         return self.base_s + self.s_per_mib * size_bytes / _MIB
 
     def more_memory_bytes(self, size_bytes: int) -> int:
@@ -78,11 +78,11 @@ class ParserLimits:
 
 
 class _TooSlow(Exception):  # noqa: N818 - not an error: a signal from the wait to the caller
-    """The document used up its time."""
+    """The document has used up its processor time."""
 
 
 class _Stalled(Exception):  # noqa: N818 - as above
-    """The process does nothing."""
+    """The process uses no processor time."""
 
 
 class ParserProcess:
@@ -168,7 +168,7 @@ class ParserProcess:
         raise _damaged(rules, "cannot be parsed: it crashes the parser")
 
     def close(self) -> None:
-        """Kill the process; a document in work fails."""
+        """Kill the process; a document in progress fails."""
         self._closed = True
         self._kill()
 
@@ -216,7 +216,7 @@ class ParserProcess:
         return self._child.exit_code is not None
 
     def _spawn(self) -> Channel:
-        """Start the process; it listens, and says that it is ready, only once it has loaded what it needs."""
+        """Start the process; it reports ready once it has loaded everything it needs."""
         environment = {"TOKENIZERS_PARALLELISM": "false"}
         child = ChildProcess(_MODULE, niceness=_NICENESS, environment=environment)
         self._child, self._channel = child, Channel(child.connections[0], _MOST_BYTES)
@@ -269,7 +269,7 @@ def _damaged(rules: ParseRules, why: str) -> DocumentMalformedError:
 
 
 class _Watch:
-    """Looks how much of the processor a process with a document uses."""
+    """Watches the processor time that a process spends on a document."""
 
     def __init__(self, budget: Budget, child: ChildProcess, limit_s: float, stall_s: float) -> None:
         self._budget = budget
@@ -299,7 +299,7 @@ class _Watch:
 
 
 class Cost(IntEnum):
-    """How long a document is expected to keep a process: below a second, some seconds, up to minutes."""
+    """How long a document is expected to take: less than a second, some seconds, or up to minutes."""
 
     QUICK = 0
     MEDIUM = 1
@@ -308,7 +308,7 @@ class Cost(IntEnum):
 
 @dataclass(eq=False, slots=True)
 class _Ticket:
-    """A document that waits for a process. A costlier one is served as if it had come some seconds later."""
+    """A document that waits for a process. A costlier one is treated as if it had arrived some seconds later."""
 
     cost: Cost
     came_at: float = field(default_factory=time.monotonic)
@@ -343,7 +343,6 @@ class ParserPool:
         self._processes[0].start()
 
     def parse(self, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
-        """Return what a document holds; see `Parser.parse`."""
         if original.size_bytes > QUICK_BYTES:
             cost = Cost.MEDIUM if original.size_bytes <= MEDIUM_BYTES else Cost.LONG
             with self._process(cost, budget) as process:
@@ -358,7 +357,7 @@ class ParserPool:
             return process.parse(original, rules, budget)
 
     def close(self) -> None:
-        """Kill all processes; documents in work and those that wait fail."""
+        """Kill all processes; documents in progress and waiting ones fail."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -395,7 +394,7 @@ class ParserPool:
                 self._changed.notify_all()
 
     def _next(self) -> _Ticket | None:
-        """Return the ticket whose turn it is, None while none may begin."""
+        """Return the next ticket, None while none may begin."""
         if not self._free:
             return None
         # At least one may run whatever it costs, so that a pool of two parses large documents, too.

@@ -122,7 +122,7 @@ def parse_document(data: bytes, rules: ParseRules, limits: ReadingLimits, tokeni
 
 
 def read_source(data: bytes, rules: ParseRules, limits: ReadingLimits) -> SourceText:
-    """Return the canonical text of a file's bytes and what is known of it; raises like `parse_document`."""
+    """Return the canonical text of a file's bytes with its structure and properties; errors as `parse_document`."""
     field = rules.field
     if not data:
         raise EmptyDocumentError([FieldViolation(field, "is empty")])

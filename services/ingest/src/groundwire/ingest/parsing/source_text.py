@@ -139,7 +139,7 @@ def utf_8_text(data: bytes | bytearray, start: int = 0) -> str:
 
 
 def clean(text: str) -> str:
-    """Return extracted text with a newline for every kind of line end and U+FFFD for what is no character of a text."""
+    """Return extracted text with a newline for every kind of line end and U+FFFD for invalid characters."""
     return _NO_CHARACTER.sub(REPLACEMENT, _LINE_END.sub("\n", text))
 
 
@@ -149,7 +149,7 @@ def on_one_line(text: str) -> str:
 
 
 def without_blank_lines(text: str) -> str:
-    """Return the text trimmed and without blank lines, so that a blank line after it ends something larger."""
+    """Return the text trimmed and without blank lines, because a blank line separates blocks."""
     return _BLANK_LINES.sub("\n", clean(text)).strip()
 
 
@@ -167,7 +167,7 @@ class TextBuilder:
         self._verbatim: list[tuple[int, int]] = []
 
     def add(self, text: str, *, tight: bool = False) -> tuple[int, int] | None:
-        """Add a block as it is; return its code points, None when it holds nothing."""
+        """Add a block verbatim; return its range of code points, None if it is empty."""
         block = clean(text)
         if not block.strip():
             return None
@@ -179,7 +179,7 @@ class TextBuilder:
         return start, self._length
 
     def heading(self, level: int, text: str) -> None:
-        """Add a heading of level 1 to 6 as a line of its own; its chunks know at most MAX_HEADING_CHARS of it."""
+        """Add a heading of level 1 to 6 on its own line; chunks store at most MAX_HEADING_CHARS of it."""
         line = on_one_line(text)
         added = self.add(line)
         if added is not None:
@@ -192,7 +192,6 @@ class TextBuilder:
             self._verbatim.append(added)
 
     def text(self) -> str:
-        """Return everything that was added."""
         return "".join(self._parts)
 
     def outline(self) -> TextOutline:
@@ -202,7 +201,7 @@ class TextBuilder:
 
 @dataclass(frozen=True, slots=True)
 class SourceProperties:
-    """What a source says about itself, as far as a caller could have said it; `ignored` values were left out or cut."""
+    """The fields that a source states itself, by the rules for callers; `ignored` values were left out or cut."""
 
     fields: DocumentFields = field(default_factory=DocumentFields)
     ignored: int = 0
@@ -245,7 +244,7 @@ def source_properties(
 
 
 class _Reading:
-    """Counts what cannot be taken as it is."""
+    """Counts the values that had to be left out or cut."""
 
     def __init__(self) -> None:
         self.ignored = 0
@@ -284,12 +283,12 @@ class _Reading:
 
 
 def filled_from_source(stated: DocumentFields, properties: DocumentFields) -> DocumentFields:
-    """Return what the caller states; what the source says fills what the caller leaves out."""
+    """Return the caller's fields; missing ones are filled from the source."""
     missing = {name: getattr(properties, name) for name in _NAMES if getattr(stated, name) == getattr(_DEFAULTS, name)}
     return replace(stated, **missing)
 
 
 def following_source(stored: DocumentFields, before: DocumentFields, now: DocumentFields) -> DocumentFields:
-    """Return the stored fields, of which those that the source said before follow what it says now."""
+    """Return the stored fields, with those that came from the source updated to what it says now."""
     changes = {name: getattr(now, name) for name in _NAMES if getattr(stored, name) == getattr(before, name)}
     return replace(stored, **changes)

@@ -64,7 +64,7 @@ _HEAD_CHARS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What a front matter block says; `end` is the code point after the block, 0 when there is none."""
+    """The fields of a front matter block; `end` is the code point after it, 0 if there is none."""
 
     end: int = 0
     properties: SourceProperties = field(default_factory=SourceProperties)
@@ -276,7 +276,7 @@ def read_jsonl(text: str, field: str) -> SourceText:
 
 
 class _Written(str):
-    """A number as the source writes it."""
+    """A number, kept as the source writes it."""
 
     __slots__ = ()
 

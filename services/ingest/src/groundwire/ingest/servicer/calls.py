@@ -44,7 +44,7 @@ class Pools:
 
     @classmethod
     def beside(cls, reads: Workers, writers: int) -> "Pools":
-        """Make the other pools where so many documents are written at a time."""
+        """Create the other pools, for that many concurrent documents."""
         return cls(
             reads,
             Workers(_CHANGES, "change"),
@@ -56,7 +56,7 @@ class Pools:
         return self.large_documents if size_bytes > LARGE_BYTES else self.small_documents
 
     def close(self) -> None:
-        """End the threads except those of the reads, which belong to the caller."""
+        """Stop the threads except those for reads, which belong to the caller."""
         for workers in (self.changes, self.small_documents, self.large_documents):
             workers.close()
 
@@ -153,17 +153,17 @@ Method: TypeAlias = Callable[[ServicerT, RequestT, Any], Coroutine[Any, Any, Res
 
 
 def read(call: Blocking[ServicerT, RequestT, ResponseT]) -> Method[ServicerT, RequestT, ResponseT]:
-    """Run a call that reads in a thread of the reads, within the budget of the call."""
+    """Run a reading call in a thread for reads, within its budget."""
     return _in_thread(call, lambda pools, _request: pools.reads)
 
 
 def change(call: Blocking[ServicerT, RequestT, ResponseT]) -> Method[ServicerT, RequestT, ResponseT]:
-    """Run a call that changes something in a thread of the changes, within the budget of the call."""
+    """Run a changing call in a thread for changes, within its budget."""
     return _in_thread(call, lambda pools, _request: pools.changes)
 
 
 def document(call: Blocking[ServicerT, RequestT, ResponseT]) -> Method[ServicerT, RequestT, ResponseT]:
-    """Run a call that brings a document in a thread for documents of its size, within the budget of the call."""
+    """Run a call with a document in a thread for documents of its size, within its budget."""
     return _in_thread(call, lambda pools, request: pools.of_document(request.ByteSize()))
 
 

@@ -128,7 +128,7 @@ class OperationRunner:
         self._closing = False
 
     def resume(self, *, at_start: bool = True) -> int:
-        """Go on with what dead processes left unfinished, and return how much; all of it can be done again."""
+        """Resume the operations that crashed processes left unfinished, and return how many; all can be repeated."""
         left = self._operations.take_over(at_start=at_start)
         for operation in left:
             _log.info("resuming an operation", method=operation.method, collection=operation.collection)
@@ -138,7 +138,7 @@ class OperationRunner:
         return len(left)
 
     def look_after(self) -> int:
-        """Stop what other processes cancelled, and resume what dead processes left."""
+        """Stop operations that other processes cancelled, and resume those that crashed processes left."""
         with self._lock:
             runs = list(self._runs.values())
         for run in runs:
@@ -149,7 +149,7 @@ class OperationRunner:
         return self.resume(at_start=False)
 
     def close(self) -> None:
-        """Stop what is going on; the next start goes on with it."""
+        """Stop the running operations; the next start resumes them."""
         with self._lock:
             self._closing = True
             runs = list(self._runs.values())
@@ -217,7 +217,7 @@ class OperationRunner:
         return [(self._message(operation), (operation.place,)) for operation in found]
 
     def cancel(self, name: str) -> None:
-        """Ask an operation to stop; one that has ended stays as it is."""
+        """Cancel an operation; one that has ended is not changed."""
         operation_id = operation_id_of(name)
         self._operations.request_cancel(request_context.current().tenant, operation_id)
         with self._lock:
@@ -234,7 +234,7 @@ class OperationRunner:
         self._operations.delete(request_context.current().tenant, operation_id_of(name))
 
     def end_of(self, name: str) -> Future[None] | None:
-        """Return a future of the operation's end, None when it does not run here; asks no store."""
+        """Return a future of the operation's end, None if it does not run here; does not access the store."""
         run = self._runs.get(operation_id_of(name))
         return None if run is None else run.ended
 
@@ -402,7 +402,7 @@ class LongWork:
     def _ingest_once(
         self, operation: Operation, request: IngestRequest, budget: Budget, report: Report
     ) -> ingest_pb.IngestDocumentResponse:
-        """Ingest the document unless that was done before the process died, which must not be done a second time."""
+        """Ingest the document, unless that was done before the process crashed: it must not be done twice."""
         key = RequestKey(f"operation:{operation.operation_id}", operation.method, "")
         with self.uploads.kept(operation.tenant, operation.operation_id) as original:
             result = self.parts.ingest_once(

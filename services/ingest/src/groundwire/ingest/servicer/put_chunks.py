@@ -42,7 +42,7 @@ MAX_PARTS_BYTES = 256 << 20
 
 
 def parse_put_chunks_header(header: pb.PutChunksHeader, tenant: str) -> IngestRequest:
-    """Return what is to be stored but for the chunks."""
+    """Return what is to be stored, without the chunks."""
     if header.HasField("chunk_count") and not 1 <= header.chunk_count <= MAX_CHUNKS:
         raise InvalidRequestError.of("chunk_count", f"must be 1 to {MAX_CHUNKS}")
     return parse_described(header, tenant, "chunks")
@@ -179,7 +179,7 @@ def _check_together(chunks: Sequence[ReadyChunk]) -> None:
 
 
 class SpooledParts:
-    """The parts of one document as they came; used by one thread at a time."""
+    """The parts of one document as they arrived; used by one thread at a time."""
 
     def __init__(self, scratch: ScratchFile) -> None:
         self._scratch = scratch
@@ -227,7 +227,7 @@ class SpooledParts:
             yield part
 
     def close(self) -> None:
-        """Drop them; a thread whose caller left may still read them, and fails."""
+        """Drop the parts; a thread whose caller has left may still read them, and then fails."""
         self._scratch.close()
 
 

@@ -101,7 +101,7 @@ _ANSWER_S = 0.5
 
 @dataclass(frozen=True)
 class IngestServicer(ingest_grpc.IngestServiceServicer):
-    """Runs each call in one thread of its kind; the event loop only hands messages over."""
+    """Runs each call in a thread for its kind of work; the event loop only passes messages on."""
 
     parts: CallParts
     documents: DocumentIngest
@@ -349,7 +349,7 @@ class RecordServicer(record_grpc.RecordServiceServicer):
     def RestoreRecords(
         self, request: record_pb.RestoreRecordsRequest, _receipt: Receipt[list[WrittenRecord]] | None
     ) -> list[WrittenRecord]:
-        """Bring records back; a repetition finds them live, if its answer was not remembered."""
+        """Restore records; a repetition whose first answer was not remembered finds them live already."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
         ids = parse_ids(request.record_ids, "record_ids", MAX_RECORDS)
         return self.records.restore(current.identity, collection, ids, current.budget)
@@ -497,7 +497,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):  # type: ignor
     async def WaitOperation(
         self, request: operations_pb2.WaitOperationRequest, context: Any
     ) -> operations_pb2.Operation:
-        """Return an operation at its end, or as it is after `timeout` or shortly before the deadline of the call."""
+        """Return an operation when it ends, or its state after `timeout` or shortly before the deadline."""
         budget, reads = request_context.current().budget, self.parts.pools.reads
         await reads.run(budget, self.operations.get, request.name)  # refuses what there is not, before any waiting
         limits_s = [_LONGEST_WAIT_S]

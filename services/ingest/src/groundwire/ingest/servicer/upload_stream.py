@@ -244,7 +244,7 @@ class UploadStream:
                 yield _progress(event, total) if isinstance(event, Progress) else event
 
     async def _begin(self, arrival: _Arrival) -> Events:
-        """Let an operation ingest the complete upload."""
+        """Begin an operation that ingests the complete upload."""
 
         def begin() -> pb.UploadDocumentResponse:
             with arrival.incoming.complete() as original:

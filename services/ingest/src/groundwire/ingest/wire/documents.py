@@ -80,7 +80,7 @@ def parse_upload_header(header: pb.UploadHeader, tenant: str, limit_bytes: int) 
 
 
 def parse_staged(message: pb.IngestDocumentRequest | pb.UploadHeader, tenant: str) -> IngestRequest:
-    """Return what is to be ingested of bytes that are staged; the message was parsed before it was stored."""
+    """Return the request for staged bytes; the message was validated before it was stored."""
     body = "part.data" if isinstance(message, pb.UploadHeader) else message.WhichOneof("body") or "body"
     return parse_described(message, tenant, body)
 
@@ -88,7 +88,7 @@ def parse_staged(message: pb.IngestDocumentRequest | pb.UploadHeader, tenant: st
 def parse_described(
     message: pb.IngestDocumentRequest | pb.UploadHeader | pb.PutChunksHeader, tenant: str, content_field: str
 ) -> IngestRequest:
-    """Return what a request says about a document but for its content."""
+    """Return what a request says about a document, except its content."""
     if message.source_hash and SHA256.fullmatch(message.source_hash) is None:
         raise InvalidRequestError.of("source_hash", "must be 64 hexadecimal digits")
     return IngestRequest(
@@ -143,7 +143,7 @@ def _without_id(header: pb.UploadHeader) -> pb.UploadHeader:
 
 
 def parse_document_change(request: pb.UpdateDocumentRequest) -> Callable[[DocumentFields], DocumentFields]:
-    """Return what makes the new fields of the document of its old ones; without a mask every present field is new."""
+    """Return a function from old fields to new ones; without a mask, every present field is changed."""
     mask, given = request.update_mask.paths, request.document.fields
     _refuse_unknown(mask, {_ALL, _FIELDS, *(f"{_FIELDS}.{name}" for name in _NAMES)})
     whole = _ALL in mask or _FIELDS in mask
@@ -160,7 +160,7 @@ def parse_document_change(request: pb.UpdateDocumentRequest) -> Callable[[Docume
 
 
 def parse_chunk_change(request: pb.UpdateChunkRequest) -> Callable[[Chunk], Chunk]:
-    """Return what makes the new chunk of the old one; without a mask its tags are new, if there are any."""
+    """Return a function from the old chunk to the new one; without a mask, tags are changed if there are any."""
     mask, given = request.update_mask.paths, request.chunk.tags
     _refuse_unknown(mask, {_ALL, "tags"})
     tags = parse_tags(given, "chunk.tags") if mask or given else None

@@ -57,7 +57,7 @@ _OVERRIDES = {"target_size": "target", "minimum_size": "minimum", "maximum_size"
 
 
 def given_values(message: Message) -> dict[str, Any]:
-    """Return the values that a message has, by their fields, which are named like ours."""
+    """Return the set fields of a message with their values; they have the same names as ours."""
     return {field.name: value for field, value in message.ListFields()}
 
 

@@ -141,7 +141,7 @@ def _with_history(item: NewRecord, message: record_pb2.Record, path: str) -> New
 
 
 def _count(text: str, place: str, count_tokens: Callable[[str], int], least: int) -> tuple[int, list[FieldViolation]]:
-    """Return the tokens of a text, and what is wrong with it."""
+    """Return the number of tokens of a text, and its violation, if any."""
     tokens, said = 0, ""
     if not text.strip():
         said = "must not be blank"
@@ -228,7 +228,7 @@ def parse_links(record_id: str, links: Sequence[pb.RecordLink]) -> list[tuple[Li
 
 
 def to_result(written: WrittenRecord) -> pb.RecordResult:
-    """Return the message of what a write did to a record; it holds nothing of its text."""
+    """Return the message for the outcome of a write; it contains no text of the record."""
     return pb.RecordResult(
         record_id=written.record_id,
         outcome=_OUTCOMES[written.outcome],

@@ -234,7 +234,7 @@ class RuleExtractor:
         return extract_by_rules(question)
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: there is no connection to close."""
 
 
 def open_extractor(url: str, api_key: str | None, timeout_s: float) -> RuleExtractor | EndpointExtractor:

@@ -65,7 +65,7 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """An extraction, who made it, and whether it is the whole question because the extractor failed."""
+    """An extraction, its extractor, and whether it is the whole question because the extractor failed."""
 
     extraction: Extraction
     query_type: QueryType

@@ -74,7 +74,7 @@ class Words:
         self._words = [match[0].casefold() for match in self._found]
 
     def mentions(self, values: Iterable[str]) -> list[Mention]:
-        """Return which of the values the question says as a whole, longer ones before the shorter ones in them."""
+        """Return the values that occur in the question, preferring longer ones to shorter ones inside them."""
         found: list[Mention] = []
         for value in sorted(values, key=len, reverse=True):
             for mention in self._of(value):
@@ -93,7 +93,7 @@ class Words:
 
 
 def named_person(phrase: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the stored names that a phrase means: those that have all of its words, such as `Klabnik, Steve`."""
+    """Return the stored names that contain all words of a phrase, such as `Klabnik, Steve`."""
     wanted = {word.casefold() for word in _WORD.findall(phrase)}
     return tuple(name for name in names if wanted and wanted <= {word.casefold() for word in _WORD.findall(name)})
 
@@ -105,7 +105,7 @@ def spoken(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One condition, and the part of the question that is not searched for any more, if any."""
+    """A condition, and the part of the question that it replaces, if any."""
 
     field: str
     where: Filter
@@ -182,7 +182,7 @@ def _known(question: Question, field: FieldDescription) -> tuple[str, ...]:
 
 
 def _nouns_of(question: Question) -> frozenset[str]:
-    """Return what the documents of a collection are called, by what it says of them, its fields and their values."""
+    """Return the nouns for the documents of a collection, from its description, fields and values."""
     said = [question.content_description]
     for field in question.fields:
         said += [field.name, field.description, *field.allowed_values] if question.is_described else []
@@ -209,7 +209,7 @@ def _singular(word: str) -> str:
 
 
 def _is_named(text: str, field: FieldDescription, mention: Mention) -> bool:
-    """Tell whether the field is named beside the value, as in `project apollo`, `apollo project`, `project: apollo`."""
+    """Tell whether the value stands beside its field, as in `project apollo`, `apollo project`, `project: apollo`."""
     name = spoken(field.name)
     before = rf"\b{name}s?\s*(?:is|=|:|of|named|called)?\s*[\"']?$"
     return bool(

@@ -127,7 +127,7 @@ def parse_retrieve_request(
 
 
 def check_query(query: str, max_chars: int, field: str = "query") -> list[FieldViolation]:
-    """Return what is wrong with a query or question, as violations of `field`; lengths count code points."""
+    """Return the violations of a query or question; lengths count code points."""
     if len(query) > max_chars:
         return [FieldViolation(field, f"must be at most {max_chars} characters, has {len(query)}")]
     if not query.strip():
@@ -163,7 +163,6 @@ def _scope_violations(options: RetrievalOptions) -> Iterator[FieldViolation]:
 
 
 def query_time_violations(message: pb.RetrieveRequest, now: datetime) -> list[FieldViolation]:
-    """Return what is wrong with the time at which a query says it was asked."""
     if not message.HasField("query_time"):
         return []
     violations = violations_of(parse_timestamp, message.query_time, "query_time")
@@ -173,7 +172,7 @@ def query_time_violations(message: pb.RetrieveRequest, now: datetime) -> list[Fi
 
 
 def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:
-    """Return if collection and question keep the rules."""
+    """Raise unless collection and question follow the rules."""
     violations = violations_of(parse_collection_name, request.collection)
     violations += check_query(request.question, max_chars, "question")
     if violations:
@@ -181,7 +180,7 @@ def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:
 
 
 def check_embedded_texts(queries: Sequence[str], texts: Sequence[str]) -> None:
-    """Return if there are 1 to 1,000 queries and texts, none of them blank."""
+    """Raise unless there are 1 to 1,000 queries and texts, none of them blank."""
     if not 1 <= len(queries) + len(texts) <= MAX_PAGE_SIZE:
         raise InvalidRequestError.of("texts", f"must be 1 to {MAX_PAGE_SIZE}, together with the queries")
     violations = [

@@ -132,7 +132,7 @@ def own_part(
 
 
 def ready_response(raw: bytes, own: pb.RetrieveResponse, max_bytes: int = MAX_PAGE_BYTES) -> ReadyResponse:
-    """Return the response of its serialized part and that of the call, cut to size."""
+    """Merge the cached part of a response with the part of this call, cut to size."""
     # Serialized messages one behind the other are one message with the fields of both.
     whole = raw + own.SerializeToString()
     if len(whole) > max_bytes:
@@ -341,7 +341,7 @@ def _figures(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> Iterato
 
 
 class _Scores:
-    """Takes the relevance of candidates apart: each figure is the sum of weight * value over its children."""
+    """Explains the relevance of candidates: each figure is the sum of weight * value over its children."""
 
     def __init__(self, listed: list[Score], evidence: Evidence, plan: SearchPlan) -> None:
         self._evidence = evidence
@@ -386,7 +386,7 @@ class _Scores:
         return explain_pb.ScoreNode(name="relevance", value=score.relevance, children=[before, judged])
 
     def _ranked(self, score: Score) -> Iterator[explain_pb.ScoreNode]:
-        """Yield what a candidate was ranked by before the reranker."""
+        """Yield the figures that ranked a candidate before the reranker."""
         ranked = score.relevance if score.ranked is None else score.ranked
         yield explain_pb.ScoreNode(name="fused", value=score.fused, children=self._fused(score))
         if ranked > score.fused:

@@ -66,7 +66,7 @@ class ResultCache:
         self._held: BoundedCache[_Key, RememberedResponse] = BoundedCache(max_bytes)
 
     def current(self, identity: Identity, request: pb.RetrieveRequest) -> RememberedResponse | None:
-        """Return what is certainly valid; never waits."""
+        """Return the cached response if it is certainly valid; never waits."""
         self.lookups += 1  # on the event loop, as every search begins here
         held = self._held.get(_key(identity, request))
         if held is None or held.position != self._database.latest_position:
@@ -102,7 +102,7 @@ class ResultCache:
         result: SearchResult,
         search: ServedSearch,
     ) -> None:
-        """Remember a serialized response without the part of the call, unless another time would give another one."""
+        """Cache a serialized response without the part of the call, unless the result depends on the time."""
         options = request.options
         # Derived filters mean days of the calendar, memories grow old, snapshots expire, explanations tell times, and
         # tokens are waited for.
