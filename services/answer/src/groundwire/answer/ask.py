@@ -59,12 +59,14 @@ from groundwire.kernel.latencies import Step
 from groundwire.kernel.session import Role
 from groundwire.rpc.value_messages import to_duration, to_timestamp
 
+# Another replica may store a message between the look at the head and the question.
 _BEGIN_ATTEMPTS = 3
 # Name space of the ids of sessions that single questions have of their own.
 _OWN_SESSIONS = uuid.UUID("5e8c6f0e-3c1b-4d5f-9a57-2f0f6f1f7b11")
 # How long storing an abandoned answer may take; its call has ended.
 _ABANDON_S = 5.0
 _JUST_SAID = timedelta(seconds=2)
+# Half a second in all: what was said longer ago waits for an ingest service that is away, and no answer does.
 _RECORDING_LOOKS = 10
 _RECORDING_LOOK_S = 0.05
 

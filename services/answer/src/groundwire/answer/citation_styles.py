@@ -17,6 +17,7 @@ from groundwire.api.answer.v1.citation_style_pb2 import (
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc.value_messages import parse_timestamp, to_metadata
 
+# Clients accept messages of 4 MiB by default.
 _MAX_FORMATTED_BYTES = 4_000_000
 _MAX_AUTHORS = 100
 _MAX_AUTHOR_CHARS = 500
@@ -131,6 +132,7 @@ def _reference_of(citation: citation_pb2.Citation, field: str) -> Reference:
     )
 
 
+# APA, 7th edition: up to 20 authors are all listed; of more, the first 19 and the last.
 _MOST_AUTHORS = 20
 _FIRST_AUTHORS = 19
 _DOI_PREFIX = re.compile(r"^(?:doi:\s*|https?://(?:dx\.)?doi\.org/)+", re.IGNORECASE)

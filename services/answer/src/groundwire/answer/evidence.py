@@ -155,18 +155,15 @@ def section_at(passage: Passage, position: int) -> tuple[str, str]:
         if block.start > position:
             break
         if block.kind is BlockKind.HEADING:
-            level, text = _read(passage.content[block.start : block.end])
+            heading = passage.content[block.start : block.end].strip()
+            level = len(heading) - len(heading.lstrip("#"))
+            if level:
+                text = heading_text(heading[level:].strip().rstrip("#"))
+            else:  # underlined with `===` (level 1) or `---` (level 2)
+                *lines, underline = heading.splitlines()
+                level = _CHAPTER_LEVEL if underline.strip().startswith("=") else _SECTION_LEVEL
+                text = heading_text(" ".join(lines))
             if level in {_CHAPTER_LEVEL, _SECTION_LEVEL}:
                 section = text if level == _SECTION_LEVEL else ""
             nearest = text or nearest
     return section, nearest
-
-
-def _read(block: str) -> tuple[int, str]:
-    """Return level and text of a heading: `## text ##`, or a text underlined with `===` (1) or `---` (2)."""
-    stripped = block.strip()
-    level = len(stripped) - len(stripped.lstrip("#"))
-    if level:
-        return level, heading_text(stripped[level:].strip().rstrip("#"))
-    lines = stripped.splitlines()
-    return (_CHAPTER_LEVEL if lines[-1].strip().startswith("=") else _SECTION_LEVEL), heading_text(" ".join(lines[:-1]))

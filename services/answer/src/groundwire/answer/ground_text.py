@@ -17,6 +17,7 @@ from groundwire.rpc.messages import to_span
 
 MAX_CLAIMS = 200
 """Most claims of a text that need a source."""
+# A message has 4 MiB; the rest is for the claims.
 _MAX_CITATIONS_BYTES = 3 << 20
 
 

@@ -35,6 +35,7 @@ T = TypeVar("T")
 _EXCHANGES_AT_A_TIME = 50
 # Another replica may have stopped before it recorded what it answered.
 _LOOK_EVERY_S = 30.0
+# Pauses double up to this, so that an ingest service that is away is not called all the time.
 _LONGEST_PAUSE_S = 60.0
 # Name space of the ids that records and their writes get here.
 _IDS = uuid.UUID("0a1e3b52-6f27-4d3c-8f6e-6b3b8f9f2d40")

@@ -146,7 +146,17 @@ def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> Writ
         turns: at least one, in order; answers that are refusals are passed over.
         max_chars: longest summary in code points.
     """
-    candidates = [_candidate(place, line) for place, line in enumerate(lines_of(turns))]
+    candidates = []
+    for place, line in enumerate(lines_of(turns)):
+        _, said = line.text.split(": ", 1)
+        facts = read(said)
+        units = Counter[str](dict.fromkeys(facts.stems, 1))
+        # A name is both: its words, and that it is one.
+        units.update({f"{fact.kind} {fact.values}": _FACT_WEIGHT for fact in facts.facts if not fact.weak})
+        worth = _USER_WEIGHT if line.turn.role is Role.USER else 1.0
+        if said[-1] == "?" or line.text.startswith(ASKED_BY_USER):
+            worth *= _QUESTION_WEIGHT
+        candidates.append(_Candidate(place, line, worth, units))
     often = Counter(unit for each in candidates for unit in each.units)
     chosen: list[_Candidate] = []
     covered: set[str] = set()
@@ -180,15 +190,3 @@ def shortened(turn: Turn) -> str:
         return turn.text
     said = summarise([turn]).text.splitlines()
     return " … ".join(line.removeprefix(ASKED_BY_USER).removeprefix(SAID_BY[turn.role]) for line in said)
-
-
-def _candidate(place: int, line: Line) -> _Candidate:
-    _, said = line.text.split(": ", 1)
-    reading = read(said)
-    units = Counter[str](dict.fromkeys(reading.stems, 1))
-    # A name is both: its words, and that it is one.
-    units.update({f"{fact.kind} {fact.values}": _FACT_WEIGHT for fact in reading.facts if not fact.weak})
-    worth = _USER_WEIGHT if line.turn.role is Role.USER else 1.0
-    if said[-1] == "?" or line.text.startswith(ASKED_BY_USER):
-        worth *= _QUESTION_WEIGHT
-    return _Candidate(place, line, worth, units)

@@ -23,6 +23,7 @@ from groundwire.kernel.vector_store import PointBatch, VectorStore
 
 MAX_KEYS = 64
 """Keys of its own that a document or a chunk may have."""
+# One write to the engine, which syncs the disk once (ADR 0011); cancelling takes effect between two.
 _POINTS_PER_STEP = 250
 
 

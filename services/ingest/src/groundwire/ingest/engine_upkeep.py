@@ -23,6 +23,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.store_findings import StoreFinding
 from groundwire.kernel.vector_store import Rebuildable, Recoverable, VectorStore
 
+# One write to the engine, which syncs the disk once (ADR 0011); cancelling takes effect between two.
 _POINTS_PER_STEP = 250
 _POINTS_PER_FILL = 1000
 _TASKS_PER_ROUND = 20

@@ -13,8 +13,10 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import CallCancelledError, GroundwireError
 
+# Pauses double: what recovers is soon done, and what stays broken costs little.
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
+# A job that waits for a silent engine must not keep the server from stopping.
 _STOP_LIMIT_S = 5.0
 
 _log = structlog.get_logger(__name__)

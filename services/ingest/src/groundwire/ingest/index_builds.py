@@ -24,8 +24,10 @@ from groundwire.kernel.vector_store import Rebuildable, VectorStore
 ResultT = TypeVar("ResultT")
 EventT = TypeVar("EventT")
 
+# Nothing wakes a waiting caller when its own budget is cancelled, so it looks at that this often.
 _POLL_S = 0.05
 _STOP_LIMIT_S = 10.0
+# One write to the engine, which syncs the disk once (ADR 0011).
 _POINTS_PER_BATCH = 250
 # What writers have to wait for at most when readers are moved: a fraction of a second.
 _POINTS_WHILE_WRITERS_WAIT = 500

@@ -42,6 +42,7 @@ _SAMPLES = 20
 _DEPTH = 100
 # An approximate index does not find everything; one that misses more of what it holds than this is damaged.
 _MISSED_SHARE = 0.2
+# Answers count only if nothing was written meanwhile, which a busy collection may never allow.
 _ATTEMPTS = 3
 _MOST_POINTS_OF_A_DOCUMENT = 10_000
 _LENGTH_TOLERANCE = 0.01
@@ -51,6 +52,7 @@ _COSINE_TOLERANCE = 1e-3
 Problem: TypeAlias = tuple[FindingKind, str]
 FindingReport: TypeAlias = Callable[[StoreFinding], None]
 _NAMES_PER_PAGE = 500
+# A build may move the collection to another index during the check.
 _ATTEMPTS_BESIDE_BUILDS = 5
 _LOOK_EVERY_S = 0.1
 _OUR_NAME = re.compile(r"gw-[0-9a-f]{32}")

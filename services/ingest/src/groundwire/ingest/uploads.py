@@ -24,6 +24,7 @@ from groundwire.kernel.errors import (
 )
 
 MAX_PART_BYTES = 1 << 20
+# What a client has to send again after a crash is bounded by both; each sync costs milliseconds.
 SYNC_EVERY_BYTES = 4 << 20
 SYNC_EVERY_S = 1.0
 _FULL = {errno.ENOSPC, errno.EDQUOT}

@@ -65,6 +65,7 @@ MAX_SPAN_CHARS = 262_144
 """Most code points of one span, so that any one fits into a response."""
 # Chunks of a batch that are in memory at a time, with their contents.
 _CHUNKS_PER_SLICE = 50
+# A collection may have any number of projects, and the response has to fit into a message.
 _PROJECTS_SHOWN = 100
 
 
@@ -164,7 +165,25 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
     @in_worker
     def ReadSpans(self, request: pb.ReadSpansRequest) -> pb.ReadSpansResponse:
         """Return the texts of several spans, as many as fit."""
-        collection, spans = parse_collection_name(request.collection), _checked_spans(request)
+        collection = parse_collection_name(request.collection)
+        _check_count(request.spans, "spans")
+        spans, violations = [], list[FieldViolation]()
+        for number, each in enumerate(request.spans):
+            try:
+                reference = parse_reference(each.reference)
+            except InvalidRequestError as error:
+                violations += [
+                    FieldViolation(f"spans[{number}].{wrong.field}", wrong.description) for wrong in error.violations
+                ]
+                continue
+            if not (0 <= each.span.start < each.span.end and each.span.end - each.span.start <= MAX_SPAN_CHARS):
+                rule = f"must begin at 0 or later and have 1 to {MAX_SPAN_CHARS} code points"
+                violations.append(FieldViolation(f"spans[{number}].span", rule))
+            if each.generation < 0:
+                violations.append(FieldViolation(f"spans[{number}].generation", "must not be negative"))
+            spans.append((reference, each))
+        if violations:
+            raise InvalidRequestError(violations)
         outcomes = self.read_spans(request_context.current().identity, collection, spans)
         return pb.ReadSpansResponse(outcomes=as_many_as_fit(outcomes))
 
@@ -483,33 +502,6 @@ def _parse_references(references: Sequence[chunk_pb2.ChunkReference], field: str
         message = "must have either chunk_id or chunk_number"
         raise InvalidRequestError([FieldViolation(f"{field}[{number}]", message) for number in missing])
     return [getattr(reference, kind or "") for reference, kind in zip(references, kinds, strict=True)]
-
-
-def _checked_spans(request: pb.ReadSpansRequest) -> list[tuple[DocumentReference, pb.SpanReference]]:
-    """Return the spans, each with the document that it names.
-
-    Raises:
-        InvalidRequestError: there are not 1 to 1,000, or naming each that names no document or is no range.
-    """
-    _check_count(request.spans, "spans")
-    spans, violations = [], list[FieldViolation]()
-    for number, each in enumerate(request.spans):
-        try:
-            reference = parse_reference(each.reference)
-        except InvalidRequestError as error:
-            violations += [
-                FieldViolation(f"spans[{number}].{wrong.field}", wrong.description) for wrong in error.violations
-            ]
-            continue
-        if not (0 <= each.span.start < each.span.end and each.span.end - each.span.start <= MAX_SPAN_CHARS):
-            rule = f"must begin at 0 or later and have 1 to {MAX_SPAN_CHARS} code points"
-            violations.append(FieldViolation(f"spans[{number}].span", rule))
-        if each.generation < 0:
-            violations.append(FieldViolation(f"spans[{number}].generation", "must not be negative"))
-        spans.append((reference, each))
-    if violations:
-        raise InvalidRequestError(violations)
-    return spans
 
 
 def _collection(name: str) -> str | None:

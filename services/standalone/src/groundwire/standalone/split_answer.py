@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -26,10 +26,8 @@ from groundwire.standalone.readiness import Dependency
 from groundwire.standalone.server_info import server_service
 from groundwire.standalone.settings import IN_MEMORY, ProcessSettings, ServerSettings
 
-if TYPE_CHECKING:
-    from groundwire.catalog.database import Database
-
 _USER_AGENT = "groundwire-answer"
+# Readiness has to follow a lost retrieve service within 5 seconds.
 _CHECK_S = 2.0
 _SWEEP_S = 10.0
 SESSIONS_FILE = "sessions.db"
@@ -49,7 +47,15 @@ def build_answer(settings: ProcessSettings, stack: ExitStack) -> Parts:
     channel = _open_channel(server, server.retrieve)
     to_ingest = _open_channel(server, server.ingest) if server.ingest else None
     retrieve = _Retrieve(channel)
-    database = _open_sessions(server, stack)
+    database = None
+    if server.sessions != IN_MEMORY:
+        url = server.sessions or "sqlite:"
+        try:
+            database = open_database(server, url, SESSIONS_FILE, "sessions", server.sessions_password)
+        except ModuleNotFoundError as error:
+            message = "sessions in a database need more packages: pip install 'groundwire[answer,sessions]'"
+            raise MissingExtraError(f"{message}; or use --sessions memory:", extra="sessions") from error
+        stack.callback(database.close)
     answer = build(
         retrieve=retrieve_service_pb2_grpc.RetrieveServiceStub(channel),
         library=library_service_pb2_grpc.LibraryServiceStub(channel),
@@ -134,16 +140,3 @@ def _open_channel(server: ServerSettings, address: str) -> grpc.aio.Channel:
     return open_channel(
         address, user_agent=_USER_AGENT, credentials=credentials, delegation=delegation if is_trusted else None
     )
-
-
-def _open_sessions(server: ServerSettings, stack: ExitStack) -> "Database | None":
-    if server.sessions == IN_MEMORY:
-        return None
-    try:
-        url = server.sessions or "sqlite:"
-        database = open_database(server, url, SESSIONS_FILE, "sessions", server.sessions_password)
-    except ModuleNotFoundError as error:
-        message = "sessions in a database need more packages: pip install 'groundwire[answer,sessions]'"
-        raise MissingExtraError(f"{message}; or use --sessions memory:", extra="sessions") from error
-    stack.callback(database.close)
-    return database

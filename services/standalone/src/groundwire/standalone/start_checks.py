@@ -86,7 +86,15 @@ def check_address(listen: str, field: str = "listen") -> None:
         places = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
         raise InvalidRequestError.of(field, f"{host!r} is neither an address nor a known name") from error
-    failures = [failure for place in places if (failure := _failure_to_bind(place[0], place[4])) is not None]
+    failures = []
+    for place in places:
+        try:
+            with closing(socket.socket(place[0], socket.SOCK_STREAM)) as probe:
+                # As the server does: lingering connections of a predecessor are no obstacle, a listening socket is.
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(place[4])
+        except OSError as error:
+            failures.append(error)
     # One address of a name with several is enough, as it is for the server.
     if len(failures) == len(places):
         reason = _ADDRESS_TROUBLES.get(failures[0].errno or 0, os.strerror(failures[0].errno or 0))
@@ -181,14 +189,3 @@ def plain_disk_failures(data: Path) -> Iterator[None]:
             message = f"the disk of the data folder {str(data)!r} is full: {error.message}"
             raise PreconditionError(message) from error
         raise
-
-
-def _failure_to_bind(family: int, place: object) -> OSError | None:
-    try:
-        with closing(socket.socket(family, socket.SOCK_STREAM)) as probe:
-            # As the server does: lingering connections of a predecessor are no obstacle, a listening socket is.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(place)  # type: ignore[arg-type]  # what getaddrinfo gave
-    except OSError as error:
-        return error
-    return None

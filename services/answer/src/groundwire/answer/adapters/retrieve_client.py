@@ -58,8 +58,10 @@ _SECTIONS = pb.ResultExpansion(mode=pb.EXPAND_MODE_HIERARCHY, max_chars=1600, re
 _SUMMARY_HITS = 50
 # A batch has one worker and one response of 4 MiB for all of its searches.
 _SEARCHES_PER_CALL = 20
+# As many as one call accepts, and as much text as fits into a message of 4 MiB with everything around it.
 _TEXTS_PER_CALL = 1000
 _TEXT_BYTES_PER_CALL = 3 << 20
+# As many as one call accepts.
 _ENTRIES_PER_CALL = 1000
 _SPACE = re.compile(r"\s+")
 _MARKUPS = {

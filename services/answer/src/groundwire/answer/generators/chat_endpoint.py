@@ -25,8 +25,10 @@ from groundwire.rpc import request_context
 Message: TypeAlias = dict[str, str]
 T = TypeVar("T")
 
+# An endpoint that never ends a line or a reply must not fill the memory.
 _MAX_LINE_BYTES = 256 * 1024
 _MAX_REPLY_BYTES = 4 * 1024 * 1024
+# Not worth a longer wait: without an answer the number of tokens is estimated.
 _COUNT_S = 2.0
 _RETRY_AFTER_S = 0.2
 # What a client may repeat although it is a 4xx.

@@ -110,7 +110,7 @@ def _pieces(text: str, sentence: Sentence) -> Iterator[tuple[int, int]]:
     """Yield the ranges of the claims of one item: rows of a table, clauses of a sentence, else the whole."""
     match sentence.kind:
         case BlockKind.TABLE:
-            rows = list(_lines(text, sentence.start, sentence.end))
+            rows = list(line_ranges(text, sentence.start, sentence.end))
             has_header = len(rows) > 1 and _TABLE_RULE.fullmatch(text[slice(*rows[1])]) is not None
             yield from rows[2 * has_header :]
         case BlockKind.PROSE | BlockKind.LIST_ITEM:
@@ -130,7 +130,7 @@ def _pieces(text: str, sentence: Sentence) -> Iterator[tuple[int, int]]:
         case BlockKind.CODE:
             lines = [
                 each
-                for each in _lines(text, sentence.start, sentence.end)
+                for each in line_ranges(text, sentence.start, sentence.end)
                 if not text[slice(*each)].startswith(("```", "~~~"))
             ]
             if lines:
@@ -141,7 +141,8 @@ def _pieces(text: str, sentence: Sentence) -> Iterator[tuple[int, int]]:
             return
 
 
-def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def line_ranges(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield where the lines within start..end that are not blank lie, without white space at their ends."""
     for line in text[start:end].splitlines(keepends=True):
         if line.strip():
             yield start + len(line) - len(line.lstrip()), start + len(line.rstrip())

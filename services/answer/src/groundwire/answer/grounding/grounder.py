@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from groundwire.answer.evidence import Passage, Source
-from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, split_claims
+from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, line_ranges, split_claims
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors, cosine
 from groundwire.answer.plain_text import plain_text
 from groundwire.answer.ports import Vector
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.facts import Discrepancy, FactKind, Reading, discrepancies, read
-from groundwire.kernel.sentences import BlockKind, Sentence, split_sentences
+from groundwire.kernel.sentences import BlockKind, split_sentences
 from groundwire.kernel.stems import content_stems
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
@@ -220,23 +220,13 @@ class _Library:
 
 def _sentences_of(passage: Passage) -> Iterator[_SourceSentence]:
     for item in split_sentences(passage.content):
-        for start, end in _ranges(passage.content, item):
+        is_long = item.end - item.start > _MAX_SENTENCE_CHARS
+        by_lines = item.kind is BlockKind.TABLE or (item.kind is BlockKind.CODE and is_long)
+        whole = [(item.start, item.end)]
+        for start, end in line_ranges(passage.content, item.start, item.end) if by_lines else whole:
             text = plain_text(passage.content[start:end], passage.markup)
             if any(map(str.isalnum, text)):
                 yield _SourceSentence(passage, start, end, text, read(text))
-
-
-def _ranges(content: str, item: Sentence) -> Iterator[tuple[int, int]]:
-    """Yield the item, line by line where it is a table or long code."""
-    is_long = item.end - item.start > _MAX_SENTENCE_CHARS
-    if item.kind is not BlockKind.TABLE and not (item.kind is BlockKind.CODE and is_long):
-        yield item.start, item.end
-        return
-    start = item.start
-    for line in content[item.start : item.end].splitlines(keepends=True):
-        if line.strip():
-            yield start + len(line) - len(line.lstrip()), start + len(line.rstrip())
-        start += len(line)
 
 
 @dataclass(slots=True)
@@ -392,10 +382,8 @@ def _corroborated(supports: Sequence[float]) -> float:
 
     1 minus the product of what each leaves open; further ones count half, because documents copy one another.
     """
-    left_open = 1.0 - supports[0]
-    for each in supports[1:]:
-        left_open *= 1.0 - _CORROBORATION * each
-    return 1.0 - left_open
+    best, *others = supports
+    return 1.0 - (1.0 - best) * math.prod(1.0 - _CORROBORATION * each for each in others)
 
 
 _WORD = re.compile(r"[^\W_]+")

@@ -27,6 +27,7 @@ from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import MAX_CHARS_PER_TOKEN, ChunkingPolicy, ChunkUnit
 from groundwire.kernel.sentences import split_sentences
 
+# How far an overlap may differ from the ratio, so that it begins at a sentence or a word.
 _OVERLAP_SLACK = 0.3
 _MAX_OVERLAP_OF_NEIGHBOUR = 0.49
 _PARAGRAPH_LEVEL = 3

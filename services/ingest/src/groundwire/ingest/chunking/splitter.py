@@ -18,10 +18,12 @@ _BLOCK_CHARS = 8192
 # The last blank line, the last line, the last white space: the earlier, the better the seam.
 _SEAMS = (re.compile(r"(?s).*(?:\n|\r)[ \t]*(?:\r\n|\n|\r)"), re.compile(r"(?s).*(?:\n|\r)"), re.compile(r"(?s).*\s"))
 _CHARS_PER_TOKEN = 4
+# Pieces are much smaller than chunks, so that a chunk can end near its target.
 _PIECES_PER_CHUNK = 8
 _MIN_PIECE_CHARS = 16
 # Costs of a chunk that goes on over a heading of level 2 or less, and of a deeper one.
 _JOIN_SECTIONS, _JOIN_SUBSECTIONS = 1.5, 0.8
+# Far more than misfits and borders cost: a chunk is undersized only where it cannot be avoided.
 _UNDERSIZED_COST = 100.0
 _MAX_PIECES = 256
 

@@ -96,6 +96,7 @@ _MAX_PAGE = 100
 _SHOWN = 100
 _MESSAGE_CHARS = 2000
 _LONGEST_WAIT_S = 600.0
+# Left of the deadline, so that the caller gets the state of the operation instead of an error.
 _ANSWER_S = 0.5
 
 

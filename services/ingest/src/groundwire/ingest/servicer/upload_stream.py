@@ -27,6 +27,7 @@ from groundwire.kernel.errors import AlreadyExistsError, ConflictError, InvalidR
 
 Events = AsyncGenerator[pb.UploadDocumentResponse, None]
 
+# The older stream ends by itself once it notices that this one has taken the upload over.
 _POLL_S = 0.05
 
 

@@ -46,6 +46,7 @@ _MAX_DESCRIPTION_CHARS = 1024
 _MAX_RETENTION = timedelta(days=3650)
 # Dimensions of the models of the source designs (C01); other profiles take the server's default.
 _PROFILE_MODELS = {ProfileName.CONVERSATIONS: 768, ProfileName.WEB: 1024, ProfileName.BOOK: 1024}
+# Creating a collection again changes nothing, even if version 0.1.0 made it with another default.
 _BOOK_DENSE_WEIGHT_OF_0_1_0 = 0.7
 _MAX_WEIGHT = 10.0
 _WHOLE = frozenset({"*", "settings"})

@@ -90,7 +90,16 @@ def parse_record(
     # Loaded late: pydantic takes its time, and a server without records needs none of it.
     from groundwire.schemas.registry import check_metadata  # noqa: PLC0415 - see above
 
-    tokens, violations = _count(message.text, f"{path}.text", count_tokens, MIN_STRICT_TOKENS if strict else 1)
+    tokens, wrong, least = 0, "", MIN_STRICT_TOKENS if strict else 1
+    if not message.text.strip():
+        wrong = "must not be blank"
+    elif len(message.text) > MAX_CHUNK_CHARS:
+        wrong = f"must have at most {MAX_CHUNK_CHARS} characters"
+    elif has_controls(message.text):
+        wrong = WITHOUT_CONTROLS
+    elif not least <= (tokens := count_tokens(message.text)) <= MAX_TOKENS:
+        wrong = f"must have {least} to {MAX_TOKENS} tokens, not {tokens}"
+    violations = [FieldViolation(f"{path}.text", wrong)] if wrong else []
     record_type, details = record_type_of(message), message.WhichOneof("details")
     if record_type not in RECORD_TYPES:
         said = f"must be one of {', '.join(RECORD_TYPES)}"
@@ -138,20 +147,6 @@ def _with_history(item: NewRecord, message: record_pb2.Record, path: str) -> New
         if message.HasField(name):
             history[name] = parse_timestamp(getattr(message, name), f"{path}.{name}").isoformat()
     return replace(item, fields=replace(item.fields, record={**item.metadata, HISTORY: history}))
-
-
-def _count(text: str, place: str, count_tokens: Callable[[str], int], least: int) -> tuple[int, list[FieldViolation]]:
-    """Return the number of tokens of a text, and its violation, if any."""
-    tokens, said = 0, ""
-    if not text.strip():
-        said = "must not be blank"
-    elif len(text) > MAX_CHUNK_CHARS:
-        said = f"must have at most {MAX_CHUNK_CHARS} characters"
-    elif has_controls(text):
-        said = WITHOUT_CONTROLS
-    elif not least <= (tokens := count_tokens(text)) <= MAX_TOKENS:
-        said = f"must have {least} to {MAX_TOKENS} tokens, not {tokens}"
-    return tokens, [FieldViolation(place, said)] if said else []
 
 
 def merged_record(

@@ -1,7 +1,7 @@
 """Find stretches of time in a question, such as days, quarters or `last year`, and the ranges they mean."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -53,21 +53,19 @@ class Period:
 
 def find_periods(text: str, today: date) -> list[Period]:
     """Return the stretches of time that a text names, in its order, without overlaps; impossible dates are left out."""
-    found: list[Period] = []
-    for period in sorted(_all(text, today), key=lambda period: (period.at, -period.to)):
-        if not found or period.at >= found[-1].to:
-            found.append(period)
-    return found
-
-
-def _all(text: str, today: date) -> Iterator[Period]:
+    periods: list[Period] = []
     for pattern, bounds in _FORMS:
         for match in pattern.finditer(text):
             try:
                 first, end = bounds(match, today)
             except (ValueError, OverflowError):  # the 31st of June, or the year 12024
                 continue
-            yield Period(first, end, match.start(), match.end(), is_bare_year=pattern is _BARE_YEAR)
+            periods.append(Period(first, end, match.start(), match.end(), is_bare_year=pattern is _BARE_YEAR))
+    found: list[Period] = []
+    for period in sorted(periods, key=lambda period: (period.at, -period.to)):
+        if not found or period.at >= found[-1].to:
+            found.append(period)
+    return found
 
 
 _Bounds = Callable[[re.Match[str], date], tuple[date, date]]

@@ -77,19 +77,17 @@ class Words:
         """Return the values that occur in the question, preferring longer ones to shorter ones inside them."""
         found: list[Mention] = []
         for value in sorted(values, key=len, reverse=True):
-            for mention in self._of(value):
-                if not any(mention.at < other.to and other.at < mention.to for other in found):
-                    found.append(mention)
-        return sorted(found, key=lambda mention: mention.at)
-
-    def _of(self, value: str) -> Iterator[Mention]:
-        wanted = [word.casefold() for word in _WORD.findall(value)]
-        if not wanted or len(value) < _MIN_CHARS or set(wanted) <= STOP_WORDS or "".join(wanted).isdigit():
-            return
-        for start in range(len(self._words) - len(wanted) + 1):
-            if self._words[start : start + len(wanted)] == wanted:
+            wanted = [word.casefold() for word in _WORD.findall(value)]
+            if not wanted or len(value) < _MIN_CHARS or set(wanted) <= STOP_WORDS or "".join(wanted).isdigit():
+                continue
+            for start in range(len(self._words) - len(wanted) + 1):
+                if self._words[start : start + len(wanted)] != wanted:
+                    continue
                 at, to = self._found[start].start(), self._found[start + len(wanted) - 1].end()
-                yield Mention(value, at, to, negated=_NEGATION.search(self._text[:at]) is not None)
+                if all(to <= other.at or other.to <= at for other in found):
+                    negated = _NEGATION.search(self._text[:at]) is not None
+                    found.append(Mention(value, at, to, negated=negated))
+        return sorted(found, key=lambda mention: mention.at)
 
 
 def named_person(phrase: str, names: Iterable[str]) -> tuple[str, ...]:

@@ -323,7 +323,15 @@ def parse_context_request(
     """
     known = {number: kind for kind, number in RECORD_TYPES.items()}
     names = [known.get(each.record_type, "") for each in message.sections]
-    violations = [*_section_violations(names, message.sections)]
+    violations: list[FieldViolation] = []
+    for number, (name, section) in enumerate(zip(names, message.sections, strict=True)):
+        place = f"sections[{number}]"
+        if not name:
+            violations.append(FieldViolation(f"{place}.record_type", f"must be one of {', '.join(SECTIONS)}"))
+        elif name in names[:number]:
+            violations.append(FieldViolation(f"{place}.record_type", f"{name} is listed already"))
+        elif section.HasField("top_k") and not 1 <= section.top_k <= MOST_RECORDS[name]:
+            violations.append(FieldViolation(f"{place}.top_k", f"must be 1 to {MOST_RECORDS[name]}"))
     if message.HasField("max_tokens") and not 1 <= message.max_tokens <= _MAX_CONTEXT_TOKENS:
         violations.append(FieldViolation("max_tokens", f"must be 1 to {_MAX_CONTEXT_TOKENS}"))
     if message.conversation_id:
@@ -352,14 +360,3 @@ def parse_context_request(
         with_documents=not message.without_documents,
         max_tokens=message.max_tokens if message.HasField("max_tokens") else None,
     )
-
-
-def _section_violations(names: Sequence[str], sections: Sequence[pb.SectionLimit]) -> Iterator[FieldViolation]:
-    for number, (name, each) in enumerate(zip(names, sections, strict=True)):
-        place = f"sections[{number}]"
-        if not name:
-            yield FieldViolation(f"{place}.record_type", f"must be one of {', '.join(SECTIONS)}")
-        elif name in names[:number]:
-            yield FieldViolation(f"{place}.record_type", f"{name} is listed already")
-        elif each.HasField("top_k") and not 1 <= each.top_k <= MOST_RECORDS[name]:
-            yield FieldViolation(f"{place}.top_k", f"must be 1 to {MOST_RECORDS[name]}")
