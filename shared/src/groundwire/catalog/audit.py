@@ -74,7 +74,7 @@ class Audit:
         """Record the same change of several resources, a row for each, in the transaction that makes it."""
         if not resources:
             return
-        # Each row holds the hash of the one before: to change or remove one, all that follow must be written anew.
+        # Each row holds the hash of the row before: changing or removing one means rewriting all that follow.
         found = connection.execute(_LAST_HASH_AND_POSITION, {"of_tenant": tenant}).one()
         previous, rows = found.hash or "", []
         shared: dict[str, Any] = {
@@ -123,6 +123,6 @@ def first_broken(rows: Sequence[AuditRow], previous_hash: str = "") -> AuditRow 
 
 
 def _digest(values: dict[str, Any]) -> str:
-    # Rows without a subject have the hash that they had before there were any.
+    # Rows without a subject are hashed as before subjects were introduced.
     hashed = [values[name] for name in _HASHED] + [values["subject"]] * bool(values["subject"])
     return hashlib.sha256(encode_json(hashed).encode()).hexdigest()

@@ -48,7 +48,7 @@ def rename_chapter(
     stands_in = and_(of_live, chunks.c.chapter == old, chunks.c.section_heading == old)
     changing = select(chunks.c.chunk_number).where(stands_in)
     numbers = list(connection.execute(changing).scalars())
-    # Headings are in the full-text index: out with the old words, in with the new.
+    # Headings are part of the full-text index, so the old words are replaced by the new ones.
     remove_chunks(connection, stands_in)
     connection.execute(update(chunks).where(stands_in).values(chapter=new, section_heading=new))
     add_chunks(connection, numbered(numbers))

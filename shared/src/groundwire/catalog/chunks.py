@@ -42,7 +42,7 @@ from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
 from groundwire.kernel.filters import And, FieldKind, Filter
 from groundwire.kernel.spans import Span
 
-# A page is cut to size as a message; this keeps the contents of a thousand of the longest chunks out of memory.
+# Pages are cut to message size; this bound keeps a thousand of the longest chunks from filling the memory.
 _PAGE_CHARS = 4 << 20
 _SLICE = 100
 _OF_TENANT = SELECT_LIVE_CHUNKS.where(collections.c.tenant == bindparam("tenant"))
@@ -162,12 +162,12 @@ class Chunks:
                 raise DocumentNotFoundError(document_id)
             if where is None and document is not None:
                 of_document = {"document": document[0], "after": after, "limit": limit + 1}
-                # Not read at once: a page ends where its contents are long, and the rest is never decoded.
+                # Read lazily: a page with long contents ends early, and the rest is never decoded.
                 rows = connection.execute(_OF_DOCUMENT, of_document)
                 found, is_last = _page_of(to_stored_chunks(rows), limit)
                 rows.close()
             else:
-                # Numbers first: contents are read in slices, and no further than the page goes.
+                # Numbers first: contents are read in slices, and only as far as the page goes.
                 matching = (
                     select(chunks.c.chunk_number)
                     .where(
@@ -195,7 +195,7 @@ class Chunks:
         with self._database.read() as connection:
             key, position = collection_key(connection, tenant, collection), self._database.position(connection)
             cached = self._fields.get((key, scopes))
-            # Any change anywhere makes it read anew: more often than needed, and never too late.
+            # Any change anywhere invalidates it: more often than needed, but never too late.
             if cached is None or cached[0] != position:
                 cached = (position, metadata_fields(connection, key, scopes))
                 self._fields.put((key, scopes), cached)
@@ -418,7 +418,7 @@ class Passages:
             yield PassageReader(connection, require_collection(connection, tenant, collection))
 
 
-# Made once: building a statement and finding what it compiles to takes longer than most of the reads.
+# Built once: building and compiling a statement takes longer than most reads.
 _OF_COLLECTION = SELECT_LIVE_CHUNKS.where(
     collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("collection")
 )
@@ -495,7 +495,7 @@ _WITH_DUPLICATES = (
     .distinct()
     .join_from(generations, collections, generations.c.collection_key == collections.c.collection_key)
     .where(
-        # Not joined: SQLite would look at every live generation instead of the few chunks, which have an index.
+        # Not as a join: SQLite would scan every live generation instead of using the index of the few chunks.
         generations.c.generation_key.in_(
             select(chunks.c.generation_key).where(chunks.c.indexed + chunks.c.upper == literal_column("0"))
         ),
@@ -577,7 +577,7 @@ class DuplicateChunks(Aggregate):
 
         Returns False and changes nothing when the collection is served from another engine collection now.
         """
-        # The points were written to this engine collection; another one may serve by now, and lack them.
+        # The points were written to this engine collection; the one that serves by now may lack them.
         served = select(collections.c.collection_key).where(collections.c.engine_name == collection.engine_name)
         key = connection.execute(served).scalar()
         if key is None:

@@ -89,7 +89,7 @@ class Collections(Aggregate):
             settle(connection, self._database.steady, collection.tenant, receipt, found)
             return found
         connection.execute(insert(collections).values(collection_values(collection)))
-        # Read back, because times are kept in milliseconds: what is answered is what every later call answers.
+        # Read back, because times are stored in milliseconds: later calls must return the same.
         stored = require_collection(connection, collection.tenant, collection.name)
         self._audit.record(connection, stored.tenant, "create_collection", stored.name, receipt, stored)
         return stored
@@ -126,7 +126,7 @@ class Collections(Aggregate):
 
     def page(self, tenant: str, after_name: str, limit: int) -> list[Collection]:
         """Return up to `limit` collections with names above `after_name` (empty for the first), by name."""
-        # By name and not by place: what is made or deleted between two pages moves nothing from one to the other.
+        # By name, not by offset: creations and deletions between two pages do not shift the entries.
         statement = (
             select(collections)
             .where(collections.c.tenant == tenant, collections.c.name > after_name)
@@ -155,7 +155,7 @@ class Collections(Aggregate):
             key = collection_key(connection, tenant, name)
             values = {"settings": settings_value(settings), "update_time": self._now()}
             connection.execute(update(collections).where(collections.c.collection_key == key).values(values))
-            # Views and vocabularies remember a collection with its settings until its position moves.
+            # Views and vocabularies cache a collection with its settings until its position moves.
             advance_position(connection, key, keeps_history=True)
         stored = require_collection(connection, tenant, name)
         self._audit.record(connection, tenant, "update_collection", name, receipt, stored)

@@ -12,7 +12,7 @@ _MAC_BYTES = 16
 _POSITION_BYTES = 8
 # Of base 64, which takes no padding for a multiple of three bytes.
 _TOKEN_CHARS = (_MAC_BYTES + _POSITION_BYTES) * 8 // 6
-# Tokens that are not made again: each search returns one, and the position seldom moves between two of them.
+# Tokens are cached: each search returns one, and the position seldom moves between two searches.
 _REMEMBERED = 1000
 _PURPOSE = b"groundwire consistency token 1"
 
@@ -45,7 +45,7 @@ class ConsistencyTokens:
             with suppress(ValueError):
                 raw = base64.b64decode(token, altchars=b"-_", validate=True)
         mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
-        # In constant time: how long a comparison takes must not tell how much of a forged token is right.
+        # In constant time, so that the duration does not reveal how much of a forged token is right.
         is_ours = len(body) == _POSITION_BYTES and hmac.compare_digest(mac, self._mac(body, tenant, collection_uid))
         if not is_ours:
             raise InvalidRequestError.of(field, "was not issued by this server for this collection")

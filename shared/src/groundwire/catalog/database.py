@@ -72,11 +72,11 @@ class SteadyTime:
             select(counters.c.name, counters.c.value).where(counters.c.name.in_((_STEADY, _DOWN)))
         )
         stored = {str(name): int(value) for name, value in rows}
-        # Other processes may have run for longer, or have started while this one wrote nothing.
+        # Other processes may have been running for longer, or have started while this one wrote nothing.
         if (ahead_ms := stored.get(_STEADY, 0) - self.now_ms()) > 0:
             self._base_ms, self._downtime_ms = self._base_ms + ahead_ms, stored.get(_DOWN, 0)
         self._stored_ms = self.now_ms()
-        # With the time of day: if the clock is set, the next process must not take that for downtime.
+        # Stored with the time of day, so that the next process does not take a changed clock for downtime.
         values = {_STEADY: self.now_ms(), _DOWN: self._downtime_ms, _WALL: epoch_ms(self._clock.now())}
         statement = upsert(connection, counters).values(
             [{"name": name, "value": value} for name, value in values.items()]
@@ -175,7 +175,7 @@ class Database:
         self._readers = _Readers(storage, limits)
         with storage.reading.connect() as connection:
             self.steady = SteadyTime(connection, clock)
-        # The time of service is written along with whatever is written anyway, so that it costs no flush of its own.
+        # The service time is written with other changes, so that it costs no flush of its own.
         read_position = (lambda _: 0) if storage.is_shared else self.position  # others write a shared one, too
         self._writer = Writer(storage, read_position, self.steady.store)
         self._closing = threading.Lock()
@@ -420,7 +420,7 @@ class _Readers:
                 if not is_free:
                     raise StoreUnavailableError("all read connections of the catalog are in use", engine="catalog")
             self.free -= 1
-            # Opened below, outside the lock, where there is none yet.
+            # A missing connection is opened below, outside the lock.
             connection = self._idle.pop() if self._idle else None
         try:
             connection = self._begun(connection, begin)
@@ -452,7 +452,7 @@ class _Readers:
             try:
                 begin(connection)
             except DBAPIError:
-                # The server was restarted: all that were open before are as dead as this one.
+                # The server was restarted, so that all other open connections are dead as well.
                 with self._changed:
                     broken, self._idle = [connection, *self._idle], []
                 for each in broken:
@@ -548,7 +548,7 @@ class Writer:
         self._inside = threading.local()
         self._waiting: deque[_Unit] = deque()
         self._taking = threading.Lock()
-        # That of the processor time of the thread, while it is inside a transaction.
+        # The CPU clock of the thread, while it is inside a transaction.
         self._clock: int | None = None
 
     def run(self, work: Callable[[Connection], T], *, alone: bool = False) -> T:
@@ -580,11 +580,11 @@ class Writer:
         except RuntimeError as error:
             if self._withdrawn(unit):
                 raise DrainingError("the catalog is closed") from error
-        # Once begun it ends by itself, at the latest when the database gives up waiting for another process.
+        # Once begun it always ends, at the latest when the database gives up waiting for another process.
         try:
             return cast("T", current_budget().result_of(unit.future))
         except (DeadlineError, CallCancelledError):
-            # Cleanup after the deadline of a call gets some time to begin, too.
+            # Cleanup after the deadline of a call also gets some time to begin.
             with suppress(TimeoutError):
                 return cast("T", unit.future.result(_TIDYING_S))
             if self._withdrawn(unit):
@@ -643,7 +643,17 @@ class Writer:
             with self._storage.translated_failures(), self._storage.writing.begin() as connection:
                 self._clock = time.pthread_getcpuclockid(threading.get_ident())
                 self._at_begin(connection)
-                self._run_group(connection, group)
+                if first.alone or not self._waiting:
+                    first.outcome = first.work(connection)  # an exception ends the transaction
+                else:
+                    # What waits joins the transaction, because syncing the disk takes longer than most of the work.
+                    ends_at = time.monotonic() + GROUP_S
+                    self._attempt(connection, first)
+                    while len(group) < GROUP_UNITS and time.monotonic() < ends_at:
+                        if (unit := self._next(joins=True)) is None:
+                            break
+                        group.append(unit)
+                        self._attempt(connection, unit)
                 position = self._read_position(connection)
             self.position = position
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers
@@ -655,17 +665,6 @@ class Writer:
         # No caller returns before the transaction is durable.
         for unit in group:
             unit.resolve()
-
-    def _run_group(self, connection: Connection, group: list[_Unit]) -> None:
-        """Run the one unit of the group and, if others wait, those as well; they are added to the group."""
-        if group[0].alone or not self._waiting:
-            group[0].outcome = group[0].work(connection)  # alone: an exception ends the transaction
-            return
-        ends_at = time.monotonic() + GROUP_S
-        self._attempt(connection, group[0])
-        while len(group) < GROUP_UNITS and time.monotonic() < ends_at and (unit := self._next(joins=True)) is not None:
-            group.append(unit)
-            self._attempt(connection, unit)
 
     def _attempt(self, connection: Connection, unit: _Unit) -> None:
         """Run a unit inside a transaction that it shares; what it did is undone when it fails.

@@ -273,7 +273,7 @@ class Deletions(Aggregate):
         now = self._database.steady.now_ms()
         first, last = func.min(deletions.c.hidden_steady), func.max(deletions.c.hidden_steady)
         engine, ready = _engine_and_readiness()
-        # Any of the names that it had: all deletions of an engine collection are completed together.
+        # Under any of its names: all deletions of an engine collection are completed together.
         name = func.max(deletions.c.collection)
         statement = (
             select(
@@ -314,7 +314,7 @@ class Deletions(Aggregate):
         """Return how many entries a final search finds, by store: all but the vector engine."""
         traces, is_live = deleted.traces, documents.c.live_generation > 0
         needed = exists(select(1).where(chunks.c.embedding_hash == embeddings.c.embedding_hash))
-        # A newer one is of the same text in a later write, which may be gone again; `VectorCache.sweep` removes it.
+        # A newer vector belongs to a later write of the same text; if that is gone too, `VectorCache.sweep` removes it.
         is_older = embeddings.c.create_time <= epoch_ms(deleted.deletion.hide_time)
         unneeded = (embeddings.c.identity_digest == traces.identity_digest) & is_older & ~needed
         with self._database.read() as connection:
@@ -327,14 +327,14 @@ class Deletions(Aggregate):
                 "records": 0,
             }
             if traces.permanent:
-                # A row without any content stays while another ingest of the document is under way.
+                # An empty row stays while another ingest of the document is under way.
                 left["catalog"] += (
                     _count(connection, documents.c.document_key, traces.document_keys, IS_HIDDEN)
                     + _count(connection, generations.c.generation_key, traces.generation_keys)
                     + _count(connection, chunks.c.chunk_number, traces.numbers)
                 )
                 left["texts"] = _count(connection, text_segments.c.generation_key, traces.generation_keys)
-                # What is there again under the same id may be quoted again.
+                # A document that exists again under the same id may be quoted again.
                 again = select(documents.c.document_id).where(
                     documents.c.tenant == traces.tenant,
                     is_live | IS_HIDDEN,
@@ -349,7 +349,7 @@ class Deletions(Aggregate):
     def note(self, connection: Connection, tenant: str, searched: Sequence[Deletion]) -> None:
         """Note what final searches found; what is complete keeps no trace of what was deleted."""
         for each in searched:
-            # Not of one that has got a further step meanwhile.
+            # Unless a further step was added in the meantime.
             of_id = (
                 deletions.c.tenant == tenant,
                 deletions.c.deletion_id == each.deletion_id,
@@ -399,7 +399,7 @@ def insert_deletion(
         "documents": deletion.documents,
         "chunks": deletion.chunks,
         "stores": _stores(deletion),
-        # Thousands of numbers for a large document, kept until the last file is clean.
+        # A large document has thousands of chunk numbers; they are kept until the last file is clean.
         "traces": stored + zlib.compress(json.dumps(asdict(traces)).encode(), 1),
         "last_task": max(deleted.tasks, default=last_task),
         "hide_time": epoch_ms(deletion.hide_time),
@@ -419,7 +419,7 @@ def _engine_and_readiness() -> tuple[ColumnElement[str], ColumnElement[bool]]:
     # Of the deletion in question also where it stands inside another subquery.
     engine = func.coalesce(serving.correlate(deletions).scalar_subquery(), deletions.c.engine_name)
     is_built = exists(select(1).where(index_builds.c.collection_uid == deletions.c.collection_uid))
-    # Later tasks do not count, or they would delay a receipt for ever; but an engine collection that was replaced
+    # Later tasks do not count, or they could delay a receipt forever; but an engine collection that was replaced
     # meanwhile has to be gone.
     is_due = or_(outbox.c.id <= deletions.c.last_task, outbox.c.kind == OutboxKind.DROP_COLLECTION.value)
     has_tasks = exists(select(1).where(outbox.c.engine_name.in_([engine, deletions.c.engine_name]), is_due))
@@ -466,7 +466,7 @@ def hide_documents(connection: Connection, collection: Collection, rows: Sequenc
     if not rows:
         return Deleted.now(traces, [], now)
     position = advance_position(connection, traces.collection_key)
-    # While the generations are still live and superseded: the index looks for chunks by these states.
+    # Before the states change: the index finds chunks by the states live and superseded.
     remove_chunks(connection, of_documents)
     past = select(generations.c.generation_key).where(
         of_documents, generations.c.state == GenerationState.SUPERSEDED.value
@@ -520,11 +520,11 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
     leaving = select(generations.c.generation_key).where(
         of_documents, generations.c.state != GenerationState.PENDING.value
     )
-    # While the rows are there to be counted.
+    # Before the rows are gone.
     traces = trace_documents(connection, collection, rows, leaving, permanent=True)
     if not rows:
         return Deleted.now(traces, [], now)
-    # Through the outbox: the engine may be unavailable, and a deletion does not wait for it.
+    # Through the outbox, because a deletion does not wait for an engine that may be unavailable.
     tasks = queue_points(connection, OutboxKind.DELETE_POINTS, tenant, collection.engine_name, traces.numbers)
     last = select(generations.c.document_key, func.max(generations.c.generation)).where(of_documents)
     last_of = dict(connection.execute(last.group_by(generations.c.document_key)).all())
@@ -541,10 +541,10 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
     ]
     changed = ("last_generation", "position", "deleted_time")
     connection.execute(replacing(connection, tombstones, ("tenant", "document_id"), changed), buried)
-    # Before the rows go: the words of the chunks say which rows of the index have to be rewritten.
+    # Before the rows are deleted: the words of the chunks tell which index rows have to be rewritten.
     remove_chunks(connection, of_documents)
     connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving)))
-    # A row outlives this transaction only while a generation is pending: it keeps nothing of what it said.
+    # A row stays only while a generation is pending, and none of its content survives.
     connection.execute(delete(document_aliases).where(among(document_aliases.c.document_key, keys)))
     set_tags(connection, {}, keys)
     nothing = DocumentFields()
@@ -580,7 +580,7 @@ def delete_collection(connection: Connection, collection: Collection, now: int) 
     task = queue_drop(connection, collection.tenant, collection.engine_name)
     connection.execute(delete(collections).where(collections.c.collection_key == key))
     connection.execute(delete(query_logs).where(query_logs.c.collection_uid == collection.uid))
-    # No row is left to note the change, but the position moves on, for caches that are keyed by it.
+    # No row is left to hold the change, but the position must move for the caches that are keyed by it.
     advance_position(connection, key)
     redact_answers(connection, collection.tenant, traces.document_ids)
     return Deleted.now(
@@ -629,7 +629,7 @@ class Restorations(Aggregate):
         if not hidden:
             return None
         numbers = numbers_of(connection, select(generations.c.generation_key).where(_of_hidden(hidden)))
-        # If the restoration fails, these tasks make the engine equal to the catalog again: without points.
+        # If the restoration fails, these tasks remove the points again, so that engine and catalog agree.
         tasks = queue_points(connection, OutboxKind.MATCH_POINTS, tenant, hidden[0]["engine_name"], numbers)
         ids = tuple(row["document_id"] for row in hidden)
         return Restoration(require_collection(connection, tenant, collection), ids, tuple(tasks))

@@ -110,7 +110,7 @@ _BY_ALIAS = SELECT_DOCUMENTS_OF_COLLECTION.join(
     document_aliases.c.collection_key == collections.c.collection_key,
     document_aliases.c.source_path == bindparam("value"),
 )
-# A document that was deleted softly gets a new generation when its source comes again.
+# When the source of a softly deleted document is ingested again, the document gets a new generation.
 _HIDDEN = (
     select(documents.c.source_path, documents.c.document_id)
     .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
@@ -170,7 +170,7 @@ class Documents(Aggregate):
         """Return the document with this source, or the one it is an alias of."""
         given = {"tenant": tenant, "collection": collection, "value": source_uri}
         with self._database.read() as connection:
-            # In this order, as nearly every source is one: an alias is asked for seldom.
+            # Sources first: lookups by an alias are rare.
             row = connection.execute(_BY_SOURCE, given).first() or connection.execute(_BY_ALIAS, given).first()
         return None if row is None else to_document(row)
 
@@ -320,7 +320,7 @@ class Documents(Aggregate):
         refuse_taken_source(owners_of_sources(connection, key, [source_uri]), source_uri, document_id)
         alias = document_aliases.c
         this_alias = and_(alias.collection_key == key, alias.source_path == source_uri)
-        # A document that nobody sees, because it was deleted softly or is being written, has to give it up too.
+        # Invisible documents (softly deleted, or still being written) have to give the source up too.
         gives_up = or_(~IS_VISIBLE, documents.c.document_id == moved_from)
         giving_up = select(documents.c.document_key).where(documents.c.collection_key == key, gives_up)
         given_up = and_(this_alias, alias.document_key.in_(giving_up))
@@ -334,7 +334,7 @@ class Documents(Aggregate):
         owner = connection.execute(select(alias.document_key).where(this_alias)).scalar()
         if owner not in {None, row["document_key"]}:
             raise changed(document_id)
-        # Searches remember documents, with their sources and etags, until the position of the collection moves.
+        # Searches cache documents, with their sources and etags, until the position of the collection moves.
         advance_position(connection, key, keeps_history=True)
 
     def raise_source_version(self, document: Document, tenant: str, source_version: int) -> Document:
@@ -386,7 +386,7 @@ class Documents(Aggregate):
             AlreadyExistsError: a document id is in use in another collection, or a chunk id in another document.
             ValueError: a chunk is not exactly the text of its span (a bug of ours).
         """
-        # All that can be worked out before is, so that the writer, of which there is one, has only rows to insert.
+        # Everything is computed beforehand, so that the single writer only has to insert rows.
         for draft in drafts:
             check_chunks(draft.text, draft.chunks)
         now = self._database.clock.now()
@@ -417,7 +417,7 @@ class Documents(Aggregate):
             prepared.append(made.indexed_from(0))
         written = self._insert(prepared)
         try:
-            # Nobody sees a part of a generation: it stays pending until all of it, and its points, are there.
+            # A generation is never visible in part: it stays pending until all of its rows and points are written.
             for each, pending in zip(prepared, written, strict=True):
                 for start in range(CHUNKS_PER_TRANSACTION, len(each.draft.chunks), CHUNKS_PER_TRANSACTION):
                     part = replace(each, pending=pending).indexed_from(start)
@@ -434,7 +434,7 @@ class Documents(Aggregate):
 
         def work(connection: Connection) -> list[PendingGeneration]:
             written = insert_generations(connection, prepared)
-            # Inside the transaction: once it is committed the sweeper may see the rows, and must see this, too.
+            # Inside the transaction: as soon as it commits the sweeper may see the rows, and must see these keys too.
             keys.extend(each.key for each in written)
             self._under_way.update(keys)
             return written
@@ -442,7 +442,7 @@ class Documents(Aggregate):
         try:
             return self._database.write(work)
         except BaseException:
-            # The numbers may belong to other generations by now: the database counts on from what it committed.
+            # The keys may belong to other generations by now: after a rollback the database hands them out again.
             for key in keys:
                 self._ended(key)
             raise
@@ -502,7 +502,7 @@ class Documents(Aggregate):
         tenant, name = collection.tenant, collection.name
 
         def work(connection: Connection) -> PublishedRecords:
-            # Another process may have numbered exchanges of the same conversation meanwhile.
+            # Another process may have added exchanges to the same conversation in the meantime.
             for conversation_id, last in turns.items() if self._database.is_shared else ():
                 if last_turn(connection, collection, conversation_id) != last:
                     raise changed(conversation_id)
@@ -512,7 +512,7 @@ class Documents(Aggregate):
                 refuse_other_etag(connection, row, change.etag)
                 tasks += change_fields(connection, row, change.fields, self._now())
                 written.append(visible_document(connection, tenant, name, change.document_id))
-            # In the transaction, since a purge may have come between the plan and this.
+            # Inside the transaction, because a purge may have run since the plan was made.
             quoted = sorted({each for document in written for each in (document.fields.record or {}).get(QUOTED, ())})
             for gone in gone_documents(connection, tenant, quoted) if quoted else ():
                 raise changed(gone)
@@ -646,7 +646,7 @@ class Documents(Aggregate):
         if next_source is None:
             return None
         refuse_other_etag(connection, row, etag)
-        # The names of a document are its first source and its aliases: an alias takes the place of the first.
+        # A document has a first source and aliases; when the first goes, an alias takes its place.
         is_first = source_uri == row["source_path"]
         alias = next_source if is_first else source_uri
         connection.execute(
@@ -663,9 +663,9 @@ class Documents(Aggregate):
             rename_chapter(connection, row, (source_uri, fields), (next_source, fields))
             tasks = rewrite_payloads(connection, row, chunks.c.document_key == key)
         else:
-            # Searches remember documents, with their sources, until the position of the collection moves.
+            # Searches cache documents, with their sources, until the position of the collection moves.
             advance_position(connection, row["collection_key"], keeps_history=True)
-        # The document stays: a final search has nothing to look for.
+        # The document stays, so that nothing has to be verified as gone.
         nothing = select(generations.c.generation_key).where(false())
         of_source = require_collection(connection, tenant, collection)
         traces = trace_documents(connection, of_source, [], nothing, permanent=permanent)
@@ -786,8 +786,8 @@ class Documents(Aggregate):
             rows = connection.execute(select(generations.c.generation_key, generations.c.owner).where(is_pending)).all()
             others = self._database.other_owners(connection)
         pending = {row.generation_key for row in rows if row.owner not in others}
-        # Asked after the rows were read, so that whatever is still being written is among them, and before they are
-        # read a second time: what was published in between is pending no more.
+        # `under_way` is read after the rows, so that it covers everything still being written, and before the rows are
+        # read again: a generation that was published in between is no longer pending.
         unwritten = pending - self.under_way
         statement = (
             select(generations, documents.c.document_id, documents.c.live_generation, *collections.c)
@@ -852,13 +852,13 @@ class Documents(Aggregate):
             connection.execute(
                 update(generations).where(generations.c.generation_key.in_(keys)).values(superseded_time=None)
             )
-            # Readers of the past would miss these chunks at the positions before.
+            # At earlier positions readers of the past would miss these chunks.
             of_collection = (collections.c.collection_key == key, collections.c.readable_from < up_to)
             connection.execute(update(collections).where(*of_collection).values(readable_from=up_to))
             return len(found)
 
         done = 0
-        # Some at a time: others write in between, and a stop waits for a part only.
+        # A few at a time, so that others can write in between and a shutdown waits for one batch only.
         while count := self._database.write(sweep_some):
             done += count
             budget.check()

@@ -15,7 +15,7 @@ def copy_file(source: Path, target: Path) -> None:
     """
     try:
         with closing(sqlite3.connect(source)) as reading, closing(sqlite3.connect(target)) as writing:
-            # In one step: between two, a write would make it begin anew, and a busy server writes all the time.
+            # In one step: a write between two steps would restart the copy, and a busy server writes all the time.
             reading.backup(writing)
     except sqlite3.DatabaseError as error:
         raise DataLossError(f"the catalog {str(source)!r} cannot be copied: {error}") from error

@@ -66,7 +66,16 @@ def to_sql(condition: Filter, payload: ColumnElement[Any]) -> Condition:
             found = _some_element(payload, field, lambda each: _is_one_of(each, values))
             return not_(found) if negated else found
         case Containment(field, value, negated):
-            found = _containment(payload, field, value)
+            kind = type_of(payload, field)
+            element = and_(
+                kind.is_not_distinct_from("array"),
+                _some_element(payload, field, lambda each: _is_one_of(each, (value,))),
+            )
+            if not isinstance(value, str):
+                found = element
+            else:
+                part = _some_element(payload, field, lambda each: contains(each.c.value, value))
+                found = or_(element, and_(kind.is_not_distinct_from("text"), part))
             return not_(found) if negated else found
         case Like(field, pattern):
             return _some_element(
@@ -90,20 +99,9 @@ def _comparison(payload: ColumnElement[Any], field: str, comparator: Comparator,
     return not_(equal) if comparator is Comparator.NE else equal
 
 
-def _containment(payload: ColumnElement[Any], field: str, value: Scalar) -> Condition:
-    kind = type_of(payload, field)
-    element = and_(
-        kind.is_not_distinct_from("array"), _some_element(payload, field, lambda each: _is_one_of(each, (value,)))
-    )
-    if not isinstance(value, str):
-        return element
-    part = _some_element(payload, field, lambda each: contains(each.c.value, value))
-    return or_(element, and_(kind.is_not_distinct_from("text"), part))
-
-
 def _is_one_of(each: Element, values: tuple[Scalar, ...]) -> Condition:
     texts = [value for value in values if isinstance(value, str)]
-    # Before the numbers: in Python True is one of them, in JSON it is not.
+    # Before the numbers: True is a number in Python, but not in JSON.
     truths = [str(value).lower() for value in values if isinstance(value, bool)]
     numbers = [value for value in values if not isinstance(value, (str, bool)) and not _is_nan(value)]
     return or_(
@@ -119,7 +117,7 @@ def _ordered(each: Element, comparator: Comparator, value: str | Number) -> Cond
     holds: Ordering = _ORDERINGS[comparator]
     if isinstance(value, str):
         return and_(each.c.type == "text", holds(as_text(each.c.value), value))
-    if _is_nan(value):  # it is below and above nothing
+    if _is_nan(value):  # NaN compares with nothing
         return false()
     nearest, nearest_holds = _nearest(value), holds
     upwards = comparator in {Comparator.GT, Comparator.GTE}
@@ -164,7 +162,7 @@ def chunks_matching(generation_keys: Select[tuple[int]], where: Filter) -> Colum
     A document's own clauses are evaluated on its first chunk; with some fifty chunks to a document that is most
     of the work saved.
     """
-    # Only of a conjunction: within an Or a clause about the document decides nothing by itself.
+    # Only clauses of a conjunction: within an Or a clause about the document decides nothing by itself.
     clauses = where.clauses if isinstance(where, And) else (where,)
     of_documents = And(tuple(clause for clause in clauses if _concerns_documents(clause)))
     of_chunks = [to_sql(clause, chunks.c.payload) for clause in clauses if not _concerns_documents(clause)]

@@ -207,11 +207,11 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
         GroundwireError: whatever `refuse_conflicts` raises.
     """
     collection = prepared[0].pending.collection
-    # By its uid and not by its name: a collection that was deleted and made again is another one.
+    # By uid, not by name: a collection that was deleted and recreated is another one.
     collection_key = connection.execute(KEY_OF_UID, {"tenant": collection.tenant, "uid": collection.uid}).scalar()
     if collection_key is None:
         raise CollectionNotFoundError(collection.name)
-    # An id that was just made is nobody's, and never was.
+    # An id that was just generated is in use nowhere.
     known_ids = [each.draft.document_id for each in prepared if each.draft.document_id]
     of_ids = {"tenant": collection.tenant, "ids": encode_json(known_ids)}
     stored = {row.document_id: row for row in connection.execute(_STORED, of_ids)} if known_ids else {}
@@ -234,7 +234,7 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
             **of_document,
             **field_values(each.draft.fields),
             "document_id": each.pending.document_id,
-            # Nobody sees it before it is published, which fills in the figures of what is live.
+            # It is invisible until it is published, which fills in the figures of the live generation.
             **dict.fromkeys(("chunk_count", "total_chars", "total_bytes"), 0),
             "embedding_model": collection.identity.model_name,
             "ingestion_date": each.now,
@@ -243,7 +243,7 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
         for each, of_document in zip(prepared, of_documents, strict=True)
         if each.pending.document_id not in keys
     ]
-    # A document that was deleted for good and comes again goes on counting: old citations name the old numbers.
+    # A purged document that is ingested again continues its numbering, because old citations name old generations.
     last: dict[str, int] = dict(connection.execute(_LAST_BURIED, of_ids).all()) if known_ids else {}
     if stored:
         written = dict(connection.execute(_LAST_WRITTEN, {"keys": encode_json(list(keys.values()))}).all())
@@ -339,7 +339,7 @@ def refuse_conflicts(
         if row.deleted_generation:
             message = f"document {document_id!r} was deleted and can be restored; its source is another one"
             raise AlreadyExistsError(message, resource=document_id)
-    # Before the lost race: a stale version must not be answered with advice to read again and repeat.
+    # Checked before the race: a stale version must not be answered with the advice to read again and retry.
     refuse_stale_version(document_id, draft.source_version, None if row is None else row.source_version)
     if draft.expected_generation != (0 if row is None else row.live_generation):
         raise changed(document_id)
@@ -518,7 +518,7 @@ def publish_generations(
     collection = pending[0].collection
     generation_keys = encode_json([each.key for each in pending])
     found = {row["generation_key"]: row for row in connection.execute(_PENDING, {"keys": generation_keys}).mappings()}
-    # The first of all refusals, as it is the only one that the caller gets over: by writing the points once more.
+    # The first refusal, because it is the only one the caller can recover from: by writing the points again.
     if any(row["serving_name"] != collection.engine_name for row in found.values()):
         raise IndexMovedError(require_collection(connection, collection.tenant, collection.name))
     for each in pending:
@@ -534,18 +534,18 @@ def publish_generations(
         is_renamed = row["live_generation"] and row["stored_source"] != row["source_path"]
         if is_renamed or row["taken_by"] is not None:
             raise changed(each.document_id)
-    # Without retention nobody can read the past once the chunks before are gone; of a new document there is no past.
+    # Without retention the past cannot be read once the previous chunks are gone; a new document has no past.
     is_kept = collection.settings.generation_retention > timedelta(0)
     keeps_history = is_kept or all(each.expected_generation == 0 for each in pending)
     position = advance_position(connection, key, keeps_history=keeps_history)
-    # The generation before goes first: an index of the database lets a document have only one that is live.
+    # The previous generation goes first: a unique index allows a document only one live generation.
     known = [row["document_key"] for row in rows if row["live_generation"] or row["deleted_generation"]]
     if known:
         _supersede(connection, collection, known, position, kept_since=steady_ms if is_kept else None)
     connection.execute(_PUBLISH, {"keys": generation_keys, "at_position": position})
-    # Its words were written with its chunks: here they only change their state, whatever the size of the document.
+    # The words were indexed with the chunks; here only their state changes, whatever the size of the document.
     release_pending(connection, key, [each.key for each in pending])
-    # What was an alias of another document is the source of this one now.
+    # The source may have been an alias of another document until now.
     for row in rows:
         if row["is_alias"]:
             alias_of = connection.execute(_ALIAS, {"key": key, "source": row["source_path"]}).scalar_one()
@@ -577,12 +577,12 @@ def take_back_generation(connection: Connection, pending: PendingGeneration) -> 
     """Remove a pending generation and queue its points; a published one stays as it is."""
     of_this = generations.c.generation_key == pending.key
     found = connection.execute(select(generations.c.state, generations.c.document_key).where(of_this)).first()
-    # One that was published is not touched, however often a call that missed its own success tidies up.
+    # A published generation stays: a call that missed its own success may try to clean up.
     if found is not None and found.state != GenerationState.PENDING.value:
         return
     engine_name = pending.collection.engine_name
     if connection.execute(select(1).where(collections.c.engine_name == engine_name)).first() is None:
-        # Deleted or moved while the points were written, which may have made the engine collection anew.
+        # The collection was deleted or moved, and writing the points may have recreated the engine collection.
         queue_drop(connection, pending.collection.tenant, engine_name)
     else:
         queue_points(connection, OutboxKind.DELETE_POINTS, pending.collection.tenant, engine_name, pending.numbers)
@@ -611,7 +611,7 @@ def _supersede(
         generations.c.state.in_((GenerationState.LIVE.value, GenerationState.DELETED.value)),
     )
     state_of = dict(connection.execute(current).all())
-    # What was deleted softly is not read as of the past either: its chunks go at once.
+    # A softly deleted generation cannot be read as of the past either, so its chunks go at once.
     kept = [key for key, state in state_of.items() if kept_since is not None and state == GenerationState.LIVE.value]
     gone = [key for key in state_of if key not in {*kept}]
     retired = select(generations.c.generation_key).where(among(generations.c.generation_key, state_of))

@@ -80,7 +80,7 @@ def settle(
     """
     if receipt is None:
         return ""
-    # It was looked up before the work, and the same call may have been faster.
+    # The lookup came before the work; a concurrent call with the same id may have finished first.
     if _store(connection, steady, tenant, receipt.key, receipt.encode(result), resource_id) is not None:
         raise ConflictError("the same request was completed meanwhile", request_id=receipt.key.request_id)
     return receipt.key.request_id
@@ -130,7 +130,7 @@ def _answer(rows: Sequence[Row[Any]], key: RequestKey) -> bytes | None:
     if (row.method, row.body_digest) != (key.method, key.body_digest):
         raise RequestIdReusedError("the request id was used before with another body", request_id=key.request_id)
     if not row.response:
-        # Emptied, because what it is about was deleted for good.
+        # The answer was erased, because its subject was deleted for good.
         raise (SessionNotFoundError if row.method.endswith("Session") else DocumentNotFoundError)(row.resource_id)
     return bytes(row.response)
 
@@ -149,7 +149,7 @@ def _store(
         "create_time": steady.now_ms(),
         "oldest": oldest_kept(steady),
     }
-    # An answer older than a day is still there until the sweeper comes by: its id may be used again.
+    # An answer older than a day stays until the sweeper runs, but its id may be used again.
     changed = ("method", "body_digest", "response", "resource_id", "create_time")
     storing = replacing(connection, requests, ("tenant", "request_id"), changed, _IS_FORGOTTEN)
     if connection.execute(storing.returning(requests.c.request_id), values).first() is not None:

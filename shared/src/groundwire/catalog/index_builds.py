@@ -71,7 +71,7 @@ class IndexBuilds(Aggregate):
     def begin(self, collection: Collection, identity: EmbeddingIdentity) -> Collection:
         """Return the collection as it will be, with an engine name of its own; remembered until it is ended."""
         name = engine_collection_name(collection.tenant, f"{collection.uid}/{uuid.uuid4()}", identity.digest)
-        # Noted before the engine makes anything: what a crash leaves behind is found by its name, and dropped.
+        # Recorded before the engine creates anything, so that leftovers of a crash are found by name and dropped.
         row = {
             "engine_name": name,
             "tenant": collection.tenant,
@@ -123,14 +123,30 @@ class IndexBuilds(Aggregate):
         now = self._now()
 
         def work(connection: Connection) -> bool:
-            # Hours may have passed since the build began: the name may be another collection's by now.
+            # Hours may have passed since the build began, and the name may belong to another collection by now.
             found = find_collection(connection, serving.tenant, serving.name)
             if found is None or found.uid != serving.uid:
                 raise CollectionNotFoundError(serving.name)
             if found.engine_name != serving.engine_name:
                 raise ConflictError("another build of the index was faster", collection=serving.name)
-            changes = _published_since(connection, serving, held.position)
-            # Where the changes since are not known, all points are compared while writers wait, at last.
+            facts = connection.execute(
+                select(collections.c.readable_from, collections.c.rewritten_position).where(
+                    collections.c.collection_key == key_of(serving)
+                )
+            ).one()
+            # Purged chunks leave no row, and changed filter keys are not recorded one by one.
+            if max(facts.readable_from, facts.rewritten_position) > held.position:
+                changes = None
+            else:
+                of_generations = (
+                    select(chunks.c.chunk_number)
+                    .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+                    .where(generations.c.collection_key == key_of(serving), IS_INDEXED)
+                )
+                came = of_generations.where(IS_LIVE, generations.c.live_from > held.position)
+                went = of_generations.where(generations.c.live_to > held.position)
+                changes = list(connection.execute(came).scalars()), list(connection.execute(went).scalars())
+            # Where the changes since then are unknown, the last attempt compares all points while writers wait.
             if changes is None and compares_all:
                 expected = _live_points(connection, serving)
                 changes = expected.beyond(held), held.absent_from(expected)
@@ -149,7 +165,7 @@ class IndexBuilds(Aggregate):
                 of_chunks = chunks.c.generation_key.in_(keys)
                 connection.execute(update(chunks).where(of_chunks).values(**model, embedding_timestamp=now))
                 connection.execute(update(documents).where(documents.c.collection_key == key).values(model))
-            # Readers of the past would compare with vectors of the old model.
+            # Readers of the past would compare against vectors of the old model.
             advance_position(connection, key, keeps_history=is_same_model)
             action = "reindex" if is_same_model else "reembed"
             self._audit.record(connection, serving.tenant, action, serving.name)
@@ -193,38 +209,16 @@ class IndexBuilds(Aggregate):
 
 
 def _live_points(connection: Connection, collection: Collection) -> LivePoints:
-    # The stored form of the filter keys: the same keys are always stored as the same bytes.
+    # The filter keys as stored: equal keys are always stored as equal bytes.
     payload = stored_bytes(chunks.c.payload)
     statement = select(chunks.c.chunk_number, payload).where(
         IS_INDEXED, chunks.c.generation_key.in_(live_generation_keys(key_of(collection)))
     )
-    # Before the points: a change in between is read twice then, not missed.
+    # Before the points: a change in between is then read twice instead of missed.
     position = connection.execute(
         select(collections.c.changed_position).where(collections.c.collection_key == key_of(collection))
     ).scalar()
     return LivePoints.of([(row[0], bytes(row[1])) for row in connection.execute(statement)], position or 0)
-
-
-def _published_since(
-    connection: Connection, collection: Collection, position: int
-) -> tuple[list[int], list[int]] | None:
-    """Return the numbers of the points that came and went since a position, or None when that is not on record."""
-    facts = connection.execute(
-        select(collections.c.readable_from, collections.c.rewritten_position).where(
-            collections.c.collection_key == key_of(collection)
-        )
-    ).one()
-    # Of what was deleted for good no row is left, and of changed filter keys none says which they were.
-    if max(facts.readable_from, facts.rewritten_position) > position:
-        return None
-    of_generations = (
-        select(chunks.c.chunk_number)
-        .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
-        .where(generations.c.collection_key == key_of(collection), IS_INDEXED)
-    )
-    came = of_generations.where(IS_LIVE, generations.c.live_from > position)
-    went = of_generations.where(generations.c.live_to > position)
-    return list(connection.execute(came).scalars()), list(connection.execute(went).scalars())
 
 
 def _abandon(connection: Connection, tenant: str, engine_name: str) -> None:

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Collection, Sequence
 from functools import cache
 from itertools import chain, islice
-from typing import Any
 
 import pysqlite3
 
@@ -19,12 +18,12 @@ WORD_RULES = 3
 """To be raised with every change of what a text is cut into: indexes that were written by other rules are renewed."""
 RULES_COUNTER = "word_rules"
 """Counter of a catalog: by which rules all its indexes were written; absent until those of 0.1.0 are renewed."""
-# What lies between two of these ends a word in every language, so that each is cut by itself, whatever is around it.
+# Everything else ends a word in every language, so that each run can be split by itself, whatever surrounds it.
 _RUN = re.compile("[0-9A-Za-z\u0080-\U0010ffff]+")
 MOST_WORDS = 65_535
 """More than nearly every text of a chunk has; ligatures of scripts without spaces are more words than characters."""
 _REMEMBERED_RUNS = 50_000
-# What is longer is hardly ever a word, and hardly ever comes again.
+# A longer run is hardly ever a word, and hardly ever recurs.
 _REMEMBERED_CHARS = 40
 
 
@@ -37,7 +36,7 @@ class IndexWords:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, ...]] = {}
-        # One for each thread: cutting a large document takes seconds, which no search has to wait for.
+        # One for each thread, so that no search waits for the seconds that splitting a large document takes.
         self._of_thread = threading.local()
 
     def of(self, text: str) -> list[str]:
@@ -59,7 +58,7 @@ class IndexWords:
 
     def of_each(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the words of each text, but for those with signs."""
-        # Most of what is looked up is one run of letters.
+        # Most lookups are for a single run of letters.
         runs = [[text] if text.isascii() and text.isalnum() else split_words(text, _RUN) for text in texts]
         words = self._words_of(set(chain.from_iterable(runs)))
         return [[word for run in of_text for word in words[run]] for of_text in runs]
@@ -72,9 +71,9 @@ class IndexWords:
             pairs = {run: (run,) for run in unknown if is_pair(run)}
             new = self._cut([run for run in unknown if run not in pairs])
             words |= new | pairs
-            # Another thread may put in its own at the same time: each only ever adds what is true.
+            # Other threads may add entries at the same time, which is harmless: all add the same facts.
             if len(known) + len(new) > _REMEMBERED_RUNS:
-                # A new one, and not cleared: other threads may be reading the old one.
+                # Replaced instead of cleared, because other threads may be reading the old one.
                 self._known = known = {}
             short = ((run, cut) for run, cut in new.items() if len(run) <= _REMEMBERED_CHARS)
             known.update(islice(short, _REMEMBERED_RUNS))
@@ -82,18 +81,6 @@ class IndexWords:
 
     def _cut(self, runs: Collection[str]) -> dict[str, tuple[str, ...]]:
         words: list[list[str]] = [[] for _ in runs]
-        connection = self._connection()
-        # Rolled back at the end, so that the table is empty for the next call without any row being deleted.
-        connection.execute("BEGIN")
-        try:
-            connection.executemany("INSERT INTO given (rowid, words) VALUES (?, ?)", enumerate(map(_folded, runs)))
-            for row, word in connection.execute("SELECT doc, term FROM found ORDER BY doc, offset"):
-                words[row].append(word)
-        finally:
-            connection.execute("ROLLBACK")
-        return {run: tuple(cut) for run, cut in zip(runs, words, strict=True)}
-
-    def _connection(self) -> Any:
         connection = getattr(self._of_thread, "connection", None)
         if connection is None:
             connection = pysqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -104,7 +91,15 @@ class IndexWords:
             )
             connection.execute("CREATE VIRTUAL TABLE found USING fts5vocab (given, instance)")
             self._of_thread.connection = connection
-        return connection
+        # Rolled back at the end, which empties the table for the next call without deleting rows.
+        connection.execute("BEGIN")
+        try:
+            connection.executemany("INSERT INTO given (rowid, words) VALUES (?, ?)", enumerate(map(_folded, runs)))
+            for row, word in connection.execute("SELECT doc, term FROM found ORDER BY doc, offset"):
+                words[row].append(word)
+        finally:
+            connection.execute("ROLLBACK")
+        return {run: tuple(cut) for run, cut in zip(runs, words, strict=True)}
 
 
 def _folded(run: str) -> str:

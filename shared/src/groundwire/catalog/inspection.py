@@ -58,7 +58,7 @@ from groundwire.kernel.session import SessionState
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 
 _CHUNK_FINDINGS = 20
-# Findings of one rule; a file with more is beyond a list.
+# Per rule; nobody works through a longer list.
 _FINDINGS_OF_EACH = 1000
 _BYTES_PER_NUMBER = 4
 _LENGTH_TOLERANCE = 0.01
@@ -236,7 +236,7 @@ class Inspection(Aggregate):
                 for row in connection.execute(statement.order_by(c.sequence_num)).mappings()
                 if (message := _chunk_problem(row, text)) is not None
             )
-            # A damaged text makes all of its chunks wrong: some of them say enough.
+            # A damaged text makes all of its chunks wrong, so a few of them are enough.
             problems += islice(wrong, _CHUNK_FINDINGS)
         return [
             StoreFinding(FindingKind.TEXT_DIFFERS, collection, subject or generation["document_id"], message)
@@ -266,7 +266,7 @@ class Inspection(Aggregate):
                 or_(generations.c.state == GenerationState.PENDING.value, and_(IS_LIVE, IS_INDEXED)),
             )
         )
-        # A waiting task explains a point: it is about to be written again or removed.
+        # A pending task explains the difference: the point is about to be rewritten or removed.
         tasks = select(outbox.c.numbers).where(outbox.c.engine_name == collection.engine_name)
         with self._database.read() as connection:
             known = set(connection.execute(owned).scalars())
@@ -357,9 +357,9 @@ class Inspection(Aggregate):
     def repeated_requests(self, tenant: str) -> list[StoreFinding]:
         """Return the requests that changed the same thing twice, or whose answer is not remembered."""
         kept_ms = ANSWER_RETENTION // timedelta(milliseconds=1)
-        # A minute less than answers are kept, so that one that is being forgotten is no finding.
+        # A minute less than the retention, so that an answer that is just expiring is no finding.
         recent = self._database.steady.now_ms() - kept_ms + 60_000
-        # An id may be used again once its answer is forgotten.
+        # An id may be reused once its answer has expired.
         twice = (
             select(audit.c.request_id, literal("took effect twice"))
             .where(audit.c.tenant == tenant, audit.c.request_id != "")
@@ -410,7 +410,7 @@ class Inspection(Aggregate):
     def broken_audit(self, tenant: str, budget: Budget) -> list[StoreFinding]:
         """Return the first row of the record of changes that was changed, or that follows a removed one."""
         last_id, last_hash = 0, ""
-        # Some at a time: the rows of all years do not fit into memory.
+        # In batches: the whole log may not fit into memory.
         while rows := self._audit.rows(tenant, last_id, _AUDIT_ROWS):
             budget.check()
             broken = first_broken(rows, last_hash)
@@ -466,7 +466,7 @@ def read_backlog(database: Database) -> Backlog:
     """
     now_ms = database.steady.now_ms()
     is_open = or_(in_state(SessionState.CREATED, now_ms), in_state(SessionState.ACTIVE, now_ms))
-    # One snapshot, so that the figures fit one another.
+    # One snapshot, so that the figures are consistent.
     with database.read() as connection:
         tasks = select(func.count(), func.min(outbox.c.queued_steady)).select_from(outbox)
         waiting, oldest = connection.execute(tasks).one()

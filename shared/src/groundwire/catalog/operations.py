@@ -64,7 +64,7 @@ class Operations(Aggregate):
     ) -> Operation:
         """Store a new operation, and forget those that ended long ago."""
         values = {"method": method, "collection": collection, "request": request}
-        # Here and not in a job: where no operation is begun, none piles up.
+        # Here instead of in a job: operations only accumulate where new ones are started.
         oldest = self._database.steady.now_ms() - OPERATION_RETENTION // timedelta(milliseconds=1)
         connection.execute(_ENDED_BEFORE, {"oldest": oldest})
         now = self._now()
@@ -133,7 +133,7 @@ class Operations(Aggregate):
         ended = {"end_time": self._now(), "end_steady": self._database.steady.now_ms()}
         of_resource = (documents.c.tenant == tenant, documents.c.document_id == resource_id, IS_STORED)
         is_gone = bool(resource_id) and connection.execute(select(1).where(*of_resource)).first() is None
-        # What was asked for may be megabytes, and nobody needs it any more.
+        # The request may be megabytes and is no longer needed.
         values = {"outcome": b"" if is_gone else outcome, "resource_id": resource_id, "request": b"", **ended}
         _change(connection, tenant, operation_id, values)
 
@@ -152,7 +152,7 @@ class Operations(Aggregate):
 
 def _change(connection: Connection, tenant: str, operation_id: str, values: dict[str, Any]) -> None:
     _require(connection, tenant, operation_id)
-    # One that has ended stays as it is: a cancellation may come a moment too late.
+    # A finished operation stays as it is: the cancellation came too late.
     going_on = operations.c.end_time.is_(None)
     connection.execute(update(operations).where(*_named(tenant, operation_id), going_on).values(**values))
 

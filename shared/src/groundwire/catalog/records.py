@@ -115,7 +115,7 @@ def quoting_records(connection: Connection, collection: int, document_ids: Itera
     quoting: set[str] = set()
     new = set(document_ids)
     while new:
-        # By the quotes first, of which there are few: joined, SQLite asks each record of the collection for each id.
+        # Starts from the quotes, which are few: in a join SQLite would test every record of the collection for each id.
         quotes = select(record_quotes.c.document_key).where(among(record_quotes.c.document_id, sorted(new)))
         statement = select(_d.document_id).where(_d.document_key.in_(quotes), _d.collection_key == collection)
         new = set(connection.execute(statement).scalars()) - quoting - {*document_ids}
@@ -319,7 +319,7 @@ class Records(Aggregate):
                 of_target = select(_r.document_key).where(_r.collection_key == key, _r.record_id == target_id)
                 link, target = record_links.c, of_target.scalar_subquery()
                 this = and_(link.document_key == source, link.target_key == target)
-                if kind is LinkKind.SUGGESTED_CONTRADICTS:  # seen from both sides, and stored at one
+                if kind is LinkKind.SUGGESTED_CONTRADICTS:  # visible from both records, but stored with one
                     this = or_(this, and_(link.document_key == target, link.target_key == source))
                 connection.execute(delete(record_links).where(link.kind == kind.value, this))
             else:
@@ -368,7 +368,7 @@ def _matching(where: Filter | None) -> ColumnElement[bool]:
     """Return the condition for records that match; what their own columns know is asked of those as well."""
     if where is None:
         return true()
-    # The payload decides. The columns only spare it: they have indexes, and it has to be taken apart row by row.
+    # The payload decides; the indexed columns narrow the rows down first, because JSON is parsed row by row.
     clauses = where.clauses if isinstance(where, And) else (where,)
     of_columns = [
         _r[clause.field] == clause.value
@@ -409,7 +409,7 @@ def _links(
     follows: Select[Any] | None = None
     if conversation:
         time = epoch_ms(record_time(metadata))
-        # Of two with one timestamp the one that was stored first comes first.
+        # Records with equal timestamps come in the order in which they were stored.
         earlier = or_(_r.time < time, and_(_r.time == time, _r.document_key < key))
         of_conversation = (_r.conversation_id == conversation, _r.record_type == metadata["type"], _r.scope == scope)
         follows = (

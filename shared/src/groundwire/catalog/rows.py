@@ -167,7 +167,7 @@ def settings_value(settings: CollectionSettings) -> dict[str, Any]:
 
 
 def to_collection(row: RowMapping) -> Collection:
-    # By column and not by name: the row may be one of a join, in which several tables have such a name.
+    # By column, not by name: in a row of a join several tables may have a column of that name.
     c = collections.c
     stored = row[c.settings]
     # Collections of 0.1.0 have no weights of memories.
@@ -207,7 +207,7 @@ FIELD_COLUMNS = (
     *(_d.title, _d.creator, _d.subject, _d.description, _d.date_created),
     *(_d.language, _d.category, _d.tags, _d.project, _d.metadata, _d.record),
 )
-# A document may have thousands, and every chunk that is read brings its document along.
+# A document may have thousands, and every chunk that is read comes with its document.
 _FIRST_ALIASES = (
     select(document_aliases.c.source_path)
     .where(document_aliases.c.document_key == _d.document_key, document_aliases.c.collection_key == _d.collection_key)
@@ -247,7 +247,7 @@ SELECT_VISIBLE_DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(_d.document_id ==
 
 
 def to_document(row: Sequence[Any]) -> Document:
-    # By place, not by name: a search reads hundreds of rows, and a name costs a look into a dictionary.
+    # By position, not by name: a search reads hundreds of rows, and each name costs a dictionary lookup.
     _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:22]
     chunk_count, total_chars, total_bytes, model, rules_digest, tokenizer, encoding, *times = figures
     ingested, modified, deleted, aliases, source_version, alias_count, alias_changes = times

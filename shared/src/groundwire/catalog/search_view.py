@@ -60,7 +60,7 @@ RememberedT = TypeVar("RememberedT")
 
 Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
-# What an entry of the cache weighs beside its texts: objects, its key and its place in the cache.
+# The size of a cache entry besides its texts: its objects, its key and its slot in the cache.
 _FACTS_BYTES, _CHUNK_BYTES, _RECORD_BYTES, _TYPE_BYTES = 400, 3000, 500, 150
 # Of the numbers of chunks in scopes that are remembered.
 _SCOPES_BYTES = 32 << 20
@@ -128,7 +128,7 @@ _NEWEST = CompiledArray(_newest(IS_LIVE))
 _NEWEST_IN_SCOPES = CompiledArray(_newest(IS_LIVE, among(records.c.scope, bindparam("scopes"))))
 _one, _other, _link = chunks.alias("one"), chunks.alias("other"), record_links.c
 _pairs = union_all(
-    # A contradiction is mutual, whichever of the two it was written with.
+    # A contradiction is mutual, whichever record stores it.
     *(
         select(_one.c.chunk_number.label("one"), _other.c.chunk_number.label("other"))
         .join_from(record_links, _one, _one.c.document_key == near)
@@ -616,7 +616,7 @@ class SearchView:
                     found[number].add(against)
                 others = {each for every in found.values() for each in every}
                 seen = self._among(read, None, sorted(others)) if others else others
-            # A context asks for those of the memories that it has just ranked.
+            # Cached, because building a context asks again for the memories that it has just ranked.
             self._contradicting.update((number, against & seen) for number, against in found.items())
         return {number: self._contradicting[number] for number in map(int, numbers)}
 
@@ -698,7 +698,7 @@ class SearchView:
             new, new_rows = unit_vectors_of(read.connection, identity, given[~is_known])
         cache.put(identity, new.tolist(), new_rows)
         found, rows = np.concatenate([given[is_known], new]), np.concatenate([rows, new_rows])
-        # In the order given, as the caller expects.
+        # In the order given.
         ascending = np.argsort(found)
         with_vector = given[np.isin(given, found)]
         return with_vector, rows[ascending[np.searchsorted(found, with_vector, sorter=ascending)]]

@@ -212,7 +212,7 @@ def note_documents(connection: Connection, tenant: str, key: int, cited: Sequenc
         insert(message_documents),
         [{**shared, "document_id": name, "cited": is_cited} for name, is_cited in rows.items()],
     )
-    # The answer was made while they were being deleted.
+    # They may have been deleted while the answer was being made.
     redact_messages(connection, tenant, gone_documents(connection, tenant, list(rows)))
 
 
@@ -231,7 +231,7 @@ def redact_messages(connection: Connection, tenant: str, document_ids: Sequence[
     nothing |= {"content": "", "answer": None, "state": "REDACTED"}
     connection.execute(update(messages).where(among(messages.c.message_key, redacted)).values(nothing))
     connection.execute(delete(message_documents).where(among(_held.message_key, redacted)))
-    # What was found goes as a whole, so that the message holds no text of the other documents either.
+    # All evidence is removed, so that the message holds no text of the other documents either.
     not_cited = among(_held.message_key, touched), _held.cited == 0
     connection.execute(delete(message_documents).where(*not_cited))
     return len(touched)
@@ -317,7 +317,7 @@ class Sessions:
             newest = select(messages).where(messages.c.session_key == key).order_by(messages.c.sequence.desc())
             rows = connection.execute(newest.limit(WINDOW_MESSAGES)).mappings()
             window = [to_message(row) for row in rows][::-1]
-        # Whole pairs alone: an answer whose question has left the window says nothing to a model.
+        # Only whole pairs: an answer is useless to a model once its question has left the window.
         return window[1:] if window and window[0].role is Role.ASSISTANT else window
 
     def history(self, tenant: str, session_id: str, after: int, limit: int) -> list[SessionMessage]:
@@ -385,7 +385,7 @@ class Sessions:
             )
         now = self._clock.now()
         session = moved(session, SessionState.ACTIVE, now)
-        # Messages that leave the window stay: their ids must not be used again, and whoever asks again gets their
+        # Messages outside the window stay stored: their ids must not be reused, and a repeated request still gets their
         # answers.
         if min(session.message_count, WINDOW_MESSAGES) + len(new) > WINDOW_MESSAGES:
             session = moved(moved(session, SessionState.PRUNING, now), SessionState.ACTIVE, now)
@@ -440,7 +440,7 @@ class Sessions:
         )
         if question is None:
             raise SessionNotFoundError(session_id)
-        # As it was stored: time that passed while the answer was made does not close it.
+        # The session as it was stored: time spent on making the answer does not expire it.
         session, key = to_session(row, row["active_steady"]), int(row["session_key"])
         place = messages.c.session_key == key, messages.c.sequence == question + 1
         earlier = connection.execute(select(messages).where(*place)).mappings().first()
@@ -456,7 +456,7 @@ class Sessions:
         new = answer
         if earlier is not None:
             connection.execute(delete(messages).where(*place))
-            # Messages may follow it, and none may be older than the one above.
+            # Later messages may follow it, and none may be older than the one above.
             new = replace(answer, time=from_epoch_ms(earlier["time"]))
         session = replace(
             session,
@@ -637,7 +637,7 @@ class Sessions:
             keys = [row.session_key for row in rows]
             connection.execute(delete(sessions).where(sessions.c.session_key.in_(keys)))
             redact_answers(connection, tenant, [row.session_id for row in rows])
-            # The answer is remembered with the last part, so that a repetition after a crash goes on with the rest.
+            # The answer is stored with the last part, so that a retry after a crash continues with the rest.
             is_last = len(rows) < _DELETED_AT_A_TIME
             if is_last:
                 settle(connection, self._database.steady, tenant, receipt, total + len(rows))
@@ -653,13 +653,13 @@ class Sessions:
         """Remove sessions that have been expired or ended for a day, of all tenants; return how many."""
         now = self._steady_ms()
         closed = sessions.c.active_steady + sessions.c.idle_timeout + int(CLOSED_RETENTION.total_seconds() * 1000)
-        # What could not be recorded yet, because ingest was away for long, is not lost with its session.
+        # A session with unrecorded answers stays: ingest may have been unreachable for a long time.
         unrecorded = select(messages.c.session_key).where(messages.c.unrecorded == _TRUE)
         over = closed < now, sessions.c.session_key.not_in(unrecorded)
         return connection.execute(delete(sessions).where(*over)).rowcount
 
     def _steady_ms(self) -> int:
-        # People who come back after the server was away for a day expect a new session.
+        # After a day of downtime users expect a new session.
         return self._database.steady.with_downtime_ms()
 
     def _require(self, connection: Connection, tenant: str, session_id: str) -> tuple[Session, int]:

@@ -65,7 +65,7 @@ def check_chunks(text: str, chunks: Sequence[Chunk]) -> None:
     Raises:
         ValueError: our chunker is wrong; nothing may be stored.
     """
-    # Whatever is stored wrongly here is cited wrongly ever after; comparing takes a fraction of what embedding does.
+    # An error stored here would make every later citation wrong; the check costs a fraction of the embedding.
     spans = [chunk.span for chunk in chunks]
     byte_of: dict[int, int] = {}
     last_char = last_byte = 0
@@ -91,7 +91,7 @@ def _is_content(text: str, chunk: Chunk) -> bool:
     return text[start:end] == chunk.content
 
 
-# At most 16 MiB for as long as a call reads spans.
+# At most 16 MiB while a call reads spans.
 _SEGMENTS_REMEMBERED = 64
 
 
@@ -239,7 +239,7 @@ def slice_of_generation(
     return [_join(contents, start, end) for start, end in spans]
 
 
-# Made once: building a statement and finding what it compiles to takes longer than most of the reads.
+# Built once: building and compiling a statement takes longer than most reads.
 _PUBLISHED = (
     select(generations.c.generation_key, generations.c.total_chars)
     .join_from(generations, documents, generations.c.document_key == documents.c.document_key)

@@ -29,7 +29,7 @@ from groundwire.catalog.schema import (
 from groundwire.catalog.sqlite import CatalogFile
 from groundwire.kernel.errors import PreconditionError, StoreMismatchError
 
-# Rows that are in memory at a time: one may hold the text of a whole document.
+# Rows in memory at a time: a single row may hold the text of a whole document.
 _ROWS = 200
 # PostgreSQL indexes a digest of it, SQLite all of it.
 _LONG_WORD = "x" * 10_000
@@ -62,7 +62,7 @@ def snapshot(url: str, password: str | None = None) -> Iterator[Connection]:
             folder = stack.enter_context(TemporaryDirectory(prefix="groundwire-copy-"))
             copied = Path(folder, "catalog.db")
             copy_file(file_of(url), copied)
-            # The copy is migrated and not the catalog: a server of an earlier version may have it open.
+            # The copy is migrated, not the catalog: a server of an earlier version may have that open.
             storage = CatalogFile(copied)
             stack.callback(storage.close)
             migrate(storage)
@@ -83,7 +83,7 @@ def copy_catalog(source: Connection, target: Database, report: Callable[[str], N
         PreconditionError: the target has collections, documents or sessions; it is left as it was.
         StoreUnavailableError: a database does not answer; the target is left as it was.
     """
-    # Otherwise the driver of a server would fetch whole tables.
+    # Otherwise the driver would fetch whole tables.
     streaming = source.execution_options(stream_results=True)
 
     def work(writing: Connection) -> dict[str, int]:
@@ -93,7 +93,7 @@ def copy_catalog(source: Connection, target: Database, report: Callable[[str], N
         # Internal counters of a database mean nothing to another one.
         writing.execute(delete(counters).where(counters.c.name.not_in(OWN_COUNTERS)))
         copied, has_shortened = {}, False
-        # In the order of their references, which the database checks with every row.
+        # In the order of their foreign keys, which the database checks for every row.
         for table in metadata.sorted_tables:
             if table is alembic_version:
                 continue
@@ -102,7 +102,7 @@ def copy_catalog(source: Connection, target: Database, report: Callable[[str], N
             statement = select(table).order_by(*table.primary_key.columns)
             if table is counters:
                 statement = statement.where(counters.c.name.not_in(OWN_COUNTERS))
-            # Read as text and written as values: they are decoded once a search, and encoded once.
+            # Columns of this type are read as JSON text but written as values.
             encoded = [column.name for column in table.columns if isinstance(column.type, BinaryJson)]
             # Unfinished work has no owner in the copy.
             orphaned = {"owner": 0} if table in (generations, operations, index_builds) else {}
@@ -113,7 +113,7 @@ def copy_catalog(source: Connection, target: Database, report: Callable[[str], N
                 has_shortened |= table is lexical_postings and any(is_shortened(row["word"]) for row in rows)
             continue_keys(writing, table, last_key(source, table))
         if has_shortened and stored_word(writing, _LONG_WORD) == _LONG_WORD:
-            # The index is made anew behind the calls, as after a change of the rules.
+            # The index is rebuilt in the background, as after a change of the word rules.
             writing.execute(delete(counters).where(counters.c.name == RULES_COUNTER))
         target.steady.resume(writing)
         return copied

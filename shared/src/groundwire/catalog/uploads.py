@@ -64,7 +64,7 @@ class Uploads(Aggregate):
         statement = select(uploads).where(
             uploads.c.tenant == tenant,
             uploads.c.upload_id == upload_id,
-            # An upload that an operation ingests later may wait for longer than a day.
+            # An upload that waits for an operation to ingest it may be older than a day.
             or_(uploads.c.update_time >= self._oldest(), _IS_INGESTED_LATER),
         )
         with self._database.read() as connection:
@@ -78,7 +78,7 @@ class Uploads(Aggregate):
         statement = (
             update(uploads)
             .where(uploads.c.tenant == tenant, uploads.c.upload_id == upload_id)
-            # Each part gives the client a day more to come back.
+            # Each part extends the client's time to resume by a day.
             .values(durable_bytes=durable_bytes, source_hash=source_hash, update_time=self._database.steady.now_ms())
         )
         self._database.write(lambda connection: connection.execute(statement))

@@ -135,7 +135,7 @@ class VectorCache(Aggregate):
     def put(self, identity_digest: str, embedding_hashes: Sequence[str], vectors: Vectors) -> None:
         """Store vectors, row i for hash i: float32, shape (len(embedding_hashes), dimensions); known ones stay."""
         now = self._now()
-        # In parts, between which other writers have their turn.
+        # In batches, so that other writers get a turn in between.
         for start in range(0, len(embedding_hashes), _ROWS_PER_TRANSACTION):
             part = slice(start, start + _ROWS_PER_TRANSACTION)
             new = NewVectors(identity_digest, embedding_hashes[part], vectors[part])
@@ -151,7 +151,7 @@ class VectorCache(Aggregate):
         Raises:
             DataLossError: a chunk has no vector (`missing` lists them).
         """
-        # By key and not by offset: each batch begins where the last one ended, whatever came or went meanwhile.
+        # By key, not by offset: a batch begins where the last one ended, whatever was added or removed meanwhile.
         generation, sequence = 0, -1
         while True:
             given = {"generation": generation, "sequence": sequence, "batch": batch}
@@ -210,7 +210,7 @@ class VectorCache(Aggregate):
         A chunk has the vectors of its collection's model, and those of the model `identity_digest`: the one that
         collections may be moved to.
         """
-        # New ones may belong to chunks that an ingest is about to write.
+        # Recent vectors may belong to chunks that an ingest is about to write.
         oldest = self._database.steady.now_ms() - UNUSED_RETENTION // timedelta(milliseconds=1)
         used = exists(
             select(1)
@@ -230,7 +230,7 @@ class VectorCache(Aggregate):
 
 def insert_vectors(connection: Connection, new: NewVectors, now: int, steady_ms: int) -> None:
     """Store vectors made at `now`, in milliseconds since the epoch and of service; known ones stay."""
-    # In one order of bytes, whatever machine the file is copied to.
+    # In a fixed byte order, because the file may be copied to another machine.
     stored = np.ascontiguousarray(new.vectors, dtype="<f4")
     rows = [
         {
@@ -371,12 +371,12 @@ class RecentVectors:
         with self._lock:
             if self._digest != identity.digest:
                 capacity = self._max_bytes // (4 * identity.dimensions)
-                # Not touched yet, and so not in memory, until it is filled.
+                # The pages are not touched, and so take no memory, until they are filled.
                 self._rows = np.empty((capacity, identity.dimensions), dtype=np.float32)
                 self._digest, self._row_of, self._number_at, self._next = identity.digest, {}, [None] * capacity, 0
             for number, row in zip(numbers, rows, strict=True) if self._number_at else ():
                 at = self._row_of.get(number)
-                if at is None:  # another thread may have read it meanwhile
+                if at is None:  # another thread may have read it in the meantime
                     at, self._next = self._next, (self._next + 1) % len(self._number_at)
                     if (forgotten := self._number_at[at]) is not None:
                         del self._row_of[forgotten]

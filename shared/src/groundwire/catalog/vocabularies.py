@@ -29,13 +29,13 @@ _KINDS = {
     "real": (FieldKind.NUMBER, FieldKind.NUMBER_LIST),
 }
 
-# The kind of a field that holds several kinds is the last of these: what is ordered wins over what is not.
+# A field with values of several kinds has the last of these kinds: ordered kinds win over unordered ones.
 _WIDER = (
     *(FieldKind.TEXT_LIST, FieldKind.TEXT, FieldKind.BOOLEAN_LIST, FieldKind.BOOLEAN),
     *(FieldKind.INTEGER_LIST, FieldKind.INTEGER, FieldKind.NUMBER_LIST, FieldKind.NUMBER),
 )
 
-# In the words of the index that knows these chunks, which are few.
+# Spelled as in the partial index of these few chunks, or the planner would not use it.
 _HAS_ITS_OWN = text("chunks.metadata <> '{}'")
 
 
@@ -201,7 +201,7 @@ class Outlines:
             outline = self._cache.get(version)
             if outline is None:
                 of_live = chunks.c.generation_key.in_(live_generation_keys(row[collections.c.collection_key]))
-                # Records have no chapters, and not everybody may see them.
+                # Records have no chapters, and not every caller may see them.
                 in_order = _OUTLINE.where(of_live, documents.c.record.is_(None)).order_by(
                     documents.c.document_key, chunks.c.sequence_num
                 )

@@ -60,7 +60,7 @@ _MAX_ITEMS = 64
 # The shortest document of a batch has at least this share of the longest one's length: the rest is padding.
 _MIN_LENGTH_RATIO = 0.85
 
-# So many tokens run together even on a slow machine: queries, which are short, and documents while nobody asks.
+# This many tokens run together even on a slow machine: short queries, and documents while there are no queries.
 _MIN_TOKENS = 512
 
 
@@ -235,7 +235,7 @@ class Schedule:
         if self._urgent and not (self._patient and self._urgent_run >= MAX_QUERY_RUN):
             self._urgent_run += 1
             most = max(self._tokens_per_s * BATCH_S, _MIN_TOKENS)
-            # The workers share what is urgent: parts of a call that run side by side are ready sooner than one batch.
+            # The workers share urgent calls: parts that run in parallel finish sooner than one batch.
             waiting = sum(len(item.sequence) for call in self._urgent for part in call.slices for item in part)
             share = max(waiting / self._workers, _MIN_SHARED_TOKENS)
             return self._take(self._urgent, _Batch(min(share, most), 0.0))
@@ -246,7 +246,7 @@ class Schedule:
 
     def _take(self, turns: deque[Call], batch: "_Batch") -> list[Item]:
         """Return a batch of the call whose turn it is, filled up with what fits of those that wait behind it."""
-        # A call that has failed is still here until its caller wakes up.
+        # A failed call stays in the queue until its caller wakes up.
         calls = [call for call in turns if not call.has_failed]
         for call in calls:
             batch.take_from(call.slices[0])
@@ -394,7 +394,7 @@ class BatchingEmbedder:
         if not texts:
             return np.zeros((0, self.identity.dimensions), np.float32)
         call = Call()
-        # Whoever asks a question should know at once that the model hangs; an ingest can sit it out.
+        # A query should fail at once when the model hangs; an ingest can wait until it recovers.
         patience_s = HUNG_AFTER_S if urgent else _DOCUMENTS_WAIT_S
         sizes: list[list[int]] = []
         window = self._model.window
@@ -404,13 +404,13 @@ class BatchingEmbedder:
                 self._refuse_if_hung(call, patience_s)
                 sequences: list[TokenIds] = []
                 for tokens in self._tokenizer.encode(texts[start : start + SLICE_TEXTS]):
-                    # An empty text is a window too: it has a vector, that of its special tokens.
+                    # An empty text is a window too: its vector is that of its special tokens.
                     end = max(len(tokens), 1) if self._windows else 1
                     parts = [tokens[at : at + window] for at in range(0, end, window)]
                     sizes.append([len(part) for part in parts])
                     sequences.extend(frame.around(part) for part in parts)
                 self._schedule.add(call, call.expect(sequences), urgent=urgent)
-            # A look at the engine now and then, because a call may have no deadline.
+            # The engine is checked now and then, because a call may have no deadline.
             while not call.wait(budget, _LOOKS_EVERY_S):
                 self._refuse_if_hung(call, patience_s)
         except BaseException as error:
@@ -420,7 +420,7 @@ class BatchingEmbedder:
         vectors = call.vectors()
         if len(vectors) == len(sizes):
             return vectors
-        # Of each text the rows of its windows, by their numbers of tokens.
+        # The mean over the windows of each text, weighted by their token counts.
         result = np.empty((len(sizes), vectors.shape[1]), np.float32)
         first = 0
         for row, counts in enumerate(sizes):
@@ -435,12 +435,22 @@ class BatchingEmbedder:
             raise UnavailableError(f"the embedding model has not answered for {overdue_s:.0f} s")
 
     def _work(self) -> None:
-        # Ends when the schedule is closed, which gives an empty batch.
+        # A closed schedule returns an empty batch, which ends the loop.
         while batch := self._schedule.next_batch():
             try:
                 self._run(batch)
             except Exception as error:  # noqa: BLE001 - whatever an engine raises belongs to the callers
-                self._fail(batch, error)
+                # The items of several callers run again alone, so that only the call that caused the error fails.
+                if len({id(item.call) for item in batch}) > 1:
+                    for item in batch:
+                        if item.call.has_failed:
+                            continue
+                        try:
+                            self._run([item])
+                        except Exception as own_error:  # noqa: BLE001 - the same
+                            item.call.fail(_engine_error(own_error))
+                else:
+                    batch[0].call.fail(_engine_error(error))
             finally:
                 self._schedule.finish(batch)
 
@@ -452,19 +462,6 @@ class BatchingEmbedder:
         self._schedule.record(input_ids.size, time.perf_counter() - started)
         for item, vector in zip(batch, vectors, strict=True):
             item.call.deliver(item.row, vector)
-
-    def _fail(self, batch: list[Item], error: Exception) -> None:
-        """Give the callers the error; items of several callers run again alone, so that only the guilty one fails."""
-        if len({id(item.call) for item in batch}) > 1:
-            for item in batch:
-                if item.call.has_failed:
-                    continue
-                try:
-                    self._run([item])
-                except Exception as own_error:  # noqa: BLE001 - the same
-                    item.call.fail(_engine_error(own_error))
-        else:
-            batch[0].call.fail(_engine_error(error))
 
 
 def _engine_error(error: Exception) -> GroundwireError:

@@ -24,7 +24,7 @@ def describe_bert(files: ModelFiles) -> LanguageModel:
     """Return what the files say of a BERT model without prompts; the probe digest is empty until vectors exist."""
     config = _json(files.folder / "config.json")
     tokenizer = tokenizers.Tokenizer.from_file(str(files.folder / "tokenizer.json"))
-    # The file cuts and pads as its authors trained; here windows and batches decide about both.
+    # The file sets truncation and padding for training; here windows and batches take care of both.
     tokenizer.no_truncation()
     tokenizer.no_padding()
     definition = TokenizerDefinition(files.model_name, TokenizerFormat.HUGGINGFACE_JSON, tokenizer.to_str())

@@ -46,10 +46,10 @@ PACKAGED_PROBE_DIGEST: Final = "2700550a44eb6242f3fa58f70d9781a2b7d8455ddca3374c
 
 _MAX_HASHING_DIMENSIONS = 65_536
 
-# bf16 must be so much faster than fp32 to be worth its rounding.
+# bf16 must be at least this much faster than fp32 to be worth its rounding.
 _WORTH_BFLOAT16: Final = 1.1
 
-# torch must be so much faster than OpenVINO to be worth its seconds of start and its memory.
+# torch must be at least this much faster than OpenVINO to be worth its start-up time and memory.
 _WORTH_TORCH: Final = 1.25
 
 _ROUNDS = 3
@@ -174,7 +174,7 @@ def open_model(files: ModelFiles, engine: EngineName, cache_dir: Path, *, window
             may_decline = engine is EngineName.AUTO and has_library and not files.is_packaged
             return BatchingEmbedder(*_on_openvino(files, cache_dir, may_decline=may_decline), windows=windows)
         except (PreconditionError, OSError, RuntimeError) as error:
-            # Without the library there is nothing to fall back on, and its absence is not what is wrong.
+            # Without the library there is no fallback, and a message about the missing library would mislead.
             if engine is EngineName.OPENVINO or not has_library:
                 if isinstance(error, PreconditionError):
                     raise
@@ -203,7 +203,7 @@ def _on_openvino(files: ModelFiles, cache_dir: Path, *, may_decline: bool) -> tu
             _LOG.warning("the converted model in %s is not usable (%s); converting again", conversion.folder, error)
             conversion.discard()
     if files.is_packaged:
-        # Made without the library that trained it, and proven by its known digest.
+        # Built without the training library, so its vectors are verified against the known digest.
         graph, model = bert_graph(files.folder), describe_bert(files)
         engine = OpenVinoEngine(graph, "f32")
         reference = embed_directly(engine, model, ModelTokenizer(model.tokenizer).encode(CHECK_TEXTS))

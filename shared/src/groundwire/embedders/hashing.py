@@ -61,7 +61,7 @@ class HashingEmbedder:
         vectors = np.zeros((len(texts), self._dimensions), np.float32)
         for row, text in enumerate(texts):
             budget.check()
-            # The empty word keeps a text without words from having no direction.
+            # The empty word gives a text without words a direction, too.
             words = Counter(re.findall(_WORD, text.casefold())) or Counter([""])
             for word, times in words.items():
                 digest = hashlib.blake2b(word.encode(), digest_size=8 * _PARTS_PER_WORD).digest()

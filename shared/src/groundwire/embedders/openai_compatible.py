@@ -26,20 +26,20 @@ START_PATIENCE_S: Final = 30.0
 
 # Texts of one request: what every service takes, and a query waits for at worst.
 _BATCH = 32
-# Requests at once for documents, and as many again for queries, which so never wait behind an ingest.
+# Parallel requests for documents, and as many again for queries, so that queries never wait behind an ingest.
 _PARALLEL = 4
 _REQUEST_S = 60.0
 _CONNECT_S = 5.0
 _ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 10.0
-# A request for a query, and one for documents, that has been under way for so long hangs: health tells it.
+# A request for a query, and one for documents, counts as hung after this time, and health reports it.
 _OVERDUE_AFTER_S = {True: 4.0, False: 30.0}
 _LOOK_EVERY_S = 2.0
 # Of UTF-8. Common tokenizers take 4 to 5 bytes of English for a token, about 3 of code or of Chinese.
 _BYTES_PER_TOKEN = 3
 _BUSY = frozenset({408, 425, 429})
-# Sent for a text without a character to see: services refuse those.
+# Sent in place of a blank text, which services refuse.
 _BLANK = "."
 
 
@@ -80,7 +80,29 @@ class OpenAiCompatibleEmbedder:
         self._dimensions = 0
         self._thread.start()
         try:
-            self._identity = self._identify(patience_s)
+            gives_up_at = time.monotonic() + patience_s
+            while True:
+                try:
+                    budget = Budget(max(patience_s, _CONNECT_S))
+                    vectors = self._embed(PROBE_TEXTS, self._model.document_prompt, budget, urgent=True)
+                    break
+                except DeadlineError as error:
+                    raise UnavailableError("the embedding endpoint does not answer") from error
+                except UnavailableError:
+                    if time.monotonic() > gives_up_at:
+                        raise
+                    time.sleep(min(1.0, patience_s))
+            self._dimensions = vectors.shape[1]
+            prompts = f"{self._model.query_prompt}\0{self._model.document_prompt}"
+            self._identity = EmbeddingIdentity(
+                provider=PROVIDER,
+                model_name=self._model.model,
+                revision=hashlib.sha256(prompts.encode()).hexdigest()[:12] if prompts != "\0" else "1",
+                dimensions=self._dimensions,
+                max_tokens=self._model.max_tokens,
+                normalized=True,
+                probe_digest=probe_digest(vectors),
+            )
         except BaseException:
             self.close()
             raise
@@ -126,36 +148,11 @@ class OpenAiCompatibleEmbedder:
         running = asyncio.all_tasks(self._loop)
         for task in running:
             task.cancel()
-        # Their callers wait for them in other threads, and are let go only when they have ended.
+        # Callers wait for these tasks in other threads and are released only when the tasks have ended.
         self._loop.run_until_complete(asyncio.wait(running, timeout=_CONNECT_S) if running else asyncio.sleep(0))
         if self._client is not None:
             self._loop.run_until_complete(self._client.aclose())
         self._loop.close()
-
-    def _identify(self, patience_s: float) -> EmbeddingIdentity:
-        gives_up_at = time.monotonic() + patience_s
-        while True:
-            try:
-                budget = Budget(max(patience_s, _CONNECT_S))
-                vectors = self._embed(PROBE_TEXTS, self._model.document_prompt, budget, urgent=True)
-                break
-            except DeadlineError as error:
-                raise UnavailableError("the embedding endpoint does not answer") from error
-            except UnavailableError:
-                if time.monotonic() > gives_up_at:
-                    raise
-                time.sleep(min(1.0, patience_s))
-        self._dimensions = vectors.shape[1]
-        prompts = f"{self._model.query_prompt}\0{self._model.document_prompt}"
-        return EmbeddingIdentity(
-            provider=PROVIDER,
-            model_name=self._model.model,
-            revision=hashlib.sha256(prompts.encode()).hexdigest()[:12] if prompts != "\0" else "1",
-            dimensions=self._dimensions,
-            max_tokens=self._model.max_tokens,
-            normalized=True,
-            probe_digest=probe_digest(vectors),
-        )
 
     def _embed(self, texts: Sequence[str], prompt: str, budget: Budget, *, urgent: bool) -> Vectors:
         check_unicode(texts)
@@ -201,7 +198,18 @@ class OpenAiCompatibleEmbedder:
         self._due[request] = time.monotonic() + _OVERDUE_AFTER_S[urgent]
         try:
             async with asyncio.timeout(_REQUEST_S):
-                response = await self._connection().post("embeddings", json=self._body(texts))
+                body: dict[str, Any] = {"input": list(texts), "encoding_format": "float", "model": self._model.model}
+                if self._client is None:
+                    headers = {"Authorization": f"Bearer {self._model.api_key}"} if self._model.api_key else {}
+                    self._client = httpx.AsyncClient(
+                        base_url=self._model.url.rstrip("/") + "/",
+                        headers=headers,
+                        timeout=httpx.Timeout(_REQUEST_S, connect=_CONNECT_S),
+                    )
+                response = await self._client.post(
+                    "embeddings",
+                    json=body if self._model.dimensions is None else body | {"dimensions": self._model.dimensions},
+                )
         except (httpx.HTTPError, TimeoutError) as error:
             self._is_lost = True
             raise UnavailableError("the embedding endpoint does not answer") from error
@@ -222,20 +230,6 @@ class OpenAiCompatibleEmbedder:
         except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
             raise UnavailableError("the embedding endpoint did not answer with one vector for each text") from error
 
-    def _body(self, texts: Sequence[str]) -> dict[str, Any]:
-        body: dict[str, Any] = {"input": list(texts), "encoding_format": "float", "model": self._model.model}
-        return body if self._model.dimensions is None else body | {"dimensions": self._model.dimensions}
-
-    def _connection(self) -> httpx.AsyncClient:
-        if self._client is None:
-            headers = {"Authorization": f"Bearer {self._model.api_key}"} if self._model.api_key else {}
-            self._client = httpx.AsyncClient(
-                base_url=self._model.url.rstrip("/") + "/",
-                headers=headers,
-                timeout=httpx.Timeout(_REQUEST_S, connect=_CONNECT_S),
-            )
-        return self._client
-
     async def _look(self) -> None:
         try:
             await self._ask(PROBE_TEXTS[:1], urgent=True)
@@ -251,7 +245,7 @@ def _windows(prompt: str, text: str, max_bytes: int) -> list[str]:
     raw, parts = text.encode(), list[str]()
     while len(raw) > room:
         end = (raw.rfind(b" ", 1, room) + 1) or room
-        parts.append(raw[:end].decode(errors="ignore"))  # what is cut off of a character begins the next part
+        parts.append(raw[:end].decode(errors="ignore"))  # a character that is cut in two moves to the next part
         raw = raw[len(parts[-1].encode()) :]
     return [prompt + part for part in [*parts, raw.decode()] if part.strip()]
 

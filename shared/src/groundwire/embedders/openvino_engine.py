@@ -31,7 +31,7 @@ from groundwire.kernel.errors import MissingExtraError
 _LOG = logging.getLogger(__name__)
 
 _MAX_STREAMS = 8
-# What a process waits for another that compiles the same model, which takes about a second.
+# How long to wait for another process that compiles the same model, which takes about a second.
 _COMPILING_S = 30.0
 _CONVERTER = "openvino.tools.ovc"
 _IMPORTING = threading.Lock()
@@ -99,7 +99,7 @@ def _locked(folder: Path) -> Iterator[bool]:
     is_locked = False
     ends_at = time.monotonic() + _COMPILING_S
     try:
-        # flock has no timeout, and an alarm would need the main thread: look twenty times a second.
+        # flock has no timeout, and an alarm would need the main thread, so the lock is polled.
         while not is_locked and time.monotonic() < ends_at:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -195,7 +195,7 @@ def find_conversion(files: ModelFiles, cache_dir: Path) -> Conversion | None:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         definition = manifest["tokenizer"]
         model = LanguageModel(
-            # The name it has now: a copied folder keeps its conversion.
+            # The current name of the folder, so that a copied one keeps its conversion.
             identity=replace(EmbeddingIdentity(**manifest["identity"]), model_name=files.model_name),
             tokenizer=TokenizerDefinition(
                 files.model_name, TokenizerFormat(definition["format"]), definition["content"]

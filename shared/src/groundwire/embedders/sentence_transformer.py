@@ -83,7 +83,7 @@ def load_module(files: ModelFiles) -> Any:
                     str(files.folder), device="cpu", local_files_only=True
                 )
             except Exception as error:
-                # torch, safetensors and transformers raise whatever they like for files they cannot read.
+                # torch, safetensors and transformers raise all kinds of exceptions for files they cannot read.
                 raise _unusable(files, f"cannot be loaded: {error}") from error
         return module.float().eval()
 
@@ -158,7 +158,7 @@ def traced(module: Any, model_name: str) -> Any:
         def forward(self, input_ids: Any, attention_mask: Any) -> Any:
             return self.inner({"input_ids": input_ids, "attention_mask": attention_mask})["sentence_embedding"]
 
-    # Two sequences of different lengths: with a mask of ones alone, the mask would not be traced.
+    # Two sequences of different lengths: a mask of ones alone would be optimised away by the tracing.
     attention_mask = torch.ones(2, 16, dtype=torch.long)
     attention_mask[1, 9:] = 0
     example = (torch.full((2, 16), 5, dtype=torch.long), attention_mask)
@@ -171,7 +171,7 @@ def traced(module: Any, model_name: str) -> Any:
         try:
             return convert_model(Whole().eval(), example_input=example, input=inputs)
         except Exception as error:
-            # OpenVINO and the tracing of torch raise whatever they like for a model they do not know.
+            # OpenVINO and torch's tracing raise all kinds of exceptions for a model they do not support.
             raise PreconditionError(f"OpenVINO cannot convert {model_name}: {error}") from error
 
 

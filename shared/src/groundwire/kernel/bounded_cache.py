@@ -79,7 +79,7 @@ def bytes_of(*values: Any) -> int:
     size = 0
     for value in values:
         size += sys.getsizeof(value)
-        # Plain values first: testing for a mapping takes longer than everything else here.
+        # Plain values first, because testing for a mapping takes longer than everything else here.
         kind = type(value)
         if kind in _PLAIN:
             continue

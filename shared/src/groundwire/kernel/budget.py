@@ -11,7 +11,7 @@ from typing import TypeVar
 from groundwire.kernel.errors import CallCancelledError, DeadlineError
 
 ResultT = TypeVar("ResultT")
-# A cancellation cannot wake a thread that waits for a lock, so it checks the budget this often.
+# A cancellation cannot wake a thread that waits for a lock, so the thread checks the budget this often.
 _LOOK_S = 0.05
 
 
@@ -93,7 +93,7 @@ class Budget:
                 self.check()
                 left = [self.remaining_s(), None if gives_up_at is None else gives_up_at - time.monotonic()]
                 timeout = min((seconds for seconds in left if seconds is not None), default=None)
-                # When both times are up, the end of the budget counts: the next `check` raises.
+                # When both times are up the budget takes precedence: the next `check` raises.
                 if timeout is not None and timeout <= 0.0 and self.remaining_s() != 0.0:
                     return False
                 condition.wait(timeout)

@@ -70,7 +70,7 @@ class Chunk:
     @property
     def embedding_text(self) -> str:
         """Return the text that the model reads for this chunk."""
-        # The model would truncate a whole chapter or average it over windows; its beginning says what it is about.
+        # The model would truncate a chapter or average it over windows; its beginning says best what it is about.
         return embedding_text(self.headings, self.content[:LEAD_CHARS] if self.upper else self.content)
 
     @property
@@ -92,7 +92,7 @@ class Chunk:
     @property
     def headings(self) -> tuple[str, ...]:
         """Return the headings above the chunk, outermost first; of an upper chunk its own is the last."""
-        # Where levels have chunks of their own, the last part of the path of a paragraph is the paragraph itself.
+        # Where each level has its own chunks, the last element of a paragraph's path is the paragraph itself.
         return self.hierarchy_path if self.upper or self.parent is None else self.hierarchy_path[:-1]
 
 
@@ -228,7 +228,7 @@ class StoredChunk:
     @property
     def etag(self) -> str:
         """Return a tag of all about it that callers can change: its tags and metadata, and those of its document."""
-        # The number is another one with each generation, so that an etag of replaced content never fits.
+        # The number changes with each generation, so an etag of replaced content never matches.
         return etag_of((self.chunk_number, self.chunk.tags, self.tags, self.metadata))
 
     @property
@@ -289,7 +289,7 @@ def chunk_payload(
         "char_end": chunk.span.end,
         "ingested_at": epoch_ms(ingested),
     }
-    # The keys of the caller come last; none of them has the name of a built-in one.
+    # The caller's keys come last; none of them has the name of a built-in field.
     if fields.record is not None:
         candidates |= record_keys(source_uri, fields.record)
     built_in = {key: value for key, value in candidates.items() if value is not None and value not in ("", ())}

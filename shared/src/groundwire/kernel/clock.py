@@ -31,7 +31,7 @@ def epoch_ms(moment: datetime) -> int:
     """Return milliseconds since 1970-01-01T00:00Z of an aware datetime, rounded down."""
     if moment.tzinfo is None:
         raise ValueError("naive datetime")
-    # Not by `timestamp()`: times a thousand, a float may fall just below the millisecond it stands for.
+    # Not by `timestamp()`: a float times 1000 may fall just below the millisecond it stands for.
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from groundwire.kernel.facts import Discrepancy, FactKind, Reading, discrepancies, read
 from groundwire.kernel.stems import content_stems, stem, words
 
-# Ways to say that a state has begun or ended, and whose it is, in the words for the state itself; in this order.
+# Phrases for the beginning or end of a state and for its owner, with the words for the state; applied in this order.
 _SAME_STATE = (
     (re.compile(r"\b(I|we)['\u2019](?:ve|m|re|d)\b", re.IGNORECASE), r"\1"),
     (re.compile(r"\b(?:was|were|is) (?:moved|postponed|changed|rescheduled) to\b", re.IGNORECASE), "is on"),
@@ -46,14 +46,14 @@ _REPEATABLE_VERBS = """
     asked bought called enjoys has have heard knows learn learns likes loves made met read reads saw speaks spoke talked
     tried visited watched went wrote
 """
-# What can be true of one thing and of another as well; of these only numbers and negations are opposed.
+# Statements that several values may satisfy at once; for these only numbers and negations contradict.
 _REPEATABLE = frozenset(map(stem, _REPEATABLE_VERBS.split()))
 # What has one value at a time, in words: of any length, and so with no single one that differs.
 _ONLY_ONE = re.compile(
     r"(?P<of>.{0,200}?\b(?:prefers?|favou?rite \w{1,30} is|(?:be|is|are|am) called|call me))\b(?P<what>.{1,200})",
     re.DOTALL,
 )
-# What stands before a name that a statement is about: nothing, or what is said to be of it.
+# What may precede the name that a statement is about: nothing, or something that belongs to it.
 _SUBJECT = re.compile(
     r"(?:(?:the|a|an|project|team) )?|(?!.{0,200}\b(?:I|we|you|he|she|they|it|user|is|are|was|were|has|have|will)\b)"
     r".{0,200}\b(?:of|for|from|between) (?:the |project |team )?",
@@ -74,14 +74,14 @@ def contradiction(one: str, other: str) -> Discrepancy | None:
     sees to that by comparing only statements of one scope.
     """
     if max(len(one), len(other)) > _LONGEST:
-        return None  # several statements, which take time with the square of their number
+        return None  # several statements, for which the comparison is quadratic
     left, right = _read(one), _read(other)
     found = _opposed(left, right)
     if found is None:
         turned = _opposed(right, left)
         found = turned and Discrepancy(turned.kind, turned.instead, turned.text)
     if found is not None and found.kind is FactKind.NAME:
-        # "Ann is married" says nothing of Ben: who or what a statement is about has to be the same.
+        # "Ann is married" says nothing about Ben: both statements must have the same subject.
         return None if _opens(left.text, found.text) and _opens(right.text, found.instead) else found
     return found or _other_choice(left.text, right.text)
 
@@ -92,7 +92,7 @@ def _opens(text: str, name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _read(text: str) -> Reading:
-    # A memory that is written is compared with twenty others, and its neighbours with many of the same.
+    # A new memory is compared with twenty others, and its neighbours with many of the same ones.
     for pattern, state in _SAME_STATE:
         text = pattern.sub(state, text)
     return read(text)
@@ -125,7 +125,7 @@ def _opposed(one: Reading, other: Reading) -> Discrepancy | None:
     if bool(one.denials) != bool(other.denials):
         return None  # "not in Berlin" and "in Paris" agree
     if _SOME_DAYS.fullmatch(found.text) and _SOME_DAYS.fullmatch(found.instead):
-        return None  # what is done on Mondays may be done on Thursdays as well
+        return None  # something done on Mondays may also be done on Thursdays
     if found.kind in {FactKind.DATE, FactKind.NAME, FactKind.WORD} and shared & _REPEATABLE:
         return None
     values = {*content_stems(found.text), *content_stems(found.instead)}

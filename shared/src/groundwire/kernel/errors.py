@@ -57,7 +57,7 @@ class GroundwireError(Exception):
         self.metadata = {key: str(value) for key, value in metadata.items()}
 
     def __reduce__(self) -> Any:
-        # Errors are pickled between processes, and exceptions keep other arguments than those of subclasses.
+        # Errors are pickled between processes, but exceptions do not keep the arguments of their subclasses.
         return Exception.__new__, (type(self), *self.args), self.__dict__
 
 

@@ -75,7 +75,12 @@ class Reading:
     @cached_property
     def denials(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Return for each negation its text and the stems that follow it in its clause, at most four."""
-        return tuple(_denials(self.text))
+        found: list[tuple[str, tuple[str, ...]]] = []
+        for match in _DENIAL.finditer(self.text):
+            if not _NOT_ONLY.match(self.text, match.end()):
+                clause = _CLAUSE_END.split(self.text[match.end() : match.end() + _DENIED_CHARS], maxsplit=1)[0]
+                found.append((match[0], tuple(content_stems(clause)[:_DENIED_WORDS])))
+        return tuple(found)
 
     def of(self, kind: FactKind) -> list[Fact]:
         return [fact for fact in self.facts if fact.kind is kind]
@@ -224,7 +229,7 @@ def _names(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
     run: list[re.Match[str]] = []
     others, passed = sorted(taken), 0
     for token in _TOKEN.finditer(text):
-        # Neither the tokens nor what is taken overlap among themselves.
+        # Tokens do not overlap one another, nor do the taken ranges, so one pass over both is enough.
         while passed < len(others) and others[passed][1] <= token.start():
             passed += 1
         is_free = passed == len(others) or others[passed][0] >= token.end()
@@ -248,7 +253,9 @@ def _is_name(token: str) -> bool:
 
 
 def _name_of(text: str, run: Sequence[re.Match[str]]) -> Iterator[Fact]:
-    opens = _ends_sentence(text[max(0, run[0].start() - _END_CHARS) : run[0].start()])
+    # A sentence may begin behind opening marks, and the one before may end with closing ones.
+    bare = text[max(0, run[0].start() - _END_CHARS) : run[0].start()].rstrip(" \t'\"([\u201c\u2018*_")
+    opens = not bare or bare.endswith("\n") or bare.rstrip("'\")]\u201d\u2019*_")[-1:] in {".", "!", "?", ":", ";"}
     parts = run[1:] if opens and run[0][0].casefold() in FUNCTION_WORDS else run
     if not parts:
         return
@@ -257,12 +264,6 @@ def _name_of(text: str, run: Sequence[re.Match[str]]) -> Iterator[Fact]:
     start, end = parts[0].start(), parts[-1].end()
     values = tuple(_folded(part[0]) for part in parts)
     yield _fact(FactKind.NAME, text, start, end, values, weak=opens and len(run) == 1 and is_plain)
-
-
-def _ends_sentence(front: str) -> bool:
-    """Tell whether a sentence begins behind the text, with or without opening marks."""
-    bare = front.rstrip(" \t'\"([\u201c\u2018*_")
-    return not bare or bare.endswith("\n") or bare.rstrip("'\")]\u201d\u2019*_")[-1:] in {".", "!", "?", ":", ";"}
 
 
 def _folded(token: str) -> str:
@@ -322,17 +323,9 @@ for _pair in _OPPOSITES.replace("\n", " ").split(","):
     _OPPOSITE_OF.setdefault(_other, set()).add(_one)
 
 
-def _denials(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for match in _DENIAL.finditer(text):
-        if _NOT_ONLY.match(text, match.end()):
-            continue
-        clause = _CLAUSE_END.split(text[match.end() : match.end() + _DENIED_CHARS], maxsplit=1)[0]
-        yield match[0], tuple(content_stems(clause)[:_DENIED_WORDS])
-
-
 # Comparing
 
-# Share of the other content words of a statement from which a sentence speaks of the same.
+# The share of a statement's other content words that a sentence must have to be about the same thing.
 _ALIGNED = 0.6
 
 
@@ -401,7 +394,7 @@ def _is_counted(fact: Fact, equal: Sequence[Fact], stated: Sequence[Fact]) -> bo
 def _is_named(value: str, names: set[str]) -> bool:
     if len(value) == 1 or value in names or stem(value) in names:
         return True
-    # India and Indian, China and Chinese: they differ in endings alone.
+    # India and Indian, China and Chinese differ only in their endings.
     return any(
         (shared := len(list(takewhile(lambda pair: pair[0] == pair[1], zip(value, other, strict=False)))))
         >= _SHORTEST_ROOT
@@ -453,7 +446,7 @@ def _substitute(statement: Reading, fact: Fact, closest: Reading) -> str:
         and not (fact.kind is FactKind.NAME and named.issuperset(other.values))
     ]
     if same:
-        # "The default is 120, not 30": both stand there, but another one where this one should.
+        # "The default is 120, not 30" has both numbers, but the other one in this place.
         in_place = any(other.before == fact.before for other in same)
         others = [
             o for o in others if not in_place and fact.before and (o.before, o.after) == (fact.before, fact.after)
@@ -504,7 +497,7 @@ def _replaced(statement: Reading, evidence: Sequence[Reading]) -> Iterator[Discr
 
     It may be a synonym; but who says the same in other words seldom changes a single one.
     """
-    met = content_stems(" ".join(fact.text for fact in statement.facts))  # a number or name written in another way
+    met = content_stems(" ".join(fact.text for fact in statement.facts))  # such as a number or name in another spelling
     own = statement.stems.difference(met, *(each.stems for each in evidence))
     if len(own) != 1 or len(statement.stems) < _FEWEST_ALIKE:
         return

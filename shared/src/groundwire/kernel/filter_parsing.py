@@ -11,7 +11,7 @@ instead of times in ISO 8601, where a plain date is the whole day in UTC.
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, TypeAlias, assert_never
@@ -47,7 +47,7 @@ from groundwire.kernel.filters import (
 JsonFilter: TypeAlias = dict[str, Any]
 """What `json.loads` makes of a filter object."""
 
-# What SQL and the engines hold; Python alone would take any integer.
+# The range of SQL and the engines; Python itself would accept any integer.
 _INT64 = range(-(2**63), 2**63)
 _COMPARATORS = frozenset(comparator.value for comparator in Comparator)
 _OPERATORS = (
@@ -62,7 +62,7 @@ _LISTS = {FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST}
 _NAMED_KEYS = 8
 _ORDERINGS = {Comparator.GT, Comparator.GTE, Comparator.LT, Comparator.LTE}
 _TIME = "a number or a time in ISO 8601 with an offset, like 2026-02-10T12:00:00Z, or a plain date, like 2026-02-10"
-# What may be compared with a field of the server's own, as `kind_of` says it and as people read it.
+# What built-in fields may be compared with, as `kind_of` returns it and as error messages call it.
 _VALUES: dict[FieldKind, tuple[type, str]] = {
     FieldKind.TEXT: (str, "a text"),
     FieldKind.TEXT_LIST: (str, "a text"),
@@ -108,7 +108,7 @@ def parse_filter_text(text: str, path: str = "filter", depth: int = 0) -> Filter
 
     try:
         document = json.loads(text, object_pairs_hook=unique)
-    except RecursionError:  # the library's parser gives up before the depth is checked
+    except RecursionError:  # the JSON parser gives up before the depth is checked
         raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
         raise InvalidFilterError.of(path, f"is not JSON: {error}") from error
@@ -278,7 +278,7 @@ def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str
     resolved = resolver.resolve(condition)
     if resolver.violations:
         raise InvalidFilterError(resolver.violations)
-    # Times can become two comparisons each, and engines have to evaluate what comes out.
+    # Each time may become two comparisons, and engines must be able to evaluate the result.
     _check_terms(resolved, path)
     return resolved
 
@@ -316,7 +316,7 @@ class _Resolver:
                     field = RECORD_ALIASES.get(field, field)
                 if field in self._kinds:
                     return self._leaf(condition, _numeric(field, condition), place)
-                # Collected, not raised: one answer names every mistake of the filter.
+                # Collected instead of raised, so that one answer names every mistake of the filter.
                 self._refuse(place.field, f"unknown field {condition.field!r}{self._suggestion(condition.field)}")
                 return condition
 
@@ -335,7 +335,13 @@ class _Resolver:
                 return self._comparison(field, comparator, value, place)
             case Membership(_, values, negated):
                 if BUILT_IN_FIELDS.get(field) is FieldKind.TIME:
-                    return _one_of_times(field, [self._time(each, place.values) for each in values], negated=negated)
+                    times = [self._time(each, place.values) for each in values]
+                    moments = tuple(time for time in times if not isinstance(time, range))
+                    days = [_during(field, time) for time in times if isinstance(time, range)]
+                    if not days:
+                        return Membership(field, moments, negated)
+                    member = Or((*([Membership(field, moments)] if moments else []), *days))
+                    return Not(member) if negated else member
                 return Membership(field, tuple(self._value(field, each, place.values) for each in values), negated)
             case Containment(_, value, negated):
                 if field in BUILT_IN_FIELDS and kind not in _TEXTUAL | _LISTS:
@@ -360,8 +366,8 @@ class _Resolver:
             if field not in self._custom:
                 return Comparison(field, comparator, self._value(field, value, place.values))
             if field in RECORD_FIELDS and kind_of(value) is _VALUES[RECORD_FIELDS[field]][0]:
-                return Comparison(field, comparator, value)  # it means records, whatever metadata of this name holds
-            # A key of the caller may hold values of any kind, so that only one with nothing but texts refuses a number.
+                return Comparison(field, comparator, value)  # means the field of records, not metadata of this name
+            # A metadata key may hold values of any kind, so numbers are refused only where all values are texts.
             if self._kinds[field] not in _TEXTUAL:  # metadata keep times as numbers
                 return _compare_time(field, comparator, self._time(value, place.values))
             if not isinstance(value, str):
@@ -379,7 +385,7 @@ class _Resolver:
     def _value(self, field: str, value: Scalar, place: str) -> Scalar:
         if field in self._custom:
             return value
-        # A field of the server has values of one kind: a comparison with another would never hold, and is a mistake.
+        # A built-in field has values of one kind, so a comparison with another kind would never hold: it is a mistake.
         expected_kind, expected = _VALUES[self._kinds[field]]
         if kind_of(value) is not expected_kind:
             self._refuse(place, f"must be {expected}")
@@ -436,16 +442,6 @@ def _compare_time(field: str, comparator: Comparator, time: float | range) -> Fi
             return _during(field, time)
         case _:
             return Not(_during(field, time))
-
-
-def _one_of_times(field: str, times: Sequence[float | range], *, negated: bool) -> Filter:
-    """Return the membership of a time field in parsed times; a day has all of its moments."""
-    moments = tuple(time for time in times if not isinstance(time, range))
-    days = [_during(field, time) for time in times if isinstance(time, range)]
-    if not days:
-        return Membership(field, moments, negated)
-    member = Or((*([Membership(field, moments)] if moments else []), *days))
-    return Not(member) if negated else member
 
 
 def _during(field: str, day: range) -> Filter:

@@ -251,7 +251,7 @@ with values of any kind, so that they are stored and compared like metadata."""
 RECORD_ALIASES = {"type": "record_type", "memory_kind": "kind", "specialist_name": "_specialist_name"}
 """Names of the source designs for fields of records, where no metadata of the collection have these names."""
 
-# What responses call those built-in fields that the catalog and the engines call otherwise.
+# The names in responses of built-in fields that have other names in the catalog and the engines.
 _CONTRACT_NAMES = {"source": "source_uri", "section_title": "section_heading", "ingested_at": "ingest_time"}
 
 
@@ -279,8 +279,14 @@ def matches(condition: Filter, payload: Payload) -> bool:
             return not matches(clause, payload)
         case Exists(field, present):
             return (field in payload) is present
+        case Comparison(field, Comparator.EQ | Comparator.NE as comparator, value):
+            return _any_equal(elements(payload, field), (value,)) is (comparator is Comparator.EQ)
         case Comparison(field, comparator, value):
-            return _compare(elements(payload, field), comparator, value)
+            kind, holds = kind_of(value), _ORDER[comparator]
+            # Python would order booleans, and compare them with numbers.
+            return kind is not bool and any(
+                kind_of(element) is kind and holds(element, value) for element in elements(payload, field)
+            )
         case Membership(field, values, negated):
             return _any_equal(elements(payload, field), values) is not negated
         case Containment(field, value, negated):
@@ -300,7 +306,7 @@ def elements(payload: Payload, field: str) -> tuple[Scalar, ...]:
 
 def kind_of(value: Scalar) -> type:
     """Return the comparison kind of a value: bool, str or float (all numbers)."""
-    if isinstance(value, bool):  # first, because for Python it is an integer
+    if isinstance(value, bool):  # first, because bool is an int in Python
         return bool
     return str if isinstance(value, str) else float
 
@@ -317,7 +323,7 @@ def like_regex(pattern: str) -> re.Pattern[str]:
         if piece == "%":
             parts.append("")
         else:
-            # A backslash makes the next character literal; one at the end of a pattern stands for itself.
+            # A backslash escapes the next character; at the end of a pattern it stands for itself.
             literal = piece[1:] if piece.startswith("\\") and len(piece) > 1 else piece
             parts[-1] += "." if piece == "_" else re.escape(literal)
     first, *others = parts
@@ -329,19 +335,8 @@ def like_regex(pattern: str) -> re.Pattern[str]:
 
 
 def _any_equal(values: tuple[Scalar, ...], others: tuple[Scalar, ...]) -> bool:
-    # Of one kind alone: for Python a truth value equals 1 or 0.
+    # Only within one kind: in Python True equals 1 and False equals 0.
     return any(kind_of(value) is kind_of(other) and value == other for value in values for other in others)
-
-
-def _compare(values: tuple[Scalar, ...], comparator: Comparator, value: Scalar) -> bool:
-    if comparator is Comparator.EQ:
-        return _any_equal(values, (value,))
-    if comparator is Comparator.NE:
-        return not _any_equal(values, (value,))
-    holds = _ORDER[comparator]
-    kind = kind_of(value)
-    # Python would order truth values, and compare them with numbers.
-    return kind is not bool and any(kind_of(element) is kind and holds(element, value) for element in values)
 
 
 def _contains(payload: Payload, field: str, value: Scalar) -> bool:

@@ -30,7 +30,7 @@ DEFAULT_TENANT = "default"
 
 def has_controls(text: str) -> bool:
     """Tell whether a text has control characters other than tab, newline and return."""
-    # Nearly all texts of one line are printable, which is quick to check.
+    # Nearly all single-line texts are printable, which is quick to check.
     return not text.isprintable() and any(unicodedata.category(char) == "Cc" and char not in "\t\n\r" for char in text)
 
 
@@ -70,7 +70,7 @@ def parse_uuid(value: str, field: str) -> str:
         parsed = uuid.UUID(value)
     except ValueError:
         parsed = None
-    # The library also takes braces, `urn:uuid:` and digits without hyphens: one id would have several spellings.
+    # The library also accepts braces, `urn:uuid:` and digits without hyphens: several spellings of one id.
     if parsed is None or str(parsed) != value.lower():
         raise InvalidRequestError.of(field, "must be a UUID like 123e4567-e89b-42d3-a456-426614174000")
     return str(parsed)
@@ -85,7 +85,7 @@ def parse_source_uri(value: str, field: str = "source_uri") -> str:
     Raises:
         InvalidRequestError: naming `field`.
     """
-    # Both slashes, because a client on Windows may use the source as a path.
+    # Both kinds of slashes, because a client on Windows may use the source as a path.
     segments = re.split(r"[/\\]", value)
     if not value.strip() or len(value) > MAX_SOURCE_URI_CHARS:
         raise InvalidRequestError.of(field, f"must be 1 to {MAX_SOURCE_URI_CHARS} characters, not blank")
@@ -103,7 +103,7 @@ def is_approved(source_uri: str, prefixes: Sequence[str]) -> bool:
     `https://docs.example` approves `https://docs.example/a` and not `https://docs.example.org`.
     """
     for prefix in prefixes:
-        # Within a path any continuation is below it; behind a bare host only what cannot belong to the host is.
+        # Within a path every continuation is below it; after a bare host only what cannot be part of the host name.
         authority, rest = prefix.partition("://")[2], source_uri.removeprefix(prefix)
         if source_uri.startswith(prefix) and (not authority or not rest or "/" in authority or rest[0] in "/?#"):
             return True
@@ -166,7 +166,7 @@ def engine_collection_name(tenant: str, collection_uid: str, identity_digest: st
 
     Because the tenant is part of the name, no query can forget the tenant predicate (design D4).
     """
-    # No part contains NUL, so different parts never join to the same text.
+    # No part contains NUL, so different parts never join to the same string.
     digest = hashlib.sha256(f"{tenant}\x00{collection_uid}\x00{identity_digest}".encode()).hexdigest()
     return f"gw-{digest[:32]}"
 

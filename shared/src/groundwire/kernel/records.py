@@ -205,6 +205,6 @@ def predecessor(memory: LinkedMemory, others: Iterable[LinkedMemory]) -> LinkedM
 def most_related(memory: LinkedMemory, others: Iterable[LinkedMemory]) -> list[LinkedMemory]:
     """Return those that share most tags, newer ones first among equals: `MAX_RELATED` at most."""
     sharing = [other for other in others if other.memory_id != memory.memory_id and other.tags & memory.tags]
-    # Newer ones among equals, and then by id: the same memories have the same links on every server.
+    # Ties go to newer records and then by id, so that every server derives the same links.
     sharing.sort(key=lambda other: (len(other.tags & memory.tags), other.place), reverse=True)
     return sharing[:MAX_RELATED]

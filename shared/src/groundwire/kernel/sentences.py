@@ -66,7 +66,7 @@ def split_blocks(text: str) -> list[Block]:
     comment_end, last_close = 0, text.rfind("-->")
     for start, end in _lines(text):
         line = text[start:end]
-        # Inside a comment, or after one that never closes, there is no point in searching for an end again.
+        # Inside a comment, or after an unclosed one, searching for an end again would only take time.
         if not fence and start >= comment_end and start < last_close and line.lstrip().startswith("<!--"):
             comment_end = max(end, text.find("-->", start))
         if start < comment_end:
@@ -233,14 +233,14 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool:
     """Tell whether a stop mark ends a sentence rather than an abbreviation or an ellipsis."""
-    if stop.group()[0] in "\u3002\uff01\uff1f":  # these stand in no abbreviation
+    if stop.group()[0] in "\u3002\uff01\uff1f":  # never part of an abbreviation
         return True
     following = _OPENING.match(text, stop.end(), end)
     if following is None:
         return True
     if following.group(1).islower():  # an ellipsis, an abbreviation, a quoted exclamation
         return False
-    # No abbreviation is longer: a search from the start of the sentence would take longer for each of its stops.
+    # No abbreviation is longer; searching from the start of the sentence would be quadratic in its stops.
     up_to_mark = text[max(begin, stop.start() - _LONGEST_ABBREVIATION) : stop.start() + 1]
     if _ALWAYS_INSIDE.search(up_to_mark):
         return False
@@ -296,7 +296,7 @@ def heading_text(source: str) -> str:
 
 
 def _plain(text: str) -> str:
-    # Links and tags first: what emphasis marks enclose may begin or end with them.
+    # Links and tags first, because emphasised text may begin or end with them.
     text = _TAG.sub("", _IMAGE_OR_LINK.sub(r"\1", text))
     text = _EMPHASISED.sub(r"\2", _STRONG.sub(r"\2", text))
     return html.unescape(_ESCAPE.sub(r"\1", text))

@@ -87,7 +87,7 @@ def pages_between(pages: Sequence[PageSpan], start: int, end: int) -> tuple[int,
     """
     first = bisect_right(pages, start, key=lambda page: page.end)
     last = bisect_left(pages, end, key=lambda page: page.start) - 1
-    # An empty page lies at the borders of its neighbours, where the search by places takes it in.
+    # An empty page lies on the border between its neighbours, where a search by position includes it.
     while first <= last and pages[first].start == pages[first].end:
         first += 1
     while last >= first and pages[last].start == pages[last].end:

@@ -34,7 +34,7 @@ def split_words(text: str, word: re.Pattern[str] = _WORD) -> list[str]:
 
     `word` says what a word is in the other scripts; by default letters and digits in a row.
     """
-    if text.isascii():  # most texts: all that follows is about others
+    if text.isascii():  # most texts; the rest concerns other scripts
         return word.findall(text)
     if _HAS_WIDE.search(text):
         text = text.translate(_WIDE)
@@ -44,7 +44,14 @@ def split_words(text: str, word: re.Pattern[str] = _WORD) -> list[str]:
     end = 0
     for run in _RUN.finditer(text):
         words += word.findall(text, end, run.start())
-        words += _pairs(run[0])
+        # Normalises characters with two spellings: narrow katakana, and voicing marks that follow their letter.
+        characters: list[str] = []
+        for character in unicodedata.normalize("NFKC", run[0]):
+            if characters and unicodedata.category(character).startswith("M"):
+                characters[-1] += character  # vowels and tones above, below or after a letter
+            else:
+                characters.append(character)
+        words += characters if len(characters) == 1 else map("".join, pairwise(characters))
         end = run.end()
     return words + word.findall(text, end)
 
@@ -77,16 +84,3 @@ def signed_words(text: str) -> list[str]:
     if "." in text:
         words += _LED.findall(text)
     return [each.casefold() for each in words]
-
-
-def _pairs(run: str) -> list[str]:
-    # One spelling for characters that have two: narrow katakana, and marks of voice that follow their letter.
-    characters: list[str] = []
-    for character in unicodedata.normalize("NFKC", run):
-        if characters and unicodedata.category(character).startswith("M"):
-            characters[-1] += character  # vowels and tones that are written above, below or behind a letter
-        else:
-            characters.append(character)
-    if len(characters) == 1:
-        return characters
-    return [first + second for first, second in pairwise(characters)]

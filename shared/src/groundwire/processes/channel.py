@@ -40,7 +40,13 @@ class Channel:
         """
         ends_at = time.monotonic() + timeout_s
         while True:
-            self._send_on()
+            try:
+                while self._unsent:
+                    part = self._unsent[0]
+                    part = part[self._socket.send(part) :]
+                    self._unsent[:1] = [part] if part else []
+            except BlockingIOError:
+                pass
             if (message := self._take()) is not None:
                 return message
             if self._is_closed_there:
@@ -58,21 +64,11 @@ class Channel:
         """Close this end; the child finishes its work and stops listening."""
         self._socket.close()
 
-    def _send_on(self) -> None:
-        """Send as much as possible without blocking."""
-        try:
-            while self._unsent:
-                part = self._unsent[0]
-                part = part[self._socket.send(part) :]
-                self._unsent[:1] = [part] if part else []
-        except BlockingIOError:
-            pass
-
     def _receive_on(self) -> None:
         try:
             while received := self._socket.recv(_RECEIVE_BYTES):
                 self._received += received
-                # Nothing more has arrived: another read would only block.
+                # Nothing more has arrived, so another read would only block.
                 if len(received) < _RECEIVE_BYTES:
                     return
             self._is_closed_there = True

@@ -94,7 +94,7 @@ class ChildProcess:
             Whether it has ended; a process that waits for a dead disk ends once the disk answers.
         """
         self._lifeline.close()
-        # The watcher may be suspended too; without SIGCONT it would not see that the lifeline is closed.
+        # The watcher may be suspended too; without SIGCONT it would not notice the closed lifeline.
         self._process.send_signal(signal.SIGCONT)
         if not self.wait(_KILL_S):
             self._process.kill()

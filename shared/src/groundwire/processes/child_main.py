@@ -26,7 +26,20 @@ def main(arguments: Sequence[str]) -> None:
     watcher = os.getpid()
     worker = os.fork()
     if worker:
-        _watch(worker, lifeline)
+        # This process ends with the worker's exit code, or kills the worker when the lifeline breaks.
+        os.closerange(3, lifeline)
+        os.closerange(lifeline + 1, os.sysconf("SC_OPEN_MAX"))
+        ended = os.pidfd_open(worker)
+        try:
+            os.write(lifeline, worker.to_bytes(8, "big"))
+        except OSError:
+            os.kill(worker, signal.SIGKILL)  # the owner has gone already
+        ready, _, _ = select.select([lifeline, ended], [], [])
+        if ended not in ready:
+            os.kill(worker, signal.SIGKILL)
+        _, status = os.waitpid(worker, 0)
+        # A process can exit only with a byte: a negative code (a signal) wraps around, and `exit_code` undoes that.
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
     # The kernel kills this process when its parent ends, however that happens.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != watcher:
@@ -34,23 +47,6 @@ def main(arguments: Sequence[str]) -> None:
     os.close(lifeline)
     connections = [socket.socket(fileno=descriptor) for descriptor in descriptors]
     importlib.import_module(module).main(connections, *rest)
-
-
-def _watch(worker: int, lifeline: int) -> None:
-    """End this process with the worker's exit code, or kill the worker when the lifeline breaks."""
-    os.closerange(3, lifeline)
-    os.closerange(lifeline + 1, os.sysconf("SC_OPEN_MAX"))
-    ended = os.pidfd_open(worker)
-    try:
-        os.write(lifeline, worker.to_bytes(8, "big"))
-    except OSError:
-        os.kill(worker, signal.SIGKILL)  # the owner has gone already
-    ready, _, _ = select.select([lifeline, ended], [], [])
-    if ended not in ready:
-        os.kill(worker, signal.SIGKILL)
-    _, status = os.waitpid(worker, 0)
-    # A process can exit only with a byte: a negative code (a signal) wraps around, and `exit_code` undoes that.
-    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
 if __name__ == "__main__":

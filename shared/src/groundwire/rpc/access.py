@@ -103,13 +103,13 @@ class Access:
         identity = self._proven(authorization, peer)
         if not acts_for:
             return replace(identity, quota=identity.quota.or_else(self._quota)) if self._quota else identity
-        # Never ignored: the call would see what belongs to the service instead.
+        # Never ignored, or the call would see the data of the service instead.
         if Right.SERVICE not in identity.rights:
             raise PermissionDeniedError("the credential may not act for others", right=Right.SERVICE.value)
         try:
             said = json.loads(acts_for)
             tenant, subject = said["tenant"], said["subject"]
-            # A certificate may hold any name, and a session begun without a credential has no subject.
+            # Not `is_name(subject)`: certificates hold any name, and sessions of nobody have none.
             is_good = is_name(tenant) and isinstance(subject, str) and len(subject) <= _MAX_SUBJECT_CHARS
             rights, scopes = parse_rights(said["rights"], ACTS_FOR_KEY), parse_scopes(said["scopes"], ACTS_FOR_KEY)
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -131,7 +131,7 @@ class Access:
         token = authorization[len(_BEARER) :].strip()
         if not authorization.lower().startswith(_BEARER) or not token or len(token) > _MAX_TOKEN_CHARS:
             raise UnauthenticatedError("the metadata `authorization` must be `Bearer TOKEN`", problem="malformed")
-        # The prefix tells a key from a token; with keys alone a credential without it is a wrong key.
+        # The prefix distinguishes keys from tokens; where only keys are configured, anything else is a wrong key.
         if self._keys is not None and (token.startswith(PREFIX) or self._signing is None):
             return self._keys.value.identify(token, datetime.now(UTC))
         if self._signing is None or self._options.token_rules is None:

@@ -14,7 +14,7 @@ from groundwire.rpc import request_context
 from groundwire.rpc.calls import Call
 from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, Work, cost_of
 
-# Bounds the memory for callers that come and go; a forgotten one starts with a full bucket.
+# Bounds the memory for callers that come and go; an evicted caller starts again with a full bucket.
 _MAX_CALLERS: Final = 10_000
 _SOON_S: Final = 0.1
 
@@ -89,7 +89,7 @@ class Quotas:
         account = self._accounts.get(caller)
         if account is None:
             account = self._accounts[caller] = _Account(units, self._clock())
-            # Accounts with running calls stay: a new one would admit as many calls again.
+            # Accounts with running calls stay, because a new account would admit as many calls again.
             for other in list(self._accounts)[: max(0, len(self._accounts) - _MAX_CALLERS)]:
                 if not self._accounts[other].running:
                     del self._accounts[other]
@@ -97,11 +97,11 @@ class Quotas:
         return account
 
 
-# A client needs one watch a connection, so one connection cannot take them all.
+# A client needs one watch per connection; the limit keeps one connection from taking them all.
 _WATCHES_PER_CONNECTION: Final = 8
-# The share of a kind that one credential may take, so that the others always find room.
+# The share of the calls of a kind that one credential may use, so that others always find room.
 _SHARE: Final = 0.75
-# Calls that have begun without a message. Each may hold a part of one in memory, so there must be a bound.
+# Calls that have begun but sent no whole message; bounded, because each may hold part of a message in memory.
 _MAX_WAITING: Final = 512
 
 
@@ -219,7 +219,7 @@ class Admission:
         # The drain may have begun while the call waited for its message.
         if self._draining:
             await self._refuse_while_draining(call)
-        # Not before: what a call costs depends on the size of its message and on what it asks for.
+        # Charged only now, because the cost depends on the size and the content of the message.
         cost = cost_of(call.method, call.request, call.received_bytes)
         self.quotas.charge(request_context.current().identity, cost)
         self._count(call)

@@ -129,7 +129,7 @@ class CallPath(grpc.GenericRpcHandler):
         request_id = sent.get(REQUEST_ID_KEY, "")
         authorization, user_agent = sent.get(AUTHORIZATION_KEY, ""), sent.get(_USER_AGENT_KEY, "")
         if not _REQUEST_ID.fullmatch(request_id):
-            # It only names the call and need not be secure; the system's generator gives up the interpreter lock.
+            # It only names the call and need not be secure; the system's generator would release the interpreter lock.
             request_id = f"{random.getrandbits(128):032x}"
         # The caller's deadline, but never more than the server's limit for the method.
         caller_s: float | None = context.time_remaining()
@@ -246,7 +246,7 @@ class CallPath(grpc.GenericRpcHandler):
                 trailers.append((_PUSHBACK_KEY, str(int(error.retry_after_s * 1000))))
             elif isinstance(error, ExhaustedError):
                 trailers.append((_PUSHBACK_KEY, "-1"))  # clients repeat the code unless they are told not to
-            # A client that reads nothing does not read a status either, and one that is gone cannot. What the library
+            # A client that does not read cannot be sent a status, and neither can one that is gone. What the library
             # raises then, it raises again when the handler has returned.
             with suppress(TimeoutError, grpc.aio.InternalError):
                 async with asyncio.timeout(_STATUS_S):

@@ -142,7 +142,7 @@ class Call:
 
     def end(self) -> None:
         """Cancel the call as its limit does; once, also when the server drains in the moment that the limit ends it."""
-        # Whoever catches the cancellation can take back one: a second one would look like that of a client who left.
+        # Whoever catches a cancellation can undo only one: a second one would look like a client that left.
         if self._task is not None and not self._was_ended:
             self._task.cancel()
         self._was_ended = True
@@ -188,7 +188,7 @@ class Call:
         """
         raw, self._first = self._first, None
         if raw is None:
-            # People think between two questions; what holds a conversation open has an end of its own.
+            # People think between two questions; conversations have an idle limit of their own.
             idle_s = None if self.work is Work.CONVERSATION else self._idle_s
             try:
                 async with asyncio.timeout(idle_s) as limit:

@@ -73,7 +73,7 @@ def channel_arguments(user_agent: str, silence: Silence = CLIENT_SILENCE) -> lis
         # Otherwise the library waits a minute for each ping, whatever the keepalive settings say.
         ("grpc.http2.ping_timeout_ms", silence.lost_after_ms),
         ("grpc.min_reconnect_backoff_ms", silence.connect_ms),
-        # So that a replica that is back is found before the next one is replaced; the default may take two minutes.
+        # So that a restarted replica is found before the next one is replaced; the default may take two minutes.
         ("grpc.initial_reconnect_backoff_ms", 200),
         ("grpc.max_reconnect_backoff_ms", silence.reconnect_ms),
     ]
@@ -218,10 +218,10 @@ class _PassOn:
         metadata = grpc.aio.Metadata(*(details.metadata or ()))
         current = request_context.current()
         credential: tuple[tuple[str, str], ...] = ((AUTHORIZATION_KEY, current.authorization),)
-        # By its certificate the next service knows this one alone, whatever else the caller has sent.
+        # The certificate identifies only this service to the next one, not the caller.
         if self._delegation is not None and not (current.authorization and self._delegation.key):
             credential = self._delegation.metadata(current.identity)
-        # By these two, logs and traces of both services are found together.
+        # These two link the logs and traces of both services.
         ids = ((REQUEST_ID_KEY, current.request_id), (TRACEPARENT_KEY, current.traceparent))
         for key, value in (*ids, *credential):
             if value and metadata.get(key) is None:

@@ -55,7 +55,7 @@ CODES: Final[dict[type[GroundwireError], grpc.StatusCode]] = {
 }
 """Code of each class and, unless it is named itself, of its subclasses."""
 
-# Of at least two parts, which "and/or" and "/" have not, and not in a URL.
+# Paths of at least two parts, unlike "and/or" and "/", and outside of URLs.
 _PATH: Final = re.compile(r"(?<![\w/:.])/[^\s/'\"]+(?:/[^\s/'\"]+)+/?")
 _DETAILS_KEY: Final = "grpc-status-details-bin"
 _MAX_MESSAGE_BYTES: Final = 300

@@ -73,7 +73,7 @@ class HealthBoard:
         return self._changed
 
     def _announce(self) -> None:
-        # Everyone who waits now wakes; who waits from now on waits for the next change.
+        # Wakes everyone who waits now; later waiters wait for the next change.
         announced, self._changed = self._changed, asyncio.Event()
         announced.set()
 

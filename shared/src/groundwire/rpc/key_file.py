@@ -95,7 +95,7 @@ class KeyRing:
         if parts is None:
             raise UnauthenticatedError("the API key is malformed", problem="malformed")
         key = self.keys.get(parts[1])
-        # Compared in any case and in constant time: how long a refusal takes tells neither ids nor hashes.
+        # Always compared, and in constant time, so that the duration of a refusal reveals neither ids nor hashes.
         is_right = hmac.compare_digest(_hash_of(parts[2]), _NO_HASH if key is None else key.secret_hash)
         state = "revoked" if key is None or not is_right else key.state(now)
         if key is None or state == "revoked":
@@ -202,7 +202,7 @@ def _changed(path: Path) -> Iterator[dict[str, ApiKey]]:
         keys = dict(read_key_file(path).keys)
         yield keys
         text = yaml.safe_dump({"keys": [_to_entry(key) for key in keys.values()]}, sort_keys=False)
-        # A server may read at any moment, so the file is replaced as a whole; nobody else may read it.
+        # The file is replaced atomically, because a server may read it at any moment; nobody else may read it.
         with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             try:
                 file.write(text)
@@ -270,7 +270,7 @@ def _parse_key(entry: Any, where: str) -> ApiKey:
         quota=_parse_limits(entry.get("limits"), f"{where}.limits"),
     )
     if Right.SERVICE in identity.rights and identity.scopes is not None:
-        # It would not be limited by them: its calls say for which scopes they are made.
+        # The scopes would have no effect: calls of a service say for which scopes they are made.
         raise InvalidRequestError.of(f"{where}.scopes", "must not be given with the right service")
     key_id = read("id", lambda value: re.fullmatch(r"[0-9a-f]{12}", str(value)) is not None, "must be 12 hex digits")
     secret_hash = read("hash", lambda value: _HASH.fullmatch(str(value)) is not None, "must be sha256:HEX")

@@ -80,7 +80,7 @@ class LineLogger:
                 return
             self._waiting.append(line)
             self._waiting_chars += len(line)
-            # The thread looks by itself every 50 ms; waking it for each ordinary line would cost more than the line.
+            # The thread polls every 50 ms, because waking it for each ordinary line would cost more than the line.
             if is_urgent:
                 self._is_urgent = True
                 self._changed.notify_all()
@@ -111,7 +111,7 @@ class LineLogger:
             except io.UnsupportedOperation:  # a file in memory
                 self._file.write(text)
                 return
-            # Not through the file's buffer: a process that ends would wait for the lock of that buffer.
+            # Bypasses the file's buffer, whose lock an exiting process would wait for.
             rest = memoryview(text.encode("utf-8", "backslashreplace"))
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
@@ -237,7 +237,7 @@ def _renderers(log_format: LogFormat) -> list[structlog.typing.Processor]:
         return [
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
         ]
-    encode = json.JSONEncoder(ensure_ascii=False, default=repr).encode  # made once: json.dumps makes one a line
+    encode = json.JSONEncoder(ensure_ascii=False, default=repr).encode  # json.dumps would make one for each line
     tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False, max_frames=_FRAMES)
     render_exception = structlog.processors.ExceptionRenderer(tracebacks)
 

@@ -27,7 +27,7 @@ _FORMATS = {each: DocumentFormat.Value(f"DOCUMENT_FORMAT_{each.name}") for each 
 def to_chunk_message(stored: StoredChunk, vector: Vectors | None = None) -> chunk_pb2.Chunk:
     """Return the message of a chunk, with its vector (float32, shape (d,)) if one is given."""
     chunk, document = stored.chunk, stored.document
-    # A short chunk may overlap both neighbours by all it has; then nothing of it is its own.
+    # A short chunk may be covered by its two neighbours; then none of its text is its own.
     unique_start = min(chunk.span.start + chunk.overlap_prev_chars, chunk.span.end)
     return chunk_pb2.Chunk(
         **_ids_of(stored),
@@ -166,7 +166,7 @@ def chunk_in_view(stored: StoredChunk, view: "HitView.ValueType") -> chunk_pb2.C
         return to_chunk_message(stored)
     if view == HIT_VIEW_IDS:
         return chunk_pb2.Chunk(**_ids_of(stored))
-    # Made at once, not from the smaller message: every search makes ten of them, and merging copies each.
+    # Built directly, not by merging the basic message: every search builds ten, and merging would copy each.
     return chunk_pb2.Chunk(**_ids_of(stored), **_basics_of(stored))
 
 
@@ -309,7 +309,7 @@ def custom_values(metadata: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def _stored_key(field: FieldDescriptor) -> str:
-    # Two keys of FAQs begin with an underscore, which only the JSON name of a field can have (trap T20).
+    # Two FAQ keys begin with an underscore, which only the JSON name of a proto field can have (trap T20).
     return field.json_name if field.json_name.startswith("_") else field.name
 
 

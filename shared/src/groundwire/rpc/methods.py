@@ -209,7 +209,7 @@ def cost_of(method: str, request: object, size_bytes: int = 0) -> float:
     if row is None:
         return WORK_COSTS[Work.READ]
     cost = WORK_COSTS.get(row.work, 0.0)
-    # What costs nothing is never refused, however large.
+    # Free calls are never refused, however large.
     return cost and cost * max(1, len(getattr(request, row.batch, ()))) + size_bytes // BYTES_PER_UNIT
 
 

@@ -35,7 +35,7 @@ _FRAMING_BYTES = 8  # the tag and the length of an entry in its list
 _KEY_BYTES = 32
 _MAC_BYTES = 16
 _MAX_TOKEN_CHARS = 8192
-# A data folder has one owner process, so that no other one makes a key anew at the same time.
+# A data folder has a single owner process, so no other process creates a key at the same time.
 _loading = threading.Lock()
 _log = structlog.get_logger(__name__)
 _PAGING_FIELDS = ("page_size", "page_token")

@@ -4,8 +4,8 @@ import asyncio
 import signal
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -88,7 +88,7 @@ class ServerOptions:
     def channel_arguments(self) -> list[tuple[str, int]]:
         """Return the options as the library spells them."""
         return [
-            # A second process on the port must fail, unless the two are to share its connections.
+            # A second process on the port must fail, unless the two are meant to share the connections.
             ("grpc.so_reuseport", int(self.shares_port)),
             ("grpc.max_receive_message_length", self.max_receive_bytes),
             ("grpc.max_metadata_size", self.max_metadata_bytes),
@@ -118,7 +118,7 @@ class GrpcServer:
         self._files.callback(self._access.close)
         self.admission = Admission(options.call_limits, first_message_s=options.first_message_s, quotas=Quotas())
         self.lag = LagGauge()
-        # No cap of the library's: it would refuse health checks as well, and without details.
+        # No limit in the library: it would refuse health checks as well, and without details.
         self._server = grpc.aio.server(options=options.channel_arguments())
         # Takes handlers as a server does.
         self.calls = CallPath(
@@ -203,32 +203,24 @@ async def serve(
     things were opened, are called after it in reverse order, in a thread.
     """
     signals: asyncio.Queue[None] = asyncio.Queue()
-    try:
-        port = await server.start()
-        with _signals_to(signals):
-            on_listening(port)
-            await signals.get()
-            stopping = [asyncio.create_task(server.stop()), asyncio.create_task(signals.get())]
-            _, unfinished = await asyncio.wait(stopping, return_when=asyncio.FIRST_COMPLETED)
-            for task in unfinished:
-                task.cancel()
-    finally:
-        await server.stop(0)
-        for close in reversed(closers):
-            await asyncio.to_thread(close)
-
-
-@contextmanager
-def _signals_to(queue: "asyncio.Queue[None]") -> Iterator[None]:
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)
-    for number in numbers:
-        loop.add_signal_handler(number, queue.put_nowait, None)
     try:
-        yield
+        port = await server.start()
+        for number in numbers:
+            loop.add_signal_handler(number, signals.put_nowait, None)
+        on_listening(port)
+        await signals.get()
+        stopping = [asyncio.create_task(server.stop()), asyncio.create_task(signals.get())]
+        _, unfinished = await asyncio.wait(stopping, return_when=asyncio.FIRST_COMPLETED)
+        for task in unfinished:
+            task.cancel()
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
+        await server.stop(0)
+        for close in reversed(closers):
+            await asyncio.to_thread(close)
 
 
 def _ms(seconds: float) -> int:

@@ -61,25 +61,21 @@ class SigningKeys:
             raise UnauthenticatedError("the token is not valid yet", problem="not_yet_valid") from None
         except (jwt.PyJWTError, KeyError, ValueError, TypeError):
             raise UnauthenticatedError("the token is unknown", problem="unknown") from None
-        identity = _identity(claims, rules)
+        tenant, subject, rights = claims.get(rules.tenant_claim), claims["sub"], claims.get(rules.rights_claim)
+        try:
+            if not is_name(tenant) or not is_name(subject):
+                raise InvalidRequestError.of(rules.tenant_claim, "tenant and subject must be names")
+            identity = Identity(
+                tenant=str(tenant),
+                subject=subject,
+                # OAuth writes lists as words with spaces between them.
+                rights=parse_rights(rights.split() if isinstance(rights, str) else rights, rules.rights_claim),
+                scopes=parse_scopes(claims.get(rules.scopes_claim), rules.scopes_claim),
+            )
+        except InvalidRequestError as error:
+            raise UnauthenticatedError(f"the token lacks claims: {error.message}", problem="claims") from None
         self._checked.put(digest, (identity, float(claims["exp"]) + LEEWAY_S))
         return identity
-
-
-def _identity(claims: Mapping[str, Any], rules: TokenRules) -> Identity:
-    tenant, subject, rights = claims.get(rules.tenant_claim), claims["sub"], claims.get(rules.rights_claim)
-    try:
-        if not is_name(tenant) or not is_name(subject):
-            raise InvalidRequestError.of(rules.tenant_claim, "tenant and subject must be names")
-        return Identity(
-            tenant=str(tenant),
-            subject=subject,
-            # OAuth writes lists as words with spaces between them.
-            rights=parse_rights(rights.split() if isinstance(rights, str) else rights, rules.rights_claim),
-            scopes=parse_scopes(claims.get(rules.scopes_claim), rules.scopes_claim),
-        )
-    except InvalidRequestError as error:
-        raise UnauthenticatedError(f"the token lacks claims: {error.message}", problem="claims") from None
 
 
 def parse_signing_keys(contents: list[bytes]) -> SigningKeys:

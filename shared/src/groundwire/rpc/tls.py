@@ -94,7 +94,7 @@ def _check(pair: tuple[Path, Path] | None, authority: Path | None, field: str) -
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         if pair is not None:
-            # The empty password fails for a key that has one, of which a person would be asked otherwise.
+            # With an empty password an encrypted key fails; without one OpenSSL would prompt for it.
             context.load_cert_chain(*pair, password="")
         if authority is not None:
             context.load_verify_locations(authority)
@@ -104,6 +104,6 @@ def _check(pair: tuple[Path, Path] | None, authority: Path | None, field: str) -
 
 
 def _configuration(contents: list[bytes]) -> Any:
-    # One for each use: the library frees what it is given.
+    # A new one for each use, because the library frees it.
     certificate, key, *client_ca = contents
     return grpc.ssl_server_certificate_configuration([(key, certificate)], client_ca[0] if client_ca else None)

@@ -21,7 +21,7 @@ TRACEPARENT_KEY: Final = "traceparent"
 _TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _FLUSH_MS: Final = 2000
 
-# The tracer of the process, none while tracing is off.
+# The tracer of the process; empty while tracing is off.
 _tracers: "list[Tracer]" = []
 
 
@@ -34,7 +34,7 @@ def start_tracing(service: str) -> Callable[[], None]:
         MissingExtraError: the extra `otel` is not installed.
     """
     try:
-        # Imported only when tracing is on: others may not have the packages, and need not pay for the import.
+        # Imported only when tracing is on: the packages are optional, and the import is slow.
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415

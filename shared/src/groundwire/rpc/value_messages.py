@@ -91,7 +91,7 @@ def to_value(value: Value) -> pb.MetadataValue:
 
 
 def _to_list(values: Sequence[Any]) -> pb.MetadataValue:
-    # An empty list is one of texts; a truth value is also a whole number, so that truth values come first.
+    # An empty list counts as texts; booleans come before integers because Python's bool is an int.
     if all(isinstance(value, str) for value in values):
         return pb.MetadataValue(string_list=pb.StringList(values=values))
     if all(isinstance(value, bool) for value in values):

@@ -14,7 +14,7 @@ ValueT = TypeVar("ValueT")
 _LOOK_S: Final = 0.3
 _MAX_BYTES: Final = 16 << 20
 
-# The client watches files too, and has no library for logs.
+# The standard logger, because the client watches files too and does not install structlog.
 _LOG = logging.getLogger(__name__)
 
 
@@ -50,7 +50,7 @@ class WatchedFiles(Generic[ValueT]):
     def _watch(self) -> None:
         before = self._seen
         while not self._closing.wait(_LOOK_S):
-            # Before the files are read: what changes meanwhile is seen the next time.
+            # Taken before the files are read, so that a change in between is noticed the next time.
             marks = self._marks()
             is_still, before = marks == before, marks
             if marks == self._seen or not is_still:

@@ -86,7 +86,16 @@ class Workers:
         try:
             yield await _before_deadline(asyncio.wrap_future(future), budget)
         finally:
-            await _to_its_end(self.run(Budget(), close))
+            # However often the task is cancelled meanwhile: what comes after relies on the work being done.
+            running, cancellation = asyncio.ensure_future(self.run(Budget(), close)), None
+            while not running.done():
+                try:
+                    await asyncio.wait([running])
+                except asyncio.CancelledError as error:
+                    cancellation = error
+            if cancellation is not None:
+                raise cancellation
+            running.result()
 
     async def iterate(self, budget: Budget, make: Callable[[], Iterator[ItemT]]) -> AsyncGenerator[ItemT, None]:
         """Yield the items of `make()`, each of them fetched in a thread when the consumer wants it.
@@ -189,19 +198,6 @@ class _Pipe(Generic[ReportT]):
         item = await self._queue.get()
         self._free.release()
         return item
-
-
-async def _to_its_end(work: Awaitable[None]) -> None:
-    """Await `work` however often the task is cancelled meanwhile: what comes behind it relies on its being done."""
-    running, cancellation = asyncio.ensure_future(work), None
-    while not running.done():
-        try:
-            await asyncio.wait([running])
-        except asyncio.CancelledError as error:
-            cancellation = error
-    if cancellation is not None:
-        raise cancellation
-    running.result()
 
 
 async def _before_deadline(work: Awaitable[ResultT], budget: Budget) -> ResultT:

@@ -154,7 +154,7 @@ class ChunkMetadata(BaseModel):
             raise ValueError(f"must be above char_start, which is {start}")
         return value
 
-    # Fields are checked in the order above, so that what a check compares with is there, or was refused itself.
+    # Fields are checked in the order above, so a value that a check compares with was checked before it.
     @field_validator("content")
     @classmethod
     def _content_fits_its_range(cls, value: str, checked: ValidationInfo) -> str:

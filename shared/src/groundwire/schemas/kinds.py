@@ -127,7 +127,7 @@ def _custom(values: Any) -> Any:
         if key in BUILT_IN_FIELDS or key in ALIASES:
             raise ValueError(f"{key!r} is the name of a built-in field")
         elements = value if isinstance(value, list) else [value]
-        # By type, not by isinstance: a truth value among numbers would be stored as another kind.
+        # By type, not by isinstance: a boolean among numbers would be stored as another kind.
         kinds = {type(each) for each in elements}
         if not 1 <= len(elements) <= MAX_LIST or len(kinds) != 1 or not kinds <= {str, bool, int, float}:
             raise ValueError(f"{key!r} must be a text, number or truth value, or a list of 1 to {MAX_LIST} of one kind")

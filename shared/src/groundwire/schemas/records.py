@@ -50,7 +50,7 @@ class RecordMetadata(BaseModel):
     @field_validator("custom")
     @classmethod
     def _is_no_field_of_records(cls, values: dict[str, Any]) -> dict[str, Any]:
-        # Scopes and all other fields of records are trusted: a key of the caller must not stand in for one.
+        # Scopes and the other fields of records are trusted, so a key of the caller must not shadow one.
         for key in values:
             if key in RECORD_FIELDS or key in RECORD_ALIASES:
                 raise ValueError(f"{key!r} is the name of a field of records")

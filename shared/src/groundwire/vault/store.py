@@ -450,8 +450,17 @@ class ChunkStore:
 
     # Indexes
 
-    def _indexes(self) -> dict[str, str]:
-        """Return what the three files must say, by their names, from the live chunks as they were read last."""
+    def _write_indexes(self) -> list[str]:
+        """Make the three files say what the chunk files do; return the names of those that did not."""
+        self._read_live()
+        # Each only if it says something else: a sync of the disk costs more than a comparison.
+        wrong = self._wrong_indexes()
+        for name, content in wrong.items():
+            replace_file(self._index / name, content)
+        return list(wrong)
+
+    def _wrong_indexes(self) -> dict[str, str]:
+        """Return what the index files that differ from the live chunks, as they were read last, must say."""
         chunks = [self._live.chunks[chunk_id] for chunk_id in sorted(self._live.chunks)]
         by_tag: dict[str, list[str]] = defaultdict(list)
         for chunk in chunks:
@@ -473,19 +482,8 @@ class ChunkStore:
             "tag_index.json": dict(sorted(by_tag.items())),
             "link_graph.json": {chunk.id: chunk.links.model_dump() for chunk in chunks},
         }
-        return {name: to_json(content, indent=2).decode() + "\n" for name, content in contents.items()}
-
-    def _write_indexes(self) -> list[str]:
-        """Make the three files say what the chunk files do; return the names of those that did not."""
-        self._read_live()
-        # Each only if it says something else: a sync of the disk costs more than a comparison.
-        wrong = self._wrong_indexes()
-        for name, content in wrong.items():
-            replace_file(self._index / name, content)
-        return list(wrong)
-
-    def _wrong_indexes(self) -> dict[str, str]:
-        return {name: content for name, content in self._indexes().items() if _text_of(self._index / name) != content}
+        written = {name: to_json(content, indent=2).decode() + "\n" for name, content in contents.items()}
+        return {name: text for name, text in written.items() if _text_of(self._index / name) != text}
 
 
 @dataclass(slots=True)

@@ -181,7 +181,8 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
         record.ClearField("links")
     # In the order in which they were made, the two sides of an exchange too: links to the one before follow from it.
     ordered = sorted(records, key=lambda each: (*_moment(records[each]), chunks[each].metadata.created, each))
-    held = {_said_in_extra(chunks[each], "document_id"): each for each in ordered}
+    named = {each: (chunks[each].extra or {}).get("document_id") for each in ordered}
+    held = {document_id: each for each, document_id in named.items() if isinstance(document_id, str)}
     # Documents of records are named anew by the server, so what quotes them waits until all are there.
     quotes: dict[str, list[str]] = {}
     for chunk_id in ordered:
@@ -198,8 +199,8 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
     results |= _upsert(client, collection, taken, failed)
     stored = {chunk_id: each for chunk_id, each in results.items() if isinstance(each, pb.RecordResult)}
     for chunk_id in quotes.keys() & stored.keys():
-        named = (stored[held[each]].document_id if held.get(each) in stored else each for each in quotes[chunk_id])
-        records[chunk_id].quoted_document_ids[:] = dict.fromkeys(named)
+        now = (stored[held[each]].document_id if held.get(each) in stored else each for each in quotes[chunk_id])
+        records[chunk_id].quoted_document_ids[:] = dict.fromkeys(now)
     _upsert(client, collection, {each: records[each] for each in ordered if each in quotes and each in stored}, failed)
     targets = {
         chunk_id: [
@@ -347,11 +348,6 @@ def _add_links(
         except GroundwireError as error:
             failed[chunk_id] = f"links: {error.message}"
     return linked
-
-
-def _said_in_extra(chunk: Chunk, name: str) -> str | None:
-    said = (chunk.extra or {}).get(name)
-    return said if isinstance(said, str) else None
 
 
 def _moment(record: Record) -> tuple[datetime, bool]:

@@ -247,7 +247,12 @@ class EngineProcess:
         channel = self._take(connections, budget, ends_at)
         try:
             channel.send(method, arguments)
-            answer = self._await(channel, budget, ends_at, should_stop)
+            remaining_s = budget.remaining_s()
+            while (answer := channel.answer(_STEP_S if remaining_s is None else min(_STEP_S, remaining_s))) is None:
+                if should_stop is not None and should_stop():
+                    self.kill()
+                self._check_worth_waiting(budget, ends_at)
+                remaining_s = budget.remaining_s()
         except (EOFError, OSError) as broken:
             self._leave(channel)
             channel.close()
@@ -274,18 +279,6 @@ class EngineProcess:
                     return free.popleft()
             if self.is_broken:
                 raise self._ended()
-
-    def _await(
-        self, channel: _Connection, budget: Budget, ends_at: float, should_stop: Callable[[], bool] | None
-    ) -> Answer:
-        while True:
-            remaining_s = budget.remaining_s()
-            answer = channel.answer(_STEP_S if remaining_s is None else min(_STEP_S, remaining_s))
-            if answer is not None:
-                return answer
-            if should_stop is not None and should_stop():
-                self.kill()
-            self._check_worth_waiting(budget, ends_at)
 
     def _check_worth_waiting(self, budget: Budget, ends_at: float) -> None:
         budget.check()

@@ -56,7 +56,9 @@ class ConditionCompiler:
         """
         match condition:
             case And(clauses):
-                return _all_of([self(clause) for clause in clauses])
+                parts = [self(clause) for clause in clauses]
+                conditions = [part for part in parts if not isinstance(part, bool)]
+                return False if False in parts else {"must": conditions} if conditions else True
             case Or(clauses):
                 parts = [self(clause) for clause in clauses]
                 conditions = [part for part in parts if not isinstance(part, bool)]
@@ -109,13 +111,6 @@ class ConditionCompiler:
 
 def _not(compiled: Compiled) -> Compiled:
     return not compiled if isinstance(compiled, bool) else {"must_not": [compiled]}
-
-
-def _all_of(parts: list[Compiled]) -> Compiled:
-    conditions = [part for part in parts if not isinstance(part, bool)]
-    if False in parts:
-        return False
-    return {"must": conditions} if conditions else True
 
 
 def _exists(field: str) -> Compiled:

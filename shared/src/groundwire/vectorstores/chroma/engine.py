@@ -63,7 +63,16 @@ class Engine:
         broken = [] if seal is None else seal.broken(self._data)
         if _CATALOG in broken:
             return self.open_anew(folder)
-        damaged = _collections_of(self._data, {name.partition("/")[0] for name in broken})
+        # Return the names of the collections that segments belong to; only while the library is closed.
+        segments = {name.partition("/")[0] for name in broken}
+        if not segments:
+            damaged = []
+        else:
+            with closing(sqlite3.connect(self._data / _CATALOG)) as connection:
+                rows = connection.execute(
+                    "SELECT s.id, c.name FROM segments s JOIN collections c ON c.id = s.collection"
+                )
+                damaged = sorted({name for segment, name in rows if segment in segments})
         # From here on the files change: without a seal the next start knows that they were not closed.
         seal_of(self._data).unlink(missing_ok=True)
         self._open_client()
@@ -220,7 +229,18 @@ class Engine:
     def _reopen(self) -> None:
         """Clean up Chroma's catalog, with the library closed meanwhile."""
         self._client.close()
-        _remove_leftovers(self._data)
+        # Later records would inherit the filter keys of those that are gone, whose content the log and the free pages
+        # keep as well.
+        with closing(sqlite3.connect(self._data / _CATALOG)) as connection:
+            for table in ("embedding_metadata", "embedding_metadata_array"):
+                connection.execute(f"DELETE FROM {table} WHERE id NOT IN (SELECT id FROM embeddings)")  # noqa: S608 - ours
+            topics = [row[0] for row in connection.execute("SELECT DISTINCT topic FROM embeddings_queue")]
+            known = {row[0] for row in connection.execute("SELECT id FROM collections")}
+            for topic in topics:
+                if topic.rpartition("/")[2] not in known:
+                    connection.execute("DELETE FROM embeddings_queue WHERE topic = ?", (topic,))
+            connection.commit()
+            connection.execute("VACUUM")
         self._open_client()
 
     def _open_client(self) -> None:
@@ -235,29 +255,3 @@ class Engine:
             if self._graphs.get(header) != written_ns:
                 sync_tree(header.parent)
                 self._graphs[header] = written_ns
-
-
-def _collections_of(data: Path, segments: set[str]) -> list[str]:
-    """Return the names of the collections that segments belong to; only while the library is closed."""
-    if not segments:
-        return []
-    with closing(sqlite3.connect(data / _CATALOG)) as connection:
-        rows = connection.execute("SELECT s.id, c.name FROM segments s JOIN collections c ON c.id = s.collection")
-        return sorted({name for segment, name in rows if segment in segments})
-
-
-def _remove_leftovers(data: Path) -> None:
-    """Remove everything of records that are gone from Chroma's catalog; only while the library is closed.
-
-    Later records would inherit their filter keys, and the log and the free pages keep what was in them.
-    """
-    with closing(sqlite3.connect(data / _CATALOG)) as connection:
-        for table in ("embedding_metadata", "embedding_metadata_array"):
-            connection.execute(f"DELETE FROM {table} WHERE id NOT IN (SELECT id FROM embeddings)")  # noqa: S608 - ours
-        topics = [row[0] for row in connection.execute("SELECT DISTINCT topic FROM embeddings_queue")]
-        known = {row[0] for row in connection.execute("SELECT id FROM collections")}
-        for topic in topics:
-            if topic.rpartition("/")[2] not in known:
-                connection.execute("DELETE FROM embeddings_queue WHERE topic = ?", (topic,))
-        connection.commit()
-        connection.execute("VACUUM")

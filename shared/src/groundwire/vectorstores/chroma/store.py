@@ -108,7 +108,26 @@ class ChromaVectorStore(EngineStore):
             try:
                 if not at_any_size and self.count(collection, budget) > self._scrub_at_once:
                     return False
-                self._rewrite(collection, budget)
+                # Copied in parts, so that others can write in between.
+                touched: set[int] = set()
+                try:
+                    with budget.holding(self._writing):
+                        self._dimensions_of(collection)
+                        engine = self._engine.live(budget)
+                        engine.write(budget, "begin_rewrite", collection)
+                        touched.update(engine.read(budget, "numbers", collection))
+                        self._touched[collection] = touched
+                    while len(touched) > self._batch:
+                        with budget.holding(self._writing):
+                            self._dimensions_of(collection)
+                            part = list(islice(touched, self._batch))
+                            engine.write(budget, "copy", collection, part)
+                            touched.difference_update(part)
+                    with budget.holding(self._writing):
+                        self._dimensions_of(collection)
+                        engine.write(budget, "end_rewrite", collection, list(touched))
+                finally:
+                    self._touched.pop(collection, None)
             except CollectionNotFoundError:
                 with budget.holding(self._writing):
                     self._engine.live(budget).write(budget, "clean")
@@ -163,28 +182,6 @@ class ChromaVectorStore(EngineStore):
 
     def _points(self, collection: str, numbers: list[int], budget: Budget) -> Any:
         return self._read(budget, "points", collection, numbers)
-
-    def _rewrite(self, collection: str, budget: Budget) -> None:
-        """Copy the records in parts, between which others write, and let the copy take the place."""
-        touched: set[int] = set()
-        try:
-            with budget.holding(self._writing):
-                self._dimensions_of(collection)
-                engine = self._engine.live(budget)
-                engine.write(budget, "begin_rewrite", collection)
-                touched.update(engine.read(budget, "numbers", collection))
-                self._touched[collection] = touched
-            while len(touched) > self._batch:
-                with budget.holding(self._writing):
-                    self._dimensions_of(collection)
-                    part = list(islice(touched, self._batch))
-                    engine.write(budget, "copy", collection, part)
-                    touched.difference_update(part)
-            with budget.holding(self._writing):
-                self._dimensions_of(collection)
-                engine.write(budget, "end_rewrite", collection, list(touched))
-        finally:
-            self._touched.pop(collection, None)
 
     def _read(self, budget: Budget, method: str, collection: str, *arguments: Any) -> Any:
         try:

@@ -288,8 +288,39 @@ class Rebuild:
         """
         self._collection.start_recording()
         try:
-            self._build(set(numbers), points)
-            self._swap()
+            unseen = set(numbers)
+            builder = self._start_builder()
+            try:
+                builder.write(self._budget, "create_indexed", str(self._copy), self._collection.dimensions)
+                for batch in points():
+                    for part in slices(batch, _BATCH):
+                        self._check()
+                        stored = [stored_fields(payload) for payload in part.payloads]
+                        builder.write(self._budget, "upsert", str(self._copy), part.numbers, part.vectors, stored)
+                    unseen.difference_update(batch.numbers)
+                # Before the index is built, which takes minutes: little is left to be indexed afterwards.
+                self._transfer(unseen | self._collection.take_recorded(), builder)
+                if builder.read(self._budget, "count", str(self._copy)) > self._index_after:
+                    builder.write(self._budget, "optimize", str(self._copy), should_stop=self._has_to_stop)
+                # What was written in these minutes, so that few points are left for the time when writers wait.
+                self._transfer(self._collection.take_recorded(), builder)
+            finally:
+                builder.close()
+            sync_tree(self._copy)
+            # The writes of the last seconds follow, all but a few of them before writers have to wait.
+            recorded = self._collection.take_recorded()
+            while len(recorded) > _FEW:
+                self._transfer(recorded, self._serving)
+                recorded = self._collection.take_recorded()
+            self._serving.read(self._budget, "count", str(self._copy))  # opens it, before writers wait
+            with self._collection.writing(self._budget):
+                self._check()
+                self._transfer(recorded | self._collection.take_recorded_within_write(), self._serving)
+                publish(self._copy, self._collection.dimensions, is_complete=self._collection.is_complete)
+                self._is_published = True
+                old = self._collection.switch(self._copy)
+            self._collection.wait_unread(old)
+            self._discard(old)
         except StoreUnavailableError:
             self._check()  # an engine that was stopped on purpose did not fail
             raise
@@ -297,42 +328,6 @@ class Rebuild:
             self._collection.stop_recording()
             if not self._is_published:
                 self._discard(self._copy)
-
-    def _build(self, unseen: set[int], points: Callable[[], Iterable[PointBatch]]) -> None:
-        builder = self._start_builder()
-        try:
-            builder.write(self._budget, "create_indexed", str(self._copy), self._collection.dimensions)
-            for batch in points():
-                for part in slices(batch, _BATCH):
-                    self._check()
-                    stored = [stored_fields(payload) for payload in part.payloads]
-                    builder.write(self._budget, "upsert", str(self._copy), part.numbers, part.vectors, stored)
-                unseen.difference_update(batch.numbers)
-            # Before the index is built, which takes minutes: little is left to be indexed afterwards.
-            self._transfer(unseen | self._collection.take_recorded(), builder)
-            if builder.read(self._budget, "count", str(self._copy)) > self._index_after:
-                builder.write(self._budget, "optimize", str(self._copy), should_stop=self._has_to_stop)
-            # What was written in these minutes, so that few points are left for the time when writers wait.
-            self._transfer(self._collection.take_recorded(), builder)
-        finally:
-            builder.close()
-        sync_tree(self._copy)
-
-    def _swap(self) -> None:
-        """Catch up with the writes of the last seconds, the last few of them while writers wait."""
-        recorded = self._collection.take_recorded()
-        while len(recorded) > _FEW:
-            self._transfer(recorded, self._serving)
-            recorded = self._collection.take_recorded()
-        self._serving.read(self._budget, "count", str(self._copy))  # opens it, before writers have to wait
-        with self._collection.writing(self._budget):
-            self._check()
-            self._transfer(recorded | self._collection.take_recorded_within_write(), self._serving)
-            publish(self._copy, self._collection.dimensions, is_complete=self._collection.is_complete)
-            self._is_published = True
-            old = self._collection.switch(self._copy)
-        self._collection.wait_unread(old)
-        self._discard(old)
 
     def _transfer(self, numbers: Iterable[int], target: EngineProcess) -> None:
         """Bring points of the new copy to the state they have in the serving one: the same, or absent."""

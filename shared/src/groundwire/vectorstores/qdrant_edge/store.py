@@ -150,7 +150,18 @@ class QdrantEdgeVectorStore(EngineStore):
             if not served.is_complete:
                 return False
             if self.count(collection, budget) <= self._scrub_at_once:
-                self._rewrite(served, budget)
+                target = new_copy(served.folder)
+                try:
+                    with served.writing(budget) as path:
+                        removed = served.removals
+                        self._engine.live(budget).write(budget, "rewrite", path, str(target), served.dimensions)
+                        publish(target, served.dimensions)
+                        old = served.switch(target)
+                        served.scrubbed = removed
+                except BaseException:
+                    remove_copy(target)
+                    raise
+                self._retire(served, old)
             elif at_any_size:
                 self._rebuild(served, tuple, budget)
             else:
@@ -307,20 +318,6 @@ class QdrantEdgeVectorStore(EngineStore):
                     self._retire(served, old)
                     self._unverified.add(name)
         return self._being_filled()
-
-    def _rewrite(self, served: ServedCollection, budget: Budget) -> None:
-        target = new_copy(served.folder)
-        try:
-            with served.writing(budget) as path:
-                removals = served.removals
-                self._engine.live(budget).write(budget, "rewrite", path, str(target), served.dimensions)
-                publish(target, served.dimensions)
-                old = served.switch(target)
-                served.scrubbed = removals
-        except BaseException:
-            remove_copy(target)
-            raise
-        self._retire(served, old)
 
     def _retire(self, served: ServedCollection, old: Path) -> None:
         """Remove a copy that no longer serves, once nobody reads it."""
