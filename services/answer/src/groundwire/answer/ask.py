@@ -63,7 +63,7 @@ from groundwire.rpc.value_messages import to_duration, to_timestamp
 _BEGIN_ATTEMPTS = 3
 # Name space of the ids of sessions that single questions have of their own.
 _OWN_SESSIONS = uuid.UUID("5e8c6f0e-3c1b-4d5f-9a57-2f0f6f1f7b11")
-# How long storing an abandoned answer may take; its call has ended.
+# How long storing an abandoned answer may take, although its call has ended.
 _ABANDON_S = 5.0
 _JUST_SAID = timedelta(seconds=2)
 # Half a second in all: what was said longer ago waits for an ingest service that is away, and no answer does.
@@ -224,7 +224,7 @@ class Answerer:
         """
         session = await self._sessions.get(tenant, ask.session_id)
         own = str(uuid.uuid5(uuid.UUID(ask.session_id), ask.message_id))
-        # A repetition goes where the first call went, whatever became of the first session: there is its answer.
+        # A repetition goes to the session of the first call, where its answer is, whatever became of the original one.
         moves_on = False
         if await self._sessions.exchange(tenant, ask.session_id, ask.message_id) is None:
             try:
@@ -276,7 +276,7 @@ class Answerer:
                     is_new = False  # the search is done, and the question stored
                     yield event
         except GroundwireError:
-            if is_new:  # what was refused leaves nothing behind
+            if is_new:  # a refused question leaves nothing behind
                 await self._sessions.delete(tenant, session_id)
             raise
 
@@ -367,7 +367,7 @@ class Answerer:
             return Retrieval((), progress.search)
         refused: InvalidRequestError | None = None
         if not ask.selected_text.strip():
-            # Most texts are short enough: only after a refusal it is worth a call to learn how long they may be.
+            # Most texts are short enough: only after a refusal is it worth a call to learn the limit.
             try:
                 return await self._found(ask, ask.wanted, ask.search_context, (), progress)
             except InvalidRequestError as error:
@@ -375,7 +375,7 @@ class Answerer:
         max_chars = await self._library.max_query_chars_of(ask.collection)
         if len(ask.question) > max_chars:
             raise InvalidRequestError.of("question", f"must be at most {max_chars} characters, has {len(ask.question)}")
-        # With the words of an earlier question before it, it may have become longer than the collection takes.
+        # With the words of an earlier question in front, it may have become longer than the collection allows.
         text = ask.wanted if len(ask.wanted) <= max_chars else ask.question
         context = ask.search_context if len(ask.search_context) <= max_chars else ""
         if refused is not None and (text, context) == (ask.wanted, ask.search_context):
@@ -526,7 +526,7 @@ class Answerer:
         for attempt in range(1, _BEGIN_ATTEMPTS + 1):
             session_id, newest = session.session_id, session.messages[-1] if session.messages else None
             if newest is not None and newest.role is Role.USER:
-                # A crash has left it without an answer; it gets an empty one, because questions and answers take turns.
+                # A crash left it without an answer; it gets an empty one, because questions and answers alternate.
                 left = AskedQuestion(newest.content, session.collection, newest.message_id, session_id=session_id)
                 await self._abandon(tenant, left, self._nothing_yet(left), "")
                 session = await self._sessions.get(tenant, session_id)
@@ -553,7 +553,7 @@ class Answerer:
             except GroundwireError as error:
                 _log.warning("an abandoned answer is not stored", session_id=ask.session_id, error=str(error))
 
-        # A task of its own, which goes on when the call is cancelled once more.
+        # A separate task, which continues if the call is cancelled again.
         keeping = asyncio.create_task(keep())
         self._keeping.add(keeping)
         keeping.add_done_callback(self._keeping.discard)
@@ -591,7 +591,7 @@ def _refuse_other_collection(session: Session, ask: AskedQuestion) -> None:
 def _refuse_unfit(session: Session, ask: AskedQuestion, *, is_new: bool = True) -> None:
     _refuse_other_collection(session, ask)
     if not current_identity().may_ask_in(session.owner):
-        # What the answer tells could be more than those may see who read it there.
+        # The answer could contain more than the readers of that session may see.
         raise PermissionDeniedError("ask with the credential that began the session", right="ask")
     if session.is_closed:
         raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session.session_id)

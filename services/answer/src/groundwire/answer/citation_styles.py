@@ -150,7 +150,7 @@ def apa(reference: Reference) -> str:
         authors = f"{', '.join(names[:_FIRST_AUTHORS])}, . . . {names[-1]}"
     else:
         authors = ", & ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    # A source that is the link or stands as title already would be said twice.
+    # Do not repeat a source that is also the link or the title.
     source = "" if reference.source in {reference.url, reference.title} else reference.source
     title, source = (reference.title, source) if reference.title else (source, "")
     year = f"({reference.year})." if reference.year else "(n.d.)."

@@ -148,7 +148,7 @@ class QuestionStream:
             task = asyncio.create_task(self._answer_one(request))
             self._current = request.message_id, task
             try:
-                # Not `await task`: that could not tell a cancelled question from the end of the stream.
+                # Not `await task`: that could not distinguish a cancelled question from the end of the stream.
                 await asyncio.wait([task])
             finally:
                 task.cancel()

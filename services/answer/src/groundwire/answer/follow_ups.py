@@ -17,7 +17,7 @@ _REFERENCE = re.compile(
 )
 _ASKS_FOR_EXAMPLE = re.compile(r"\bexamples?\W*$", re.IGNORECASE)
 _EXAMPLE_OF = "an example of "
-# Content words from which a question stands on its own: `Is it possible to …` opens with a reference to nothing.
+# Content words that make a question self-contained: the `it` of `Is it possible to …` refers to nothing.
 _MOST_OWN_WORDS = 4
 _MOST_CONTEXT_WORDS = 8
 _FILLER = frozenset(
@@ -63,7 +63,7 @@ def search_context(question: str, window: Sequence[Message], limit: int) -> str:
             if word not in FUNCTION_WORDS and word not in _FILLER:
                 often[stem(word)] += 1
                 latest[stem(word)], written[stem(word)] = place, word
-    # By the word itself at last, so that the same window gives the same search whatever came before it.
+    # Finally by the word itself, so that the same window always gives the same search.
     best = sorted(often, key=lambda each: (-often[each], -latest[each], each))[:_MOST_CONTEXT_WORDS]
     return _fitting([written[each] for each in best], limit)
 

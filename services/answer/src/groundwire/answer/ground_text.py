@@ -155,7 +155,7 @@ def _to_claim(claim: GroundedClaim, citations: Citations) -> grounding_pb2.Groun
         support=claim.support,
     )
     for bound in claim.sources:
-        # How sure the claim is of a source, and not how relevant its chunk is, is what a citation of it tells.
+        # A citation shows how well the source supports the claim, not how relevant its chunk is.
         marker = citations.mark(replace(bound.source, assessed=claim.support), span)
         message.sources.append(_to_source(marker, bound))
     if not claim.sources:

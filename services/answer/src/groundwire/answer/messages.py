@@ -145,7 +145,7 @@ def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[Fie
         yield FieldViolation("max_answer_chars", f"must be {MIN_ANSWER_CHARS} to {MAX_ANSWER_CHARS}")
     if request.grounding not in answer_pb2.GroundingPolicy.values():
         yield FieldViolation("grounding", f"{request.grounding} is not a grounding policy")
-    # Written so that NaN, which compares with nothing, is refused as well.
+    # Written so that NaN, for which every comparison is false, is refused as well.
     if request.HasField("strictness") and not 0.0 <= request.strictness <= 1.0:
         yield FieldViolation("strictness", "must be 0 to 1")
     yield from _chunk_violations(request.chunk_ids, MAX_CHUNKS)

@@ -9,10 +9,10 @@ from groundwire.kernel.sentences import code_spans
 
 _MARKDOWN = MarkdownIt("commonmark")
 _MAY_HOLD_MARKDOWN = re.compile(r"[*_`\[<&\\!]")
-# `[text][label]` and footnotes need definitions that stand elsewhere in the document.
+# `[text][label]` and footnotes need definitions from elsewhere in the document.
 _REFERENCE_LINK = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]|\[\^[^\[\]]+\]")
 _LINK_OF_CODE = re.compile(r"\[([^\[\]`]*`[^\[\]`]+`[^\[\]`]*)\]\[[^\[\]]*\]")
-# `eaten.[12]` and `eaten[1](#note)`, but neither `items[0]` nor `argv[1].lower()`, which say something else without it.
+# `eaten.[12]` and `eaten[1](#note)`, but neither `items[0]` nor `argv[1].lower()`, whose meaning it would change.
 _REFERENCE_NUMBER = re.compile(r"(?<=[^\s\[(])\[[1-9]\d{0,2}\](?:\([^()\s]*\)|_(?!\w))?(?![.]?\w|[ ]?=)")
 _RAISED = re.compile(r"<sup>([^<>]*+)</sup>")
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
@@ -49,7 +49,7 @@ def plain_text(text: str, markup: Markup) -> str:
         return _on_one_line(_REFERENCE_NUMBER.sub("", _HYPHENATED.sub("", text)))
     text = _QUOTE_MARKS.sub("\n", text)
     if markup is Markup.RST:
-        # A literal is shown as it stands: `__init__` and `argv[1]` are neither references nor emphasis.
+        # A literal is shown verbatim: `__init__` and `argv[1]` are neither references nor emphasis.
         pieces = _RST_LITERAL.split(text)
         pieces[::2] = map(_without_rst, pieces[::2])
         return _on_one_line("".join(pieces))

@@ -33,13 +33,13 @@ from groundwire.kernel.identity import DELEGATED_RIGHTS, Identity
 T = TypeVar("T")
 
 _EXCHANGES_AT_A_TIME = 50
-# Another replica may have stopped before it recorded what it answered.
+# Another replica may have stopped before it recorded its answers.
 _LOOK_EVERY_S = 30.0
 # Pauses double up to this, so that an ingest service that is away is not called all the time.
 _LONGEST_PAUSE_S = 60.0
 # Name space of the ids that records and their writes get here.
 _IDS = uuid.UUID("0a1e3b52-6f27-4d3c-8f6e-6b3b8f9f2d40")
-# What the exchange itself is to blame for. A model or a key that an operator has to put right loses nothing.
+# Errors caused by the exchange itself. Nothing is lost because of a model or key that an operator has to fix.
 _HOPELESS = (InvalidRequestError, NotFoundError)
 
 _log = structlog.get_logger(__name__)
@@ -306,7 +306,7 @@ class Recording:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(_LOOK_EVERY_S, max(0.0, again_at - loop.time()))):
                     await self._arrived.wait()
-            # What comes meanwhile is recorded at once: who cannot be written for holds up nobody else.
+            # New exchanges are recorded at once: a conversation that fails does not hold up others.
             if loop.time() >= again_at:
                 self._awaiting_summary -= self._unsummarised
                 self._unsummarised.clear()
@@ -366,7 +366,7 @@ class Recording:
                 self._awaiting_summary.discard(exchange.number)
             except Exception as error:  # noqa: BLE001 - the task must outlive any failure
                 self._complain(error)
-                # The other task takes the exchange up again, after its pause.
+                # The other task tries the exchange again after its pause.
                 self._unsummarised.add(exchange.number)
                 self._arrived.set()
 
@@ -381,7 +381,7 @@ class Recording:
                 continue
             record_id = made_id(conversation.collection, conversation.conversation_id, str(due.index))
             written, time = await self._written(turns), turns[-1].time
-            # What a summary quotes may be deleted for good just now: the next exchange finds it missing, without that.
+            # A document that the summary quotes may just be deleted for good: the next exchange writes one without it.
             with suppress(DocumentNotFoundError):
                 await self._records.write_summary(conversation, due, written, time, f"summary-{record_id}")
             if self._consolidates:
@@ -393,7 +393,7 @@ class Recording:
                 return await self._writer.summarise(turns)
             except GenerationFailedError as error:
                 _log.warning("the model failed, so a summary is quoted", failure=str(error))
-        # Reading two hundred long turns takes half a second, in which nothing else of the loop would go on.
+        # Reading two hundred long turns takes half a second, during which the event loop would be blocked.
         return await asyncio.to_thread(summarise, turns)
 
     async def _write_exchange(self, exchange: Unrecorded) -> int:

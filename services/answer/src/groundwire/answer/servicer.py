@@ -69,7 +69,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         self._idle_timeout = idle_timeout
         self._max_question_chars = max_question_chars
         self._heartbeat_s = heartbeat_s
-        # As many as calls that search, but apart: who talks must not crowd out who searches.
+        # As many as concurrent searches, but separate: conversations must not crowd out searches.
         self._questions_of_streams = asyncio.Semaphore(CALL_LIMITS[Work.SEARCH])
 
     async def CreateSession(self, request: pb.CreateSessionRequest, _context: Any) -> pb.CreateSessionResponse:  # noqa: N802 - name of the contract
@@ -148,7 +148,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         Raises:
             RequestIdReusedError: the id was used for another method or body.
         """
-        # With who calls: the answers to the calls of one owner of sessions are none to those of another.
+        # Keyed by the caller: one owner of sessions must not get the remembered responses of another.
         subject = request_context.current().identity.subject
         key = request_key(kind.__name__.removesuffix("Response"), request, subject)
         if key is None:
@@ -262,7 +262,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return pb.VerifyCitationsResponse(verifications=verifications, all_verified=is_exact)
 
     async def FormatCitations(self, request: pb.FormatCitationsRequest, _context: Any) -> pb.FormatCitationsResponse:  # noqa: N802 - the same
-        # In a worker: a request as long as it may be takes longer than the event loop has.
+        # In a worker: a request of the maximum length would block the event loop for too long.
         return await self._workers.run(request_context.current().budget, format_citations, request)
 
     def _require_recording(self) -> Recording:

@@ -22,9 +22,9 @@ MAX_SENTENCES = 8
 _MAX_SENTENCE_CHARS = 400
 # What a number, date or name is worth, counted in words.
 _FACT_WEIGHT = 2
-# What questions are worth beside statements: they tell the topic, and nothing that holds.
+# Weight of questions relative to statements: they show the topic, but state nothing.
 _QUESTION_WEIGHT = 0.4
-# What the user says is nowhere else; most of what the assistant says is in its sources.
+# What the user says is stored nowhere else; most of what the assistant says is in its sources.
 _USER_WEIGHT = 1.3
 # Of the gain of the first sentence; what adds less is not worth its place.
 _LEAST_GAIN = 0.2

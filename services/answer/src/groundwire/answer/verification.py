@@ -74,7 +74,7 @@ class CanonicalText:
 
     def _places(self, quote: str, origin: int, *, forwards: bool) -> Iterator[int]:
         """Yield where the quote begins, the places nearest to `origin` first, a hundred at most."""
-        # It begins before the origin, but may end behind it.
+        # It begins before the origin, but may end after it.
         place, end = origin - 1, min(len(self.text), origin + len(quote) - 1)
         for _ in range(_PLACES):
             if forwards:
@@ -148,7 +148,7 @@ async def verify_citations(
     for named, indexes in places.items():
         document = await library.document(named)
         claims = [(citations[index], chunks[index]) for index in indexes]
-        # In a worker: a thousand quotes looked for in a long text take seconds.
+        # In a worker: searching a long text for a thousand quotes takes seconds.
         found, room = await workers.run(budget, verify_in_document, claims, document, room, budget)
         verifications.update(zip(indexes, found, strict=True))
     return [verifications[index] for index in range(len(citations))]
@@ -171,7 +171,7 @@ def verify_in_document(
         )
         return [missing] * len(claims), room
     cited = CanonicalText(document.text) if document.text is not None else None
-    # All citations are of one generation: that of the first.
+    # All citations name the same generation.
     is_live = claims[0][0].generation == document.live_generation
     live = cited if is_live and cited is not None else CanonicalText(document.live_text)
     verifications = []
@@ -188,7 +188,7 @@ def verify_in_document(
             )
             failure = failure if in_chunk else citation_pb2.VERIFICATION_FAILURE_CHUNK_MISMATCH
         current = span if is_live and not failure else live.only_place(claimed.quote)
-        # What surrounds the cited place tells the quote from its like only if it stood there.
+        # The surroundings of the cited place distinguish the quote from equal ones only if it really was there.
         known = cited if stored == claimed.quote else None
         likely = current or live.likeliest_place(claimed.quote, span, known)
         state = citation_pb2.QUOTE_STATE_GONE

@@ -137,7 +137,7 @@ def build(
         catalog, engine, vectors, quiet_s=settings.scrub_after_quiet_s, within_s=settings.scrub_within_s
     )
     upkeep = Upkeep(catalog, uploads, engine, completer, embedder.identity.digest)
-    # Where several processes share a catalog, what one of them leaves behind is taken over by another one.
+    # If several processes share a catalog, another one takes over the unfinished work of one that stops.
     of_others = [Job("operations", lambda _s, _b: long_work.operations.look_after(), every_s=_TAKE_OVER_EVERY_S)]
     lanes = [*upkeep.lanes(), of_others] if database.is_shared else upkeep.lanes()
     housekeeping = Housekeeping(lanes, database.clock, settings.sweep_every_s)

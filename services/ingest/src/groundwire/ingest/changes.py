@@ -92,7 +92,7 @@ class DocumentUpkeep:
         """
         uid = self.catalog.collections.get(tenant, collection).uid
         found = self.catalog.documents.find(tenant, collection, reference)
-        # An ingest of the source under way would write back the fields that it read before.
+        # An ingest of the source in progress would write back the fields that it read earlier.
         with self.sources.hold(("source", uid, found.source_uri), budget):
             changed, tasks = self.catalog.documents.change(
                 tenant, collection, found.document_id, change, receipt, etag=etag
@@ -143,7 +143,7 @@ class DocumentUpkeep:
         """
         self.catalog.collections.get(tenant, collection)
         deleted = None
-        # The source first: a document that has others stays with them, and only this one goes.
+        # The source first: a document with other sources keeps them and loses only this one.
         if reference.source_uri:
             deleted = self.catalog.documents.drop_source(
                 tenant, collection, reference.source_uri, receipt, permanent=purge, etag=etag
@@ -210,7 +210,7 @@ class DocumentUpkeep:
             if found.identity == identity:
                 self.embedder.embed_missing(found, budget, document_ids=document_ids)
             try:
-                # While the lock is held, no task of the outbox takes away the points that are written here.
+                # While the lock is held, no outbox task removes the points that are written here.
                 with self.engine.locks.hold((found.engine_name,), budget):
                     restoration = self.catalog.restorations.begin(tenant, collection, document_ids, etag)
                     if restoration is None:
@@ -220,7 +220,7 @@ class DocumentUpkeep:
                         self._write_points(restoration, budget)
                         return self.catalog.restorations.finish(restoration, receipt)
             except IndexMovedError:
-                continue  # the index was rebuilt meanwhile; write the points to the one that serves now
+                continue  # the index was rebuilt meanwhile: write the points to the one that serves now
             finally:
                 self.after_write()
         raise IndexMovedError(found)

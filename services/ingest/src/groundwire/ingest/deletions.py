@@ -26,7 +26,7 @@ from groundwire.kernel.vector_store import Scrubbable, VectorStore
 
 _POINTS_PER_LOOK = 1000
 _LOOK_EVERY_S = 1.0
-# Longer than writing millions of points anew takes.
+# Longer than it takes to rewrite millions of points.
 _SCRUB_S = 6 * 3600.0
 
 _log = structlog.get_logger(__name__)
@@ -99,7 +99,7 @@ class DeletionCompleter:
             | {"vectors": self._points_left(engine_name, each.traces.numbers, budget)}
             for each in waiting
         ]
-        # What cannot be completed anyway is no reason to write everything anew.
+        # Deletions that cannot be completed anyway are no reason to rewrite everything.
         if any(each.traces.permanent and not any(left.values()) for each, left in zip(waiting, found, strict=True)):
             if not self.catalog.deletions.scrub(budget):
                 return []  # a reader of an earlier state keeps the deleted text in the log

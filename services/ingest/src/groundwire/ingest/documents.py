@@ -170,7 +170,7 @@ class DocumentIngest:
             QuotaExceededError: the caller may not make the tenant store so much.
             DocumentChangedError: someone else changed the document meanwhile.
         """
-        # Hashed before the locks, so that nobody waits for the reading of another's large file.
+        # Hashed before the locks, so that nobody waits while another's large file is read.
         collection, source_hash = self.admit_bytes(request, original)
         with self._locked(collection, request.source_uri, source_hash, budget):
             under_way, settled = self._examine(request, original, collection, source_hash)
@@ -198,7 +198,7 @@ class DocumentIngest:
             AlreadyExistsError: a chunk id belongs to another document.
             DocumentChangedError: someone else changed the document meanwhile.
         """
-        # Twice: what needs no text is refused before the text is put together, which takes time.
+        # Checked twice: what can be refused without the text is refused before assembling the text, which takes time.
         collection = self.admit(request, None)
         check_vectors(ready, collection.identity)
         text = placed(ready, self._limit(collection))
@@ -322,7 +322,7 @@ class DocumentIngest:
         if policy is DuplicatePolicy.REJECT:
             message = f"the same bytes are stored as {twin.source_uri!r}"
             raise DuplicateDocumentError(message, document_id=twin.document_id, source_uri=twin.source_uri)
-        return existing, twin if existing is None else None  # a document that became equal to another one stays one
+        return existing, twin if existing is None else None  # a document equal to another one stays a document
 
     def _properties(self, request: IngestRequest, existing: Document) -> DocumentFields:
         return self.catalog.texts.properties(request.tenant, existing.document_id, existing.generation)
@@ -424,10 +424,10 @@ class DocumentIngest:
             of_document: Receipt[Document] | None = receipt and receipt.made_from(result_of)
             return result_of(self.catalog.documents.publish(pending, of_document, written.vectors))
 
-        leaves_work = True  # after a failure: points that nobody needs
+        leaves_work = True  # a failure leaves points that nobody needs
         try:
             result = self.writer.write(collection, [draft], publish, budget, report)
-            # Points of the generation before, and chunks left out because of another one, which may be gone by now.
+            # Points of the previous generation, and chunks skipped as duplicates of one that may be gone by now.
             leaves_work = result.document.generation > 1 or result.skipped > 0
             return result
         finally:

@@ -85,7 +85,7 @@ class ChunkEmbedder:
         for batch in batches:
             budget.check()
             made = self.embedder.embed_documents([chunks[missing[name][0]].embedding_text for name in batch], budget)
-            # Length 1 whatever the model does, as the stores are promised; a vector of zeros stays one.
+            # Stores are promised length 1, whatever the model returns; a vector of zeros stays zero.
             lengths = np.linalg.norm(made, axis=1, keepdims=True)
             made = np.asarray(made / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
             unstored = NewVectors(identity_digest, batch, made)
@@ -151,7 +151,7 @@ class ChunkEmbedder:
         """Return how many chunks are longer than what the model reads."""
         identity = self.embedder.identity
         if identity.provider.endswith("+windows"):
-            return 0  # such a model reads a long text in windows
+            return 0  # such a model reads long texts in windows
         return sum(tokens > identity.max_tokens for tokens in self._tokens(chunks))
 
     def _tokens(self, chunks: Sequence[Chunk]) -> list[int]:

@@ -102,7 +102,7 @@ class EngineUpkeep:
                 except DeadlineError:
                     if not done:
                         raise
-                    return done  # it gets on, and goes on at the next turn
+                    return done  # it makes progress, and continues at the next turn
                 done += 1
         return done
 
@@ -207,7 +207,7 @@ class EngineUpkeep:
                 store.create_collection(subject.key, dimensions, budget)
             filled = 0
             if store.count(subject.key, budget) == 0:
-                # In large batches: what changes meanwhile, or has lost its vector, is left to the comparison below.
+                # In large batches: the comparison below takes care of later changes and of lost vectors.
                 with suppress(DataLossError):
                     for points in self.catalog.embeddings.points(collection, _POINTS_PER_FILL):
                         store.upsert(subject.key, points, budget)
@@ -215,7 +215,7 @@ class EngineUpkeep:
             findings: list[StoreFinding] = []
             checked = max(self.points.check(collection, budget, findings.append, repair=True), default=0)
         except CollectionNotFoundError:
-            store.mark_verified(subject.key, budget)  # nobody's any more: deleted, or a build that was abandoned
+            store.mark_verified(subject.key, budget)  # it has no owner any more: deleted, or an abandoned build
             return 0
         store.mark_verified(subject.key, budget)
         unrepaired = sum(not finding.repaired for finding in findings)

@@ -218,7 +218,7 @@ class Housekeeping:
             self._failed(job, Subject(), error)
             return
         keys = {subject.key for subject in subjects}
-        with self._guard:  # failures of what is no more, such as a deleted collection, are no failures any longer
+        with self._guard:  # subjects that no longer exist, such as a deleted collection, cannot fail any more
             for name, key in list(self._troubles):
                 if name == job.name and key not in keys:
                     del self._troubles[name, key]
@@ -229,7 +229,7 @@ class Housekeeping:
             lane.budget = Budget(job.timeout_s)
             if self._closing.is_set():
                 return
-            # What went wrong is recorded; the subjects behind this one have their turn.
+            # `_run` records the failure; the next subjects still get their turn.
             with suppress(Exception):
                 self._run(job, subject, lane.budget)
 

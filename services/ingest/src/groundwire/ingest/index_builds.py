@@ -29,9 +29,9 @@ _POLL_S = 0.05
 _STOP_LIMIT_S = 10.0
 # One write to the engine, which syncs the disk once (ADR 0011).
 _POINTS_PER_BATCH = 250
-# What writers have to wait for at most when readers are moved: a fraction of a second.
+# The most that writers have to wait for when readers are moved: a fraction of a second.
 _POINTS_WHILE_WRITERS_WAIT = 500
-# So often the whole collection is compared again while writers go on, before they have to wait for it.
+# How often the whole collection is compared again while writers continue, before they have to wait for it.
 _ATTEMPTS_BESIDE_WRITERS = 10
 _NOTHING = LivePoints.of([])
 _log = structlog.get_logger(__name__)
@@ -118,9 +118,9 @@ class SharedRuns:
             if self._closing:
                 raise CallCancelledError("the service is closing")
             run = self._runs.get(key)
-            if run is None or run.waiting == 0:  # nobody wants the old one any more: it is ending
+            if run is None or run.waiting == 0:  # all callers have left the old run, so it is ending
                 run = self._runs[key] = _Run(kind)
-                # In the context of who began it, so that the log names that request; the budget is the run's own.
+                # In the context of the first caller, so that the log names that request; the budget is the run's own.
                 context = contextvars.copy_context()
                 args = (self._do, key, run, work)
                 run.thread = threading.Thread(target=context.run, args=args, name="operation", daemon=True)
@@ -143,7 +143,7 @@ class SharedRuns:
             run.error = error
         with self._changed:
             run.is_over = True
-            if self._runs.get(key) is run:  # else another run began while this one, left by all, was ending
+            if self._runs.get(key) is run:  # otherwise another run began while this abandoned one was ending
                 del self._runs[key]
             self._changed.notify_all()
 
@@ -238,7 +238,7 @@ class IndexBuilder:
                 budget.check()
                 if len(missing) + len(gone) > _POINTS_WHILE_WRITERS_WAIT:
                     return False
-                self._write(built, missing, gone, budget, lambda _: None)  # takes no time, so nothing is reported
+                self._write(built, missing, gone, budget, lambda _: None)  # instantaneous, so nothing is reported
                 return True
 
             attempt = 1

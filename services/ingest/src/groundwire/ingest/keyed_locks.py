@@ -59,5 +59,5 @@ class KeyedLocks:
                 queue.remove(ticket)
                 if not queue:
                     del self._queues[key]
-                # All: they wait for different keys, and the condition does not know who is next for this one.
+                # All of them: they wait for different keys, and the condition does not know who is next for this one.
                 self._changed.notify_all()

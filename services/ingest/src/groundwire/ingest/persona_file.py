@@ -71,7 +71,7 @@ class PersonaFile:
 
     def _parts(self, modified: datetime, budget: Budget) -> list[NewRecord]:
         """Return a record for each chunk of the file, whose topic is the heading above it in lower case."""
-        # Loaded late: pydantic takes its time, and few servers have such a file.
+        # Imported late: importing pydantic takes long, and few servers have such a file.
         from groundwire.schemas.kinds import with_z  # noqa: PLC0415 - see above
         from groundwire.schemas.registry import check_metadata  # noqa: PLC0415 - see above
 

@@ -237,7 +237,7 @@ class PointCheck:
                 collection.engine_name, point.vector, len(missing), budget, where=where, within=missing
             )
             missing = sorted(set(missing).difference(hit.number for hit in again))
-        # Points of a generation that is being written match as well, and only those of live chunks count.
+        # Points of a generation that is being written match as well, but only live chunks count.
         return not missing and not self.catalog.inspection.expected_of(collection, sorted(found.difference(expected)))
 
 
@@ -387,7 +387,7 @@ class StoreCheck:
         yield from self.catalog.inspection.incomplete_sessions(tenant)
         yield from self.catalog.inspection.broken_audit(tenant, budget)
         strays = [name for name in self.vectors.collections(budget) if _OUR_NAME.fullmatch(name)]
-        # The engine first: what is made or moved meanwhile is in the catalog before it is in the engine.
+        # The engine is listed first: a collection made or moved meanwhile is in the catalog before the engine.
         known = self.catalog.inspection.engine_collections()
         is_ours = isinstance(self.vectors, Recoverable)
         for name in sorted(set(strays).difference(known)):

@@ -66,7 +66,7 @@ class StagedFile:
             size_bytes = durable_bytes()
             if self._file.seek(0, os.SEEK_END) < size_bytes:
                 raise DataLossError("a staged file is shorter than it was", what="staged upload")
-            # Bytes behind these were never flushed: nobody knows whether they are whole.
+            # Bytes after these were never flushed, so they may be damaged.
             self._file.truncate(size_bytes)
             return self._file.seek(size_bytes)
 
@@ -200,7 +200,7 @@ class IncomingUpload:
             if offset + len(data) > total:
                 raise InvalidRequestError.of("part.data", f"exceeds the announced {total} bytes")
             self._staged.append(memoryview(data)[received - offset :])
-            # Each flush costs milliseconds, and what is not flushed a client has to send again after a crash.
+            # Each flush costs milliseconds, and after a crash a client has to send again what was not flushed.
             is_last = self._staged.size_bytes == total
             is_much = self._staged.size_bytes - self.durable_bytes >= SYNC_EVERY_BYTES
             is_due = is_last or is_much or time.monotonic() - self._synced_at >= SYNC_EVERY_S
@@ -285,7 +285,7 @@ class UploadReceiver:
         Raises:
             ExhaustedError: the tenant has too many bytes on their way in.
         """
-        # A copy, because streams open and end meanwhile; made at once, as far as other threads can see.
+        # A copy, because streams open and end meanwhile; copying is atomic for other threads.
         streams = {key[1]: size for key, size in list(self.streams.items()) if key[0] == tenant and key[1] != upload_id}
         staged = self.uploads.staged_bytes(tenant, frozenset(streams)) + sum(streams.values())
         if staged + total_bytes > self.quota_bytes:
@@ -325,7 +325,7 @@ class UploadReceiver:
         """
         self.begin(tenant, upload_id, b"", len(content))
         incoming = self.open(tenant, upload_id)
-        # By the way of an upload, so that a crash leaves what the sweeper knows, and the operation finds whole bytes.
+        # Stored like an upload, so that the sweeper finds what a crash leaves, and the operation finds complete bytes.
         try:
             for start in range(0, len(content), MAX_PART_BYTES):
                 incoming.take(start, content[start : start + MAX_PART_BYTES])

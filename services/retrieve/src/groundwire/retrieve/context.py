@@ -181,7 +181,7 @@ def _contradicting_together(entries: Sequence[ContextEntry], view: SearchView, l
     placed: set[int] = set()
     for entry in entries:
         number = entry.stored.chunk_number
-        # In the order of the search, so that of equally old ones the best stays.
+        # In the order of the search, so that the best of equally old ones is kept.
         others = [other for each, other in known.items() if each in against[number] and each not in placed]
         others.sort(key=lambda other: other.time, reverse=True)
         group = [entry, *others[: limit - 1]]

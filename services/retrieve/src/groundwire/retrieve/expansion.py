@@ -141,7 +141,7 @@ class DocumentMap:
             if before is None or (extent.first > before.last + 1 and extent.start.char > before.end.char):
                 merged.append(extent)
             elif max(before.end.char, extent.end.char) - before.start.char <= max(max_chars, before.chars):
-                # The start of the first one counts: what lies before it may be another's.
+                # The start of the first one counts: text before it may belong to another chunk.
                 merged[-1] = Extent(
                     first=before.first,
                     last=max(before.last, extent.last),
@@ -272,7 +272,7 @@ class ExpandChunks:
             for reference in references:
                 stored = reader.find(reference)
                 source, own = stored.document.source_uri, stored.chunk
-                # What a search would not return is not there for anybody else either.
+                # A chunk that no search would return does not exist for callers here either.
                 is_withheld = withheld_because(source, own.section_title, own.chapter, approved) is not None
                 if is_withheld or not is_in_scopes(stored.document, caller.scopes):
                     raise ChunkNotFoundError(str(reference))

@@ -144,7 +144,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         caller, collection = request_context.current().identity, parse_collection_name(request.collection)
         prefix, where = request.source_prefix, self._resolved(caller, collection, request)
         position, limit = self.tokens.begin(request)
-        # Sources with one prefix stand together in the order, and none of them comes before the prefix itself.
+        # Sources with the same prefix are adjacent in the order, and none of them comes before the prefix itself.
         begin = max((str(position[0]), str(position[1])), (prefix, "")) if position else (prefix, "")
         rows = self.catalog.documents.page(
             caller.tenant,

@@ -86,7 +86,7 @@ def parse_query(query: str) -> QueryTerms:
     phrases = [words for quoted in _QUOTED.findall(query) if len(words := _words(quoted)) > 1]
     # A sentence without spaces is no compound, nor is a number in it a code.
     runs = _RUN.findall(without_pairs(query))
-    # Most runs are one word, which no pattern has to say.
+    # Most runs are a single word and need no pattern.
     joined_runs = [run for run in runs if not (run.isascii() and run.isalnum())]
     compounds = [words for run in joined_runs if len(set(words := _words(run)) - STOP_WORDS) > 1]
     words = _words(query) + signed_words(query)
@@ -237,7 +237,7 @@ class SectionReference:
 def find_section_reference(query: str) -> SectionReference | None:
     """Return the section that a query names, as in `chapter 4`, `§ 2.1` or `the section on lifetimes`; else None."""
     query = query[:MAX_PHRASED_CHARS]
-    # Most queries name none, which the patterns take ten times as long to find out.
+    # Most queries name none; the patterns would take ten times as long to find that out.
     if query.isascii() and not any(kind in query.lower() for kind in _IN_REFERENCES):
         return None
     numbered = _NUMBERED.search(query)

@@ -109,7 +109,7 @@ class _Series:
     def latest(self, now: int) -> PipelineFigures:
         if not self.slices or self.slices[-1][0] != now:
             if self.slices:
-                # A slice that has ended changes no more: the sums of all times take it in once.
+                # A slice that has ended no longer changes: it is added to the totals once.
                 self.before_latest.merge(self.slices[-1][1])
             self.slices.append((now, PipelineFigures()))
         return self.slices[-1][1]
@@ -132,7 +132,7 @@ class Pipeline:
         self._monotonic = monotonic
         self.outcomes: Counter[str] = Counter()
         """How many searches gave results, gave none, or failed, over all tenants."""
-        # By tenant and collection; None has what belongs to no collection that is told apart.
+        # By tenant and collection; None holds searches that are counted for no single collection.
         self._series: dict[str, dict[str | None, _Series]] = {}
         self._count = 0
         self._lock = threading.Lock()
@@ -168,7 +168,7 @@ class Pipeline:
                 for figures in changing:
                     found.merge(figures)
                 ended += rest
-        # An hour of many collections takes seconds to add up, and searches, on the event loop too, wait for the lock.
+        # Adding up an hour of many collections takes seconds, and searches, even on the event loop, wait for the lock.
         for figures in ended:
             found.merge(figures)
         return found

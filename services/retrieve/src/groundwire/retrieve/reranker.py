@@ -67,7 +67,7 @@ class CrossEncoderReranker:
         try:
             scores = budget.result_of(future)
         finally:
-            future.cancel()  # of a caller who left the model reads nothing; one that is done stays as it is
+            future.cancel()  # the model skips pairs of a caller who has left; a finished future is not affected
         judged = np.asarray(scores, dtype=np.float64).reshape(len(passages), -1)[:, -1]
         return [float(score) for score in np.nan_to_num(judged)]
 

@@ -112,9 +112,9 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     def retrieve(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse:
         call = self._received(request, started)
         # Something has changed since, perhaps in another collection: then the response is still good.
-        with suppress(GroundwireError):  # the search itself tells what is wrong
+        with suppress(GroundwireError):  # the search itself reports what is wrong
             cached = self.results.renewed(request_context.current().identity, request)
-            # The time is no part of what is remembered, so it is the one thing that may be wrong here.
+            # The time is not part of the cache key, so it is the only thing that may be wrong here.
             if cached is not None and not query_time_violations(request, self.clock.now()):
                 return self._answer(cached, request, started)
         return self._serve(call, request)
@@ -227,12 +227,12 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             user_agent=current.user_agent,
             received=self.clock.now() - timedelta(seconds=time.perf_counter() - started),
             started=started,
-            # What is known before the request is checked; its filter may name an entity as well.
+            # All that is known before the request is checked; its filter may name an entity as well.
             names_entity=bool(request.options.entity) or _names_entity(request.options.scopes),
         )
 
     async def EmbedTexts(self, request: pb.EmbedTextsRequest, context: Any) -> pb.EmbedTextsResponse:
-        # Answers compare texts after they have searched: they need not queue behind further searches.
+        # Answers compare texts after they have searched: they should not have to queue behind more searches.
         return await self.lookups.run(request_context.current().budget, self.embed_texts, request)
 
     def embed_texts(self, request: pb.EmbedTextsRequest) -> pb.EmbedTextsResponse:

@@ -198,7 +198,7 @@ def _histogram(name: str, text: str, values: Mapping[LabelsT, Latencies], *label
     family = HistogramMetricFamily(_PREFIX + name, text, labels=labels)
     for own, each in values.items():
         reached = each.up_to(_BOUNDS_S)
-        # Counted apart from the buckets, which may already include a call that ends meanwhile.
+        # Counted separately from the buckets, which may already include a call that ends meanwhile.
         count = max(each.count, *reached)
         buckets = [(str(bound), below) for bound, below in zip(_BOUNDS_S, reached, strict=True)]
         family.add_metric(own, [*buckets, ("+Inf", count)], each.total_s)

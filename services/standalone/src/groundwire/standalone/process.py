@@ -91,7 +91,7 @@ def serve_one(
     Raises:
         GroundwireError: one cannot listen there, or something cannot be opened.
     """
-    # Nothing allocated during the start is garbage, and looking for some takes a tenth of its time.
+    # Nothing allocated during the start is garbage, and collecting it would take a tenth of the time.
     gc.disable()
     announce("loading the libraries")
     with plain_disk_failures(settings.server.data):
@@ -129,7 +129,7 @@ async def _serve(
         gc.enable()
         server = GrpcServer(_server_options(options, shares_port=shares_port), parts.services)
         if options.metrics:
-            # Imported only when metrics are wanted, so that others do not wait for the library.
+            # Imported only if metrics are served, so that other servers do not wait for the library.
             from groundwire.standalone.metrics import serve_metrics  # noqa: PLC0415 - see above
 
             stack.callback(serve_metrics(options.metrics, server, parts))

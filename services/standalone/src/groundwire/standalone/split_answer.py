@@ -134,7 +134,7 @@ def _open_channel(server: ServerSettings, address: str) -> grpc.aio.Channel:
         own = (server.tls_certificate, server.tls_key) if server.tls_certificate and server.tls_key else None
         credentials = ClientTls(server.retrieve_tls_ca, own)
     key = server.service_key
-    # With a certificate alone it acts only for callers who showed theirs; `check_delegation` refuses other settings.
+    # With a certificate alone it acts only for callers who presented theirs: `check_delegation` refuses the rest.
     delegation = Delegation(key.get_secret_value() if key else "")
     is_trusted = key is not None or (server.has_credentials and not server.has_bearers)
     return open_channel(

@@ -190,7 +190,7 @@ def _to_row(message: Message) -> session_rows.NewMessage:
     )
     if message.answer is None:
         return row
-    # Apart, because it holds texts of documents that the answer does not quote: those may be deleted one day.
+    # Separate, because it contains texts of documents that the answer does not quote and that may be deleted later.
     found = answer_pb2.Answer(hits=message.answer.hits, documents=message.answer.documents)
     if message.answer.HasField("explain_plan"):
         found.explain_plan.CopyFrom(message.answer.explain_plan)

@@ -109,7 +109,7 @@ class MemorySessions:
         """
         if session.conversation_id:
             raise PreconditionError("sessions kept in memory cannot be recorded in a conversation")
-        # What is long over leaves when something comes, so that nothing has to watch the time.
+        # Expired sessions are removed when a new one arrives, so that no timer is needed.
         for key, held in list(self._sessions.items()):
             if self._idle(held) > held.session.idle_timeout + KEPT:
                 del self._sessions[key]
@@ -164,7 +164,7 @@ class MemorySessions:
         held.active_s = self._clock.elapsed_s()
 
     async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
-        held = self._sessions.get((tenant, session_id))  # as it was: time that passed meanwhile does not close it
+        held = self._sessions.get((tenant, session_id))  # in its stored state: the time since does not close it
         place = None if held is None else held.places.get(answer.related_message_id)
         if held is None or place is None:
             raise SessionNotFoundError(session_id)

@@ -367,7 +367,7 @@ def _retrieval(search: Search, response: pb.RetrieveResponse) -> Retrieval:
         raise ChunkNotFoundError(missing[0])
     documents = {document.document_id: document for document in response.documents}
     passages = [_to_passage(hit, hit.chunk, documents[hit.chunk.document_id]) for hit in response.results]
-    # The other chunks of the sections that the first hits stand in, as relevant as these.
+    # The other chunks of the sections of the first hits, as relevant as these.
     for section in response.passages:
         hit = min((hits[each] for each in section.requested_chunk_ids), key=lambda each: each.rank)
         others = (chunk for chunk in section.chunks if chunk.chunk_id not in hits)

@@ -150,7 +150,7 @@ class ChatEndpoint:
                 failure = GenerationFailure.UNAVAILABLE if is_passing else GenerationFailure.REJECTED
                 raise GenerationFailedError(failure, f"the endpoint answered {code}")
             lines = _lines(response.aiter_bytes())
-            # A piece may end within a character beyond U+FFFF, of which JSON escapes each half.
+            # A piece may end within a character beyond U+FFFF, whose halves JSON escapes separately.
             halves = codecs.getincrementaldecoder("utf-16-le")("replace")
             is_over = False
             while not is_over:

@@ -119,7 +119,7 @@ async def fitting_prompt(
 
     Tokens are counted over the whole prompt: once if it fits, as it mostly does.
     """
-    # Nobody who wrote a document can know it, so no document can end the sources or begin one.
+    # No author of a document can know it, so no document can end the sources or begin one.
     boundary = f"----- {secrets.token_hex(_BOUNDARY_BYTES)}"
     titles, texts, around = [each.title for each in passages], [each.content for each in passages], None
     personas = [each.content for each in passages if each.is_persona]
@@ -173,7 +173,7 @@ _SOURCES_PER_CLAIM = 3
 # Small models shuffle the words of their sources, which gives each word a source and no sentence one. On every third
 # claim of WiCE dev, 68 % of what passes is supported in full, 65 % without it.
 _LEAST_SIMILARITY = 0.62
-# Sentences that a model may say again, each of which is dropped; small ones end in a loop.
+# Sentences that a model may repeat (each is dropped) before it is stopped: small models end in loops.
 _MAX_REPEATS = 3
 # Says what the model does or is about to do. A source that asked for it would seem to support it.
 ANNOUNCEMENT = re.compile(

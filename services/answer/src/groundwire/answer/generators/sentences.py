@@ -13,7 +13,7 @@ _MARKER = re.compile(_NUMBERS)
 _MARKERS_BEHIND_STOP = re.compile(rf"([.!?\u2026\u3002\uff01\uff1f]) ?((?:{_NUMBERS} ?){{1,20}}+)")
 _MAY_BE_MARKER = re.compile(rf"(?:{_NUMBERS} ?){{0,20}}+(?:\[[\d, ]{{0,100}})?")
 _SPACE_BEFORE_STOP = re.compile(r"(?<=\S) (?=[.,;:!?](?:\s|$))")
-# As long as an answer may be. A model in a loop writes no stop, and each piece would be looked at with all before.
+# As long as an answer may be. A model in a loop writes no stop, and every piece would be read with all before it.
 _MAX_SENTENCE_CHARS = 2000
 _FENCE = "```"
 _THOUGHT = ("<think>", "</think>")
@@ -100,7 +100,7 @@ class StatementReader:
         if len(sentences) < 2:  # noqa: PLR2004 - one, and one behind it
             return []
         begun = line[sentences[-1].start :]
-        # Markers behind a stop belong to the sentence before, and without a letter it is open whether one begins.
+        # Markers after a stop belong to the sentence before it, and without a letter no new one has begun for certain.
         if _MAY_BE_MARKER.fullmatch(begun) or not any(map(str.isalnum, begun)):
             return []
         self._rest = line[sentences[-1].start :]

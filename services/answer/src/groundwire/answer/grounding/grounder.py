@@ -254,7 +254,7 @@ class _Comparison:
         self._reading = read(claim.text)
         stems = self._reading.stems
         frequency = Counter(stem for each in sentences for stem in each.reading.stems & stems)
-        # The inverse document frequency of Robertson & Spärck Jones over the sentences at hand, as in `scoring`.
+        # The inverse document frequency of Robertson & Spärck Jones over these sentences, as in `scoring`.
         self._rarity = {stem: math.log(1 + len(sentences) / (frequency[stem] + 0.5)) for stem in stems}
         covered = [self._covered(each.reading.stems) for each in sentences]
         best = sorted(range(len(sentences)), key=lambda index: (-covered[index], index))[:MAX_CANDIDATES]
@@ -351,7 +351,7 @@ class _Comparison:
         used = {id(each) for evidence in supporting for each in evidence.sentences}
         found = []
         for each in self._candidates:
-            # A long sentence may have all the words of the claim and speak of something else.
+            # A long sentence may contain all words of the claim and still be about something else.
             is_alike = id(each) not in used and similarity[id(each)] >= _LEAST_ALIKE
             contrary = opposition(self._reading, each.reading) if is_alike else None
             if contrary is not None:

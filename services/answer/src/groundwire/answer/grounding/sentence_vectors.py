@@ -26,7 +26,7 @@ class SentenceVectors:
             GroundwireError: as `Embeddings.embed` does.
         """
         tenant = request_context.current().tenant
-        # By tenant, so that the time of an answer does not tell what others store; by digest, so that no text stays.
+        # By tenant, so that response times do not reveal what others store; by digest, so that no text is kept.
         keys = {text: (tenant, hashlib.sha256(text.encode()).digest()) for text in texts}
         known = dict(zip(keys, self._remembered.get_all(keys.values()), strict=True))
         missing = [text for text, vector in known.items() if vector is None]

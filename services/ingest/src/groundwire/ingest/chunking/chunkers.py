@@ -60,7 +60,7 @@ class StructureChunker:
         counted = []
         for cut, tokens in zip(cuts, counts, strict=True):
             begin, own = cut.start, tokens
-            # The room that was left for the overlap is an estimate; the maximum binds, so the overlap goes.
+            # The room left for the overlap is only an estimate, but the maximum must hold: drop the overlap.
             if self.policy.size_of(cut.end - begin, tokens) > self.policy.maximum and begin < cut.core_start:
                 begin = cut.core_start
                 [own] = self.splitter.count_tokens([text[begin : cut.end]])
@@ -84,7 +84,7 @@ class StructureChunker:
             begin = start
             if previous is not None and run[0].start not in section_starts:
                 limit = int((previous[1] - previous[0]) * _MAX_OVERLAP_OF_NEIGHBOUR)
-                # The ratio is that of the whole length, overlap and all.
+                # The ratio refers to the whole length, including the overlap.
                 ideal = min(limit, round((end - start) * policy.overlap_ratio / (1.0 - policy.overlap_ratio)))
                 if ideal >= 1:
                     base = previous[1]
@@ -375,4 +375,4 @@ def _tight(text: str, start: int, end: int) -> _Range:
     start, end = trim(text, start, end)
     if start and text[start - 1] not in "\r\n":
         start += len(text[start:end]) - len(text[start:end].lstrip())
-    return cut_before(text, start), end  # a mark that stands on white space keeps it
+    return cut_before(text, start), end  # a combining mark on white space keeps the white space

@@ -19,7 +19,7 @@ _BLANK_LINE_END = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?:\r\n|\r|\n)\s*\Z")
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f:;][\"'\u201d\u2019)\]*_`]*\s+\Z")
 _RESTART = re.compile(r"(?:\r\n|\r|\n)\s*|[.!?\u2026][\"'\u201d\u2019)\]*_`]*\s+|[\u3002\uff01\uff1f]\s*")
 _SPACE = re.compile(r"\s+")
-# What stands before a place is judged by its last 64 characters, so that no search takes longer in a longer text.
+# A place is judged by the 64 characters before it, so that a longer text does not make a search slower.
 _TAIL_CHARS = 64
 MAX_LOOK_BACK = 64
 """Code points that `cut_before` goes back; longer clusters are cut inside."""
@@ -111,7 +111,7 @@ class SectionPaths:
         """Return the headings above the first text of start..end that is no heading, else above its first heading."""
         touched = self._sections[max(0, bisect_right(self._starts, start) - 1) : bisect_left(self._starts, end)]
         for section in touched:
-            # A chunk that begins with a heading and goes on below the next one is about the latter.
+            # A chunk that begins with a heading and continues below the next one belongs to the latter.
             if self._text[max(start, section.body_start) : min(end, section.end)].strip():
                 return section.path
         return touched[0].path
@@ -136,7 +136,7 @@ def is_cluster_boundary(text: str, index: int) -> bool:
     if code in _SKIN_TONES or code in _TAGS:
         return False
     if code in _REGIONAL:
-        # Two regional indicators make a flag, so a flag ends behind an even number of them.
+        # Two regional indicators make a flag, so a flag ends after an even number of them.
         count = 0
         while count < min(index, MAX_LOOK_BACK) and ord(text[index - 1 - count]) in _REGIONAL:
             count += 1

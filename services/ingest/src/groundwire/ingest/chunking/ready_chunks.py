@@ -118,7 +118,7 @@ def _laid_out(chunks: Sequence[ReadyChunk], max_chars: int) -> PlacedText:
         end = start + len(chunk.content)
         if end > max_chars:
             raise _violation(number, "char_end", f"{end} is more than the {max_chars} that a document may have")
-        # Only the content of the chunk before is at hand, so that nothing is compared further back than that.
+        # Only the content of the previous chunk is available, so overlaps further back are not compared.
         shared = length - start
         if shared > 0 and tail[-shared:] != chunk.content[:shared] and shared <= len(tail):
             raise _violation(number, "content", "differs from the previous chunk where they overlap; send the text")

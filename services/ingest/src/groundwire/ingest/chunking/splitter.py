@@ -21,7 +21,7 @@ _CHARS_PER_TOKEN = 4
 # Pieces are much smaller than chunks, so that a chunk can end near its target.
 _PIECES_PER_CHUNK = 8
 _MIN_PIECE_CHARS = 16
-# Costs of a chunk that goes on over a heading of level 2 or less, and of a deeper one.
+# Cost of a chunk that continues across a heading of level 2 or less, and of a deeper one.
 _JOIN_SECTIONS, _JOIN_SUBSECTIONS = 1.5, 0.8
 # Far more than misfits and borders cost: a chunk is undersized only where it cannot be avoided.
 _UNDERSIZED_COST = 100.0
@@ -150,7 +150,7 @@ def pieces_of(
             elif following is not None:
                 if text[section.body_start : section.end].strip():
                     join = _JOIN_SECTIONS if following.level <= SECTION_LEVEL else _JOIN_SUBSECTIONS
-                else:  # a heading of its own says nothing: it belongs to what comes below
+                else:  # a heading alone is useless: it belongs to the text below
                     cut = AFTER_HEADING
             yield Piece(start, end, size, policy.maximum if index == 0 else maximum_after_cut, cut, join)
 

@@ -114,7 +114,7 @@ def recognise_format(
 
 def _container_type(data: bytes, promised: DocumentFormat | None, limits: ReadingLimits, field: str) -> str | None:
     """Return the media type of a PDF or zip, None for anything else; refuse a damaged zip and what is OLE."""
-    # Behind a little of something else only where a PDF is expected: texts speak of PDF headers, too.
+    # Other bytes may precede the header only if a PDF is expected: texts mention PDF headers too.
     within = _PDF_HEADER_WITHIN if promised is DocumentFormat.PDF else len(_PDF_HEADER)
     if _PDF_HEADER in data[:within]:
         return _PDF_TYPE

@@ -159,7 +159,7 @@ class ParserProcess:
                 if exit_code == -signal.SIGXCPU:
                     raise _too_slow(rules, limit_s) from None
             except BaseException:
-                self._kill()  # it still works on a document that nobody waits for
+                self._kill()  # it is still working on a document that nobody waits for
                 raise
             else:
                 return self._parsed(*answer, rules)
@@ -182,7 +182,7 @@ class ParserProcess:
             if self._closed:
                 raise UnavailableError("the ingest service is closed")
             if self._has_ended():
-                self._kill()  # while nobody used it: that counts against no document
+                self._kill()  # it died while idle, which counts against no document
             try:
                 channel = self._channel or self._spawn()
                 if not self._is_ready:
@@ -228,7 +228,7 @@ class ParserProcess:
         if "refused" in answer:
             raise refusal_from_message(answer["refused"])
         if "out_of_memory" in answer:
-            self._kill()  # what it holds on to may be too much for the next document
+            self._kill()  # the memory it keeps may be too much for the next document
             violation = FieldViolation(rules.field, "needs more memory to parse than is allowed")
             raise DocumentLimitError([violation], resource="memory_bytes", limit=answer["out_of_memory"])
         if "missing_extra" in answer:
@@ -397,7 +397,7 @@ class ParserPool:
         """Return the next ticket, None while none may begin."""
         if not self._free:
             return None
-        # At least one may run whatever it costs, so that a pool of two parses large documents, too.
+        # At least one may run whatever it costs, so that a pool of two parses large documents too.
         full = [
             bound
             for bound in (Cost.MEDIUM, Cost.LONG)

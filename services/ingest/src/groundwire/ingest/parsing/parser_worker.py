@@ -77,7 +77,7 @@ def parse_document(data: bytes, rules: ParseRules, limits: ReadingLimits, tokeni
     title = rules.title or source.properties.title or rules.file_name
     headings = source.outline.headings
     fallback_chapter = headings[0].text if headings else title
-    # Those that stand for whole documents, chapters and sections come last and overlap with nothing.
+    # Chunks for whole documents, chapters and sections come last and have no neighbours to overlap with.
     leaves = [cut for cut in cuts if not cut.is_upper]
     overlaps = [0, *(max(0, cut.end - after.start) for cut, after in pairwise(leaves))]
     overlaps += [0] * (len(cuts) - len(leaves) + 1)
@@ -182,7 +182,7 @@ def main(connections: Sequence[socket.socket]) -> None:
             # Anew for each document: both count what the process has used before.
             _, hard = resource.getrlimit(resource.RLIMIT_CPU)
             resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + message["cpu_s"], hard))
-            # So that allocations fail which would take this process so much further than it is.
+            # So that allocations beyond what this document may add fail.
             _, hard = resource.getrlimit(resource.RLIMIT_AS)
             used_pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
             most_bytes = used_pages * resource.getpagesize() + message["more_memory_bytes"]

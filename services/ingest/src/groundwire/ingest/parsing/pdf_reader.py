@@ -30,13 +30,13 @@ from groundwire.kernel.spans import PageSpan
 _GAP = 0.9
 # A row so many usual steps below another belongs to another table.
 _FAR = 2.5
-# How far the weight of the font of a header is above that of the row below it.
+# By how much the font weight of a header exceeds that of the row below it.
 _BOLDER = 150
 _REGULAR, _BOLD = 400, 700
 _BOLD_NAME = re.compile(rb"bold|black|heavy", re.IGNORECASE)
 _NAME_BYTES = 128
 _FEWEST_ROWS, _MOST_ROWS = 3, 100
-# The cells behind the first column have at most so many words (median): longer ones are columns of prose.
+# Cells after the first column have at most this many words (median): longer ones are columns of prose.
 _CELL_WORDS = 4
 
 _WORD = re.compile(r"\S+")
@@ -113,7 +113,7 @@ def _read_lines(raw: Any, page: Any, text: str) -> list[_Line]:
     def weight(index: int) -> int:
         raw.FPDFText_GetFontInfo(page, index, name, _NAME_BYTES, ctypes.byref(flags))
         told: int = raw.FPDFText_GetFontWeight(page, index)
-        # Of fonts that are not embedded only the name tells.
+        # For fonts that are not embedded, only the name gives it away.
         return max(told if told > 0 else _REGULAR, _BOLD if _BOLD_NAME.search(name.value) else 0)
 
     lines = []
@@ -125,7 +125,7 @@ def _read_lines(raw: Any, page: Any, text: str) -> list[_Line]:
         height = max(top - bottom, 1.0)
         cells: list[_Cell] = []
         for first, last in words:
-            # The last character of a word stands before its first one where the text runs to the left.
+            # In right-to-left text, the last character of a word is to the left of its first one.
             left, right = sorted((edges(first)[0], edges(last - 1)[1]))
             if cells and left - cells[-1].right < _GAP * height:
                 cells[-1] = cells[-1].joined(_Cell(left, right, text[first:last]), " ")
@@ -214,7 +214,7 @@ _PAGE_SEPARATOR = "\n\n"
 # PDFium writes this for the hyphen at the end of a line, and leaves the line end out.
 _LINE_END_HYPHEN = "\ufffe"
 _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+\-Z])(\d\d)?'?(\d\d)?'?)?")
-# What libraries write when nobody said anything.
+# Defaults that libraries write.
 _PLACEHOLDERS = frozenset({"python-docx", "untitled", "anonymous", "(anonymous)", "(unspecified)", "unspecified"})
 
 

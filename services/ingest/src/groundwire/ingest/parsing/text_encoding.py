@@ -77,7 +77,7 @@ _DECLARED_WITHIN = 1024
 # A declaration of UTF-16 that can be read as ASCII is wrong, and pages that declare Latin-1 hold Windows-1252
 # (WHATWG, Encoding Standard, sections 4.2 and 6.1; HTML Standard, section 13.2.3.2).
 _MEANT = {"utf-16": "utf-8", "utf-16-le": "utf-8", "utf-16-be": "utf-8", "iso8859-1": "cp1252", "ascii": "cp1252"}
-# Of Python's codecs only those of the standard; others read escapes or take quadratic time.
+# Only the codecs of the standard: others of Python's read escapes or take quadratic time.
 _OF_THE_STANDARD = re.compile(
     r"utf-(?:8|16.*)|ascii|cp(?:125\d|866|874)|iso8859-\d+|koi8-[ru]|gb(?:2312|k|18030)|big5\w*|euc_(?:jp|kr)|shift_jis"
     r"|iso2022_jp|mac-\w+"
@@ -187,7 +187,7 @@ def _decoded_as(data: bytes, encoding: str, field: str) -> str:
 
 def _detected(data: bytes, offset: int) -> str | None:
     """Return the one encoding that the bytes around the first that is not UTF-8 can be in, None when in doubt."""
-    # Where most of what is not ASCII is UTF-8, guessing would turn all of it into something else.
+    # If most of what is not ASCII is UTF-8, guessing another encoding would garble all of it.
     head = data[: 1 << 20]
     valid = sum(len(character) for character in _UTF_8_CHARACTER.findall(head))
     if 2 * valid >= sum(1 for _ in _HIGH_BYTE.finditer(head)):

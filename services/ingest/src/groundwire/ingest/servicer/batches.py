@@ -90,7 +90,7 @@ class BatchIngest:
                     workers = self.parts.pools.of_document(items[number].ByteSize())
                     outcomes[number] = await workers.run(budget, self._ingest, request.collection, items[number], own)
 
-        # Of equal documents the first has to be stored before the others.
+        # The first of several equal documents must be stored before the others.
         groups: defaultdict[bytes, list[int]] = defaultdict(list)
         for number, item in enumerate(items):
             groups[hashlib.sha256(item.content or item.text.encode()).digest()].append(number)

@@ -133,7 +133,7 @@ class OperationRunner:
         for operation in left:
             _log.info("resuming an operation", method=operation.method, collection=operation.collection)
             with self._lock:
-                self._unfinished[operation.tenant] += 1  # whatever the limit is now: they were begun
+                self._unfinished[operation.tenant] += 1  # whatever the limit is now: they had already begun
             self._submit(operation)
         return len(left)
 

@@ -202,7 +202,7 @@ class SpooledParts:
         check_size(self.size_bytes + part.ByteSize(), MAX_PARTS_BYTES, "part")
         self._text.update(part.text.encode())
         for chunk in part.chunks:
-            # With its length, so that borders of chunks matter and those of parts do not.
+            # With its length, so that the digest depends on the borders of chunks but not on those of parts.
             encoded = chunk.SerializeToString(deterministic=True)
             self._chunks.update(len(encoded).to_bytes(8) + encoded)
         out: Any = self._scratch  # the library writes to anything, its types want a BytesIO

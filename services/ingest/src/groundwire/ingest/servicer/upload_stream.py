@@ -161,7 +161,7 @@ class UploadStream:
                             yield event
                         else:
                             final = event
-        yield final  # before the result is sent, so that nothing of the upload is left then
+        yield final  # after the upload has been cleaned up, so that a client with the result finds nothing left of it
 
     def _known(
         self, header: pb.UploadHeader, request: IngestRequest, upload_id: str
@@ -181,7 +181,7 @@ class UploadStream:
             return pb.UploadDocumentResponse(operation=self.operations.get(earlier.decode()))
         if earlier is not None:
             return self._answer(ingest_result_pb2.IngestResult.FromString(earlier), request.collection)
-        # Of an upload that goes on, bytes are here to be ingested; an operation is begun by the parts.
+        # A resumed upload has bytes to ingest, and an operation begins only after the parts.
         unchanged = None if header.upload_id or header.run_async else self.documents.unchanged(request)
         if unchanged is None:
             return None
@@ -234,7 +234,7 @@ class UploadStream:
                         lambda receipt: self.documents.ingest(request, original, arrival.budget, report, receipt),
                     )
                 except (InvalidRequestError, AlreadyExistsError, StaleSourceVersionError):
-                    self.uploads.forget(request.tenant, arrival.upload_id)  # a retry would fail in the same way
+                    self.uploads.forget(request.tenant, arrival.upload_id)  # a retry would fail the same way
                     raise
                 self.uploads.finish(request.tenant, arrival.upload_id)
                 return self._answer(result, request.collection)

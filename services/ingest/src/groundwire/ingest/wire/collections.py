@@ -107,7 +107,7 @@ def changed_settings(
             getattr(source, group).SetInParent()
         paths = [path.removeprefix("settings.") for path in request.update_mask.paths]
         if not paths:
-            # A group such as `limits` is no path of its own: its unset fields are to stay as they are.
+            # A group such as `limits` is not a path of its own, so that its unset fields stay as they are.
             groups = {
                 name: given_values(value)
                 for name, value in given_values(request.collection.settings).items()

@@ -214,7 +214,7 @@ def _metadata_change(
 
 
 def parse_plan_ingest(request: pb.PlanIngestRequest, tenant: str) -> tuple[IngestRequest, Original]:
-    # As the ingest that it plans, so that both are refused, and prepared, in the same way.
+    # Parsed like the ingest it plans, so that both are refused and prepared in the same way.
     same = pb.IngestDocumentRequest()
     for field, value in request.ListFields():
         if field.message_type is None:

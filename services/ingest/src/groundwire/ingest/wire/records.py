@@ -87,7 +87,7 @@ def parse_record(
     Raises:
         InvalidRequestError: naming every field that breaks a rule, below `path`.
     """
-    # Loaded late: pydantic takes its time, and a server without records needs none of it.
+    # Imported late: importing pydantic takes long, and a server without records does not need it.
     from groundwire.schemas.registry import check_metadata  # noqa: PLC0415 - see above
 
     tokens, wrong, least = 0, "", MIN_STRICT_TOKENS if strict else 1
@@ -173,7 +173,7 @@ def merged_record(
     given.CopyFrom(request.record)
     of_scope = entity_of({"scope": stored.metadata["scope"]})
     if record_type == MEMORY and stored.metadata.get("entity") == of_scope:
-        message.memory.ClearField("entity")  # it follows from the scope, which may be another one now
+        message.memory.ClearField("entity")  # it is derived from the scope, which may have changed
     # Details that are not given are empty ones: the library would leave alone what the mask names below them.
     getattr(given, record_type).SetInParent()
     mask.MergeMessage(given, message, replace_message_field=True, replace_repeated_field=True)

@@ -43,7 +43,7 @@ _NEGATION = re.compile(
     r"\b(?:not|except(?:\s+for)?|excluding|without|other\s+than|but\s+not)\s+(?:the\s+)?$", re.IGNORECASE
 )
 _MIN_CHARS = 2
-# What documents, and those who make them, are called; a collection adds its own by what it says of itself.
+# Nouns for documents and their authors; a collection adds its own in its descriptions.
 _NOUNS = frozenset(
     """
     article book chapter contract department division document email entry file form group guide handbook invoice item

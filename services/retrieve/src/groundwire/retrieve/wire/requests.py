@@ -76,7 +76,7 @@ def parse_retrieve_request(
         PermissionDeniedError: the credential does not allow a scope that is named.
     """
     options, where = message.options, None
-    # Kept apart: with nothing else wrong, the filter's own class of error is raised.
+    # Separate: if nothing else is wrong, the filter's own class of error is raised.
     wrong_filter: InvalidRequestError | None = None
     try:
         where = parse_filter_message(options.filter, "options.filter") if options.HasField("filter") else None

@@ -133,7 +133,7 @@ def own_part(
 
 def ready_response(raw: bytes, own: pb.RetrieveResponse, max_bytes: int = MAX_PAGE_BYTES) -> ReadyResponse:
     """Merge the cached part of a response with the part of this call, cut to size."""
-    # Serialized messages one behind the other are one message with the fields of both.
+    # Concatenated serialized messages are one message with the fields of both.
     whole = raw + own.SerializeToString()
     if len(whole) > max_bytes:
         whole = cut_to_size(pb.RetrieveResponse.FromString(whole), max_bytes).SerializeToString()
@@ -477,6 +477,6 @@ def _to_context_entry(entry: ContextEntry, rank: int) -> pb.ContextEntry:
     hit.rank = rank
     message = pb.ContextEntry(record=to_record_message(record), hit=hit, contradicts=entry.contradicts)
     message.record.ClearField("links")
-    # Of seventy records they may be twice what a response can hold.
+    # Those of seventy records may be twice as large as a response can be.
     message.record.ClearField("quoted_document_ids")
     return message

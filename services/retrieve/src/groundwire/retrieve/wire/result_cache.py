@@ -18,7 +18,7 @@ from groundwire.rpc.calls import ReadyResponse
 
 # The caller of a request: two credentials of one tenant may see different scopes.
 _Key: TypeAlias = tuple[str, tuple[str, ...] | None, bytes]
-# What an entry weighs beside its messages.
+# Size of an entry without its messages.
 _OVERHEAD_BYTES = 2000
 
 
@@ -85,7 +85,7 @@ class ResultCache:
         if held is None:
             return None
         view = self._views.open(identity.tenant, request.collection)
-        # A collection that was deleted and made anew has the name and another uid.
+        # A collection that was deleted and created again has the same name but another uid.
         uid = view.collection.uid
         if uid != held.search.collection.uid or view.changed_position != held.changed_position:
             return None
@@ -120,7 +120,7 @@ class ResultCache:
 def _key(identity: Identity, request: pb.RetrieveRequest) -> _Key:
     if not request.HasField("query_time"):
         return identity.tenant, identity.scopes, request.SerializeToString(deterministic=True)
-    # The time of asking changes only the report, which is made anew for each call.
+    # The time of the query changes only the report, which is not cached.
     timeless = pb.RetrieveRequest()
     timeless.CopyFrom(request)
     timeless.ClearField("query_time")
