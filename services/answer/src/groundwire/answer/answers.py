@@ -1,6 +1,6 @@
-"""How answers are put together: their text, claims and citations, and the events they are streamed as.
+"""Compose answers: their text, claims and citations, and the events they are streamed as.
 
-Answers, citations and events are the messages of the contract: what is sent is also what is stored.
+Answers, citations and events are messages of the contract: what is sent is also what is stored.
 """
 
 import hashlib
@@ -45,10 +45,10 @@ _LIKE_A_MARKER = re.compile(r"\[\d+\]")
 def refusal_text(
     reason: answer_pb2.RefusalReason.ValueType, passages: Sequence[Passage], limit: int
 ) -> tuple[str, frozenset[str]]:
-    """Return what a refusal says, at most `limit` code points, and the ids of the documents that it names.
+    """Return the text of a refusal, at most `limit` code points, and the ids of the documents that it names.
 
-    It has its fixed text and, for weak support, where to look: up to three places of the best passages, each once,
-    such as `operating.md (Backup)`.
+    For weak support, it also says where to look: up to three distinct places of the best passages, such as
+    `operating.md (Backup)`.
     """
     text = REFUSALS[reason]
     if reason is not answer_pb2.REFUSAL_REASON_WEAK_SUPPORT:
@@ -176,9 +176,9 @@ def replayed(answer: answer_pb2.Answer) -> Iterator[AnswerEvent]:
 
 
 def answer_confidence(supports: Sequence[float]) -> float:
-    """Return 0.6 top + 0.4 mean of the supports of what is cited, in [0, 1]; 0 when nothing is cited.
+    """Return 0.6 top + 0.4 mean of the supports of the cited sources, in [0, 1]; 0 if nothing is cited.
 
-    A sentence without a citation never gets into an answer, so the share of cited sentences plays no part.
+    An answer never contains a sentence without a citation, so the share of cited sentences does not matter.
     """
     if not supports:
         return 0.0

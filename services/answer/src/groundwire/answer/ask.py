@@ -75,14 +75,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question; `search_text` is what to look for, the question itself when empty, going on from `search_context`.
+    """A question; `search_text` is the text to search for (the question itself if empty), `search_context` its context.
 
     `options` is the caller's message for the retriever, passed on unread. `max_answer_chars` counts code points.
-    `include_hits` asks for what was retrieved beside the answer. `keep_for` and `user_id` are those of a session that a
-    single question is to have of its own, `conversation_id` and `scope` those of the session that it is asked in.
-    `splits_topics` asks for a new session where the topic changes. `expected_head` is the newest message that the
-    session must have, None for any. `strictness` is the least support of what leads an
-    extractive answer, in [0, 1], None for the server's.
+    `include_hits` adds what was retrieved to the answer. `keep_for` and `user_id` are those of a session that stores a
+    single question; `conversation_id` and `scope` those of the session it is asked in. `splits_topics` starts a new
+    session if the topic changes. `expected_head` is the newest message that the session must have, None for any.
+    `strictness` is the least support of the leading statement of an extractive answer, in [0, 1], None for the
+    server's.
     """
 
     question: str
@@ -199,7 +199,7 @@ class Answerer:
         yield final_event(self._finished(ask, progress))
 
     def answer_and_keep(self, tenant: str, ask: AskedQuestion) -> AsyncGenerator[AnswerEvent, None]:
-        """Return the events of the answer to a single question in a session of its own, which keeps it.
+        """Return the events of the answer to a single question, stored in a session of its own.
 
         The same message id has the same session, so a repetition gets the same answer.
 
@@ -253,7 +253,7 @@ class Answerer:
     async def _answer_in_own(
         self, tenant: str, ask: AskedQuestion, session_id: str, new: NewSession, *, is_resumed: bool = False
     ) -> AsyncGenerator[AnswerEvent, None]:
-        """Yield the events of an answer in a session that is made for it, if there is none of this id.
+        """Yield the events of an answer in a session of its own, which is created if there is none with this id.
 
         Raises:
             AlreadyExistsError: there is one, about another collection or of another user.
@@ -346,9 +346,9 @@ class Answerer:
                     await self._abandon(tenant, prepared, progress, replacing)
 
     async def _wait_until_recorded(self, tenant: str, session: Session) -> None:
-        """Give what was just said in a conversation half a second to be recorded, so that it can be asked for at once.
+        """Wait up to half a second until recent turns of a conversation are recorded, so the question can find them.
 
-        What was said longer ago waits for an ingest service that is away, and no answer waits for that.
+        Older turns wait for an ingest service that is unavailable, and no answer waits for that.
         """
         for _ in range(_RECORDING_LOOKS):
             if not session.unrecorded or self._clock.now() - session.messages[-1].time > _JUST_SAID:
@@ -391,7 +391,7 @@ class Answerer:
     async def _found(
         self, ask: AskedQuestion, text: str, context: str, places: tuple[tuple[str, str], ...], progress: _Progress
     ) -> Retrieval:
-        """Search for a text, where `places` says if it is not empty; a document that it names is looked at as a whole.
+        """Search for a text, in `places` unless empty; if the question names a document, look at the whole document.
 
         Raises:
             InvalidRequestError: the collection takes no text of this length, or the retriever refuses something else.
@@ -619,8 +619,8 @@ async def _with_heartbeats(
 ) -> AsyncGenerator[Sequence[Statement] | AnswerEvent, None]:
     """Yield the batches of a draft, and a heartbeat whenever none has come for `every_s` seconds.
 
-    Closing it cancels what is waited for, which ends the work inside `batches` at once; closing `batches` is left to
-    whoever made it.
+    Closing this generator cancels the pending batch, which stops the work inside `batches` at once; closing `batches`
+    is left to its creator.
     """
     clock = asyncio.get_running_loop().time
     began = clock()

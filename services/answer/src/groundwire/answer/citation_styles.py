@@ -1,4 +1,4 @@
-"""FormatCitations: citations as text, as numbered sources, source nodes, and references in the manner of APA."""
+"""FormatCitations: citations as text, numbered sources, source nodes, and references in APA style."""
 
 import re
 from collections.abc import Sequence
@@ -139,11 +139,11 @@ _DOI_PREFIX = re.compile(r"^(?:doi:\s*|https?://(?:dx\.)?doi\.org/)+", re.IGNORE
 
 
 def apa(reference: Reference) -> str:
-    """Return a reference as APA, 7th edition, writes it in plain text.
+    """Return a reference in APA style, 7th edition, as plain text.
 
-    Authors with `&` before the last, given names as initials where family and given names are told apart by a comma,
-    from 21 authors on the first 19, an ellipsis and the last; `n.d.` without a year; the title in front without an
-    author; `p.` for one page and `pp.` for several; a DOI as link, else the URL, without a stop behind it.
+    `&` before the last author; given names as initials if a comma separates them from the family name; from 21 authors
+    on the first 19, an ellipsis and the last; `n.d.` without a year; the title first without an author; `p.` for one
+    page and `pp.` for several; a DOI as a link, else the URL, without a full stop after it.
     """
     names = [_inverted(name) for name in _named(reference.authors)]
     if len(names) > _MOST_AUTHORS:

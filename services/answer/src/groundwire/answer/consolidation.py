@@ -1,8 +1,7 @@
-"""What of a conversation outlives it: statements of the user about persons and things, picked by rules on the sentence.
+"""Derive memories from a conversation: statements of the user about people and things, selected by rules. English.
 
-English. Each memory is a sentence as it was said, so that it can be traced; what is needed to understand it outside of
-its conversation has to stand in the sentence itself, which is why statements that point back ("it", "that one") and
-those about the moment ("now I want …") are passed over.
+Each memory is a sentence as it was said, so that it can be traced. It must make sense outside its conversation, so
+statements that point back ("it", "that one") and those about the moment ("now I want …") are skipped.
 """
 
 import re
@@ -74,7 +73,7 @@ _MEMORABLE = frozenset({FactKind.NAME, FactKind.DATE, FactKind.NUMBER})
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A memory in the making: what was said, in which turn, what kind of thing it states, how important it seems.
+    """A memory to be written: the statement, its turn, its kind, and how important it seems.
 
     `kind` is one of fact, preference, pattern and decision; `importance` 1 to 5, `confidence` 0 to 1.
     """

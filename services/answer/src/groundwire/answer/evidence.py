@@ -1,4 +1,4 @@
-"""What answers rest on: passages, the places in them that statements quote, and whether those are as stored."""
+"""The evidence of answers: passages, the places in them that statements quote, and whether they equal the store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

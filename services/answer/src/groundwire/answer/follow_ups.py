@@ -1,4 +1,4 @@
-"""Questions that follow others: what the exchange adds to the search for one, and whether it changes the topic."""
+"""Follow-up questions: what the conversation adds to their search, and whether they change the topic."""
 
 import re
 from collections import Counter

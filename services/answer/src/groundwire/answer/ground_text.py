@@ -1,4 +1,4 @@
-"""Compare a text, whoever wrote it, with a collection: cut, search for each claim, bind, check every source, number."""
+"""Compare any text with a collection: split it into claims, search for each, and check and number every source."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

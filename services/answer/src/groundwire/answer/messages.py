@@ -1,4 +1,4 @@
-"""Between the messages of the contract and what the service works with; every rule on a request."""
+"""Converts messages of the contract to the service's types and back, and checks requests."""
 
 import re
 import uuid

@@ -1,4 +1,4 @@
-"""Shows markup as plain text: what a person reads where the source has marks, links and line breaks."""
+"""Renders markup as plain text: what a person reads instead of marks, links and line breaks."""
 
 import re
 

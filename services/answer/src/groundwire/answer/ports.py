@@ -20,13 +20,13 @@ Vector: TypeAlias = "array[float]"
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search on behalf of a question, which goes on from `context`, empty for nothing.
+    """A search for a question in the context of `context`, if not empty.
 
-    `options` is the caller's message, passed on unread. `chunk_ids`, when given, are the only chunks to return,
-    all of them. `places`, when given, are the (document id, chapter) pairs to search in. `summary_of`, when given, asks
-    for many chunks, however little they have to do with the text: those of this document, of any where it is empty.
-    `named_like`, when given, are patterns of which the source or title matches one.
-    With a `scope` its records and those of `global` are searched besides.
+    `options` is the caller's message, passed on unread. `chunk_ids`, if given, are the only chunks to return, all of
+    them. `places`, if given, are the (document id, chapter) pairs to search in. `summary_of`, if given, requests many
+    chunks of this document, or of any if empty, even if they have little to do with the text. `named_like`, if given,
+    are patterns of which the source or title must match one. With a `scope`, its records and global ones are searched
+    too.
     """
 
     collection: str

@@ -1,8 +1,8 @@
-"""Writes what is said in conversations to their collections, behind the calls: turns, summaries, derived memories.
+"""Records conversations in their collections, in the background: turns, summaries, derived memories.
 
-An exchange that is answered stands in the session store until it is recorded, so that neither a crash nor an ingest
-service that is away loses it. Each write has an id made of what it is about and can be repeated: what was written
-before a crash is not written twice.
+An answered exchange stays in the session store until it is recorded, so neither a crash nor an unavailable ingest
+service loses it. Each write has an id derived from its content and can be repeated: what was written before a crash is
+not written twice.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Several exchanges in short: the sentences that carry most of what was said, quoted in their order.
+"""Summarises exchanges by quoting their most important sentences in order.
 
-Each line of a summary says whose it is. What was asked, and what the assistant said, tells what the conversation was
-about, but an answer may only rest on what the user stated.
+Each line of a summary names its speaker. Questions and the assistant's words show what the conversation was about, but
+an answer may rest only on what the user stated.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Which document a question asks about: one to summarise, or one that is named by its number."""
+"""Finds the document a question is about: one to summarise, or one named by its number."""
 
 import re
 from collections.abc import Sequence

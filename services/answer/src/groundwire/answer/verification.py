@@ -1,4 +1,4 @@
-"""Compare citations that came back, and those of kept answers, with what is stored now."""
+"""Compare returned citations, and those of stored answers, with what is stored now."""
 
 import hashlib
 from collections import defaultdict
@@ -48,10 +48,10 @@ class CanonicalText:
         return self._offsets.span(start, start + len(quote))
 
     def likeliest_place(self, quote: str, claimed: Span | None, cited: "CanonicalText | None") -> Span | None:
-        """Return where a quote stands that was cited at `claimed` of another text, None where it stands nowhere.
+        """Return where the quote is that was cited at `claimed` of another text, None if it does not occur.
 
-        Of several places the one that has most characters in common with `cited` right before and behind the quote;
-        among equals, and without `cited`, the nearest to the cited place. Looks at the nearest hundred on either side.
+        Of several places, the one whose surroundings share most characters with those in `cited`; among equals, and
+        without `cited`, the one nearest to the cited place. Looks at the nearest hundred on either side.
         """
         if not quote:
             return None

@@ -122,9 +122,9 @@ def build(
     workers: Workers,
     signing_key: bytes | None = None,
 ) -> IngestService:
-    """Wire the service up; nothing runs before `start()`.
+    """Wire up the service; nothing runs before `start()`.
 
-    `signing_key` is that of the tokens, None for one in the data folder.
+    `signing_key` signs tokens; None means the key in the data folder.
     """
     catalog = Catalog(database)
     chunk_embedder = ChunkEmbedder(catalog.embeddings, embedder, settings.embed_batch_tokens)

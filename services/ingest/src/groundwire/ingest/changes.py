@@ -1,4 +1,4 @@
-"""Change, delete and restore what is stored: documents and single chunks, without embedding anything again."""
+"""Change, delete and restore stored documents and chunks, without embedding anything again."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,8 +60,8 @@ class MetadataChange:
 class DocumentUpkeep:
     """Each change is one transaction in the catalog and tasks for the engine, done at once if it answers.
 
-    `sources` are the locks of the ingests, which read fields and write them later. `after_write` wakes housekeeping,
-    which does what the engine was not there for.
+    `sources` are the locks of ingests, which read fields and write them later. `after_write` wakes housekeeping, which
+    does the tasks that the engine was not available for.
     """
 
     catalog: Catalog
@@ -170,7 +170,7 @@ class DocumentUpkeep:
         *,
         etag: str = "",
     ) -> Document:
-        """Bring back a document that was deleted softly; one that is live is returned as it is.
+        """Restore a deleted document; a live one is returned as it is.
 
         Raises:
             InvalidRequestError: several deleted documents have the source, and none is live.

@@ -1,4 +1,4 @@
-"""Delete what a filter matches, clean the stores up after deletions, and complete the receipts."""
+"""Delete what a filter matches, clean up the stores after deletions, and complete the receipts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ _log = structlog.get_logger(__name__)
 class DeletionCompleter:
     """Receipts of deletions are hidden at first, and complete once every store is known to be clean.
 
-    A call completes its own where that takes less than a second or so. The others are left to a job, which writes the
-    files of an engine collection anew once for all deletions that wait for it: when there was none for `quiet_s`
-    seconds, or when the first of them is `within_s` seconds old.
+    A call completes its own receipt if that takes less than about a second. The others are left to a job, which
+    rewrites the files of an engine collection once for all deletions that are waiting: when there has been none for
+    `quiet_s` seconds, or when the first of them is `within_s` seconds old.
     """
 
     catalog: Catalog

@@ -1,4 +1,4 @@
-"""Take documents in: parse and chunk them, or take chunks that the caller has made, and plan what would be done."""
+"""Ingest documents: parse and chunk them, or take the caller's chunks; plan what an ingest would do."""
 
 import hashlib
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What runs behind the calls: jobs on schedules of their own, of which none can hold up another."""
+"""Runs background jobs on their own schedules; none of them can hold up another."""
 
 import threading
 import time

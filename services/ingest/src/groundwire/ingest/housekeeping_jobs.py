@@ -1,4 +1,4 @@
-"""The jobs of housekeeping: bring the vector store in line with the catalog, and drop what nobody needs any more."""
+"""The jobs of housekeeping: bring the vector store in line with the catalog, and drop what is no longer needed."""
 
 from dataclasses import dataclass, field
 
@@ -24,12 +24,12 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What goes on behind the calls. Every step may be repeated, so a crash in the middle of it costs nothing.
+    """The background jobs. Every step can be repeated, so a crash in the middle of one costs nothing.
 
-    Vectors of the server's own model, `identity_digest`, are kept for every chunk: a collection may be about to move
-    to it. `old_words` are the collections whose full-text indexes an earlier version wrote, by other rules of cutting
-    texts into words. They are written anew behind the calls, once; what a stop interrupts begins again at the next
-    start. Searches go on in an index of which a part is new, and may miss what the new rules find until its end.
+    Vectors of the server's own model, `identity_digest`, are kept for every chunk: a collection may be about to move to
+    it. `old_words` are the collections whose full-text indexes were written by an earlier version with other rules for
+    words. They are rewritten once, in the background; an interrupted rewrite begins again at the next start. Until it
+    ends, searches use a partly new index and may miss what the new rules would find.
     """
 
     catalog: Catalog

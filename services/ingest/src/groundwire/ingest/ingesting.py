@@ -1,4 +1,4 @@
-"""The request, the progress and the result of an ingest; how a request may override the policy of chunking."""
+"""The request, the progress and the result of an ingest, and how a request overrides the chunking policy."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Locks by name: what calls that write wait for, in order of arrival and within their budgets."""
+"""Locks by key: writing calls wait for them in order of arrival, within their budgets."""
 
 import threading
 from collections import deque

@@ -1,4 +1,4 @@
-"""Compare the stores with the catalog, both ways, and repair them if asked to."""
+"""Compare the stores with the catalog in both directions, and repair them on request."""
 
 import re
 import time

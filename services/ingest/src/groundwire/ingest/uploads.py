@@ -1,4 +1,4 @@
-"""Uploads: their bytes on disk, so that a broken connection or process costs none that were acknowledged."""
+"""Uploads: their bytes on disk, so that a broken connection or a crash loses none that were acknowledged."""
 
 import errno
 import fcntl

@@ -1,1 +1,1 @@
-"""The retrieve service: finds the chunks that answer a query, under filters, with scores that mean something."""
+"""The retrieve service: finds the chunks that answer a query, under filters, with comparable scores."""

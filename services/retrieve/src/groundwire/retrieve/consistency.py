@@ -1,4 +1,4 @@
-"""Read your writes: let a search wait until it sees the write that a consistency token stands for."""
+"""Read your own writes: let a search wait until it sees the write of a consistency token."""
 
 import time
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""The LibraryService: reads what is stored, figures of collections, and what became of searches.
+"""The LibraryService: reads stored data, figures of collections, and the query log.
 
-The calls read the catalog; only the figures ask the engine, for the number of its vectors. A record of a scope that the
-caller may not see is as good as missing. What breaks a rule raises InvalidRequestError, which names the field.
+The calls read the catalog; only the figures ask the engine, for the number of its vectors. Records in scopes that the
+caller may not see count as missing. Violations raise InvalidRequestError, which names the field.
 """
 # ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
 

@@ -1,4 +1,4 @@
-"""What a query says: the words that tell chunks apart, its kind, and the sections that answer it best (S1-48)."""
+"""Analyses queries: their distinctive words, their type, and the sections that answer them best (S1-48)."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What became of searches: figures of this process, which of them are logged, and how the log is written."""
+"""The outcomes of searches: figures of this process, which searches are logged, and how the log is written."""
 
 import random
 import threading

@@ -1,1 +1,1 @@
-"""What the ports of the answer service are made of."""
+"""The implementations of the ports of the answer service."""

@@ -35,9 +35,9 @@ _DOCUMENTS_AT_A_TIME = 1000
 
 
 class CatalogSessions:
-    """Sessions of the catalog and what is remembered of calls, read and written in worker threads.
+    """Stores sessions and remembered calls in the catalog, in worker threads.
 
-    `SessionStore` (`answer/sessions.py`) and `Outbox` (`answer/recording.py`) have what its methods promise.
+    The methods are documented at `SessionStore` (`answer/sessions.py`) and `Outbox` (`answer/recording.py`).
 
     Args:
         catalog: where they are.
@@ -144,10 +144,10 @@ class CatalogSessions:
 
 
 class PurgedSources:
-    """Takes texts out of sessions whose documents were deleted for good in a catalog that is not that of the sessions.
+    """Removes texts of deleted documents from sessions that are not in the catalog of the documents.
 
-    Called, it goes through all documents that messages hold text of, a thousand at a time. Readers are shown none of
-    it anyway; this takes it off the disk.
+    A call goes through all documents whose text is in messages, a thousand at a time. Readers never see such text
+    anyway; this removes it from disk.
     """
 
     def __init__(self, sessions: Sessions, purged: Callable[[str, Sequence[str]], frozenset[str]]) -> None:

@@ -42,9 +42,9 @@ KEPT = timedelta(hours=24)
 
 @dataclass(slots=True)
 class _Held:
-    """A session, all its messages in order, where each of them is, and when it was last active.
+    """A session with all its messages in order, their positions, and when it was last active.
 
-    `active_s` is by the clock that never jumps. `numbers` are those of its answers, in the order of their arrival.
+    `active_s` is by the monotonic clock. `numbers` are those of its answers, in the order of their arrival.
     """
 
     session: Session
@@ -78,10 +78,11 @@ class _Answered:
 
 
 class MemorySessions:
-    """Sessions of one process, lost when it ends. Used from one event loop, so that what awaits nothing is one step.
+    """Sessions of one process, lost when it ends.
 
-    `SessionStore` (`answer/sessions.py`) has what its methods promise.
-    `purged` returns those of some documents, by id, that the tenant of the current call has deleted for good.
+    Used from one event loop, so that code without an await is atomic. The methods are documented at `SessionStore`
+    (`answer/sessions.py`). `purged` returns those of some documents, by id, that the tenant of the current call has
+    deleted for good.
     """
 
     def __init__(self, clock: Clock, purged: Callable[[Sequence[str]], Awaitable[frozenset[str]]]) -> None:
@@ -265,7 +266,7 @@ class MemorySessions:
         return [[message.without(gone) for message in messages] for messages in read]
 
     def _settle(self, tenant: str, receipt: Receipt[T] | None, result: T, session_id: str = "") -> None:
-        """Remember the answer of a call, before its effect.
+        """Remember the response of a call before it takes effect.
 
         Raises:
             ConflictError: the same call was completed meanwhile.

@@ -71,9 +71,9 @@ _MARKUPS = {
 
 
 class RetrieveClient:
-    """Searches, and embeds what is compared with one another: `groundwire.answer.ports` has what its methods promise.
+    """Searches and embeds through the RetrieveService; `stub` is its stub.
 
-    `stub` is that of the RetrieveService.
+    The methods are documented in `groundwire.answer.ports`.
     """
 
     def __init__(self, stub: Any) -> None:
@@ -164,9 +164,9 @@ class RetrieveClient:
 
 
 class RetrieveLibrary:
-    """Reads what is stored for the tenant of the current call: `groundwire.answer.ports` has what its methods promise.
+    """Reads what is stored for the tenant of the current call; `stub` is that of the LibraryService.
 
-    `stub` is that of the LibraryService.
+    The methods are documented in `groundwire.answer.ports`.
     """
 
     def __init__(self, stub: Any) -> None:

@@ -1,1 +1,1 @@
-"""Chat models that write answers: the endpoint, the prompt, and what is taken from the reply."""
+"""Chat models that write answers: the endpoint, the prompt, and how the reply is checked."""

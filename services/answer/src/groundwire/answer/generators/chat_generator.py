@@ -1,4 +1,4 @@
-"""The Generator that lets a chat model write: what the model is asked, and its sentences bound to sources."""
+"""The Generator that uses a chat model: its prompt, and the binding of its sentences to sources."""
 
 import re
 import secrets
@@ -54,10 +54,10 @@ _ORDERS = re.compile(
 
 
 def without_orders(passage: Passage) -> Passage:
-    """Return the passage with spaces in place of the paragraphs, and without the title, that give orders to a reader.
+    """Return the passage without its title, and with spaces in place of paragraphs that give orders to the reader.
 
-    Whole paragraphs, because what is to be said may stand in another sentence than the order to say it. Every other
-    code point keeps its place. Recognised are common English forms; where this finds nothing, grounding is what holds.
+    Whole paragraphs, because the order and the text it dictates may be in different sentences. All other code points
+    keep their place. Only common English forms are recognised; grounding is the safeguard for the rest.
     """
     content = passage.content
     if _ORDERS.search(passage.title) is not None:
@@ -186,11 +186,10 @@ ANNOUNCEMENT = re.compile(
 class ChatGenerator:
     """Streams the reply of a model as statements, each with the places in the passages that support it.
 
-    The numbers that a model puts behind its sentences only say where to look first: sources are found by comparing the
-    sentence with the passages, so no number can name anything that was not retrieved.
-
-    A draft takes at most `timeout_s`. More than `max_drafts` at a time are refused, not queued: nobody holds anything
-    while they wait, and callers learn at once to come back later.
+    The numbers that a model puts after its sentences only say where to look first: sources are found by comparing the
+    sentence with the passages, so no number can name anything that was not retrieved. A draft takes at most
+    `timeout_s`. More than `max_drafts` at a time are refused, not queued: no call holds resources while it waits, and
+    callers learn at once to come back later.
     """
 
     def __init__(self, endpoint: ChatEndpoint, grounder: Grounder, *, timeout_s: float, max_drafts: int) -> None:

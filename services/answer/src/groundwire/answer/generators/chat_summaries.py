@@ -1,4 +1,4 @@
-"""Summaries that a chat model writes, each sentence bound to what was said."""
+"""Summaries written by a chat model, each sentence bound to the turns that support it."""
 
 import secrets
 import time

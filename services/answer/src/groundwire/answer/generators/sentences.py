@@ -1,4 +1,4 @@
-"""Cuts what a model writes into statements while it writes."""
+"""Splits the reply of a model into statements while it is being written."""
 
 import re
 from collections.abc import Iterator
@@ -32,10 +32,10 @@ class WrittenStatement:
 
 
 class StatementReader:
-    """Takes the pieces of a reply in order and hands out each statement as soon as the next one begins.
+    """Takes the pieces of a reply in order and returns each statement as soon as the next one begins.
 
-    A line break ends a sentence: models do not break lines within one. What a model thinks aloud before its answer,
-    between `<think>` and `</think>`, is passed over.
+    A line break ends a sentence, because models do not break lines within one. Reasoning before the answer, between
+    `<think>` and `</think>`, is skipped.
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""What a text claims, which facts it states, and where stored sources say so."""
+"""The claims of a text, and the stored sources that support or contradict them."""

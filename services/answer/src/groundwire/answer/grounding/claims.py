@@ -1,4 +1,4 @@
-"""Cuts a text that somebody wrote into claims, and tells those that need a source from those that need none."""
+"""Splits a text into claims, and separates those that need a source from those that do not."""
 
 import re
 from collections.abc import Iterator

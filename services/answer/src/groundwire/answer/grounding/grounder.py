@@ -1,8 +1,8 @@
-"""Binds what somebody wrote to stored sources: claim by claim, to exact spans, with the support it has there.
+"""Binds the claims of a text to exact spans of stored sources, and estimates their support.
 
-A claim is looked for in three ways, each only where the one before finds nothing: as it stands, word for word whatever
-marks and white space stand between, and by meaning. However alike the vectors are, a claim whose numbers, dates, names
-or negations are not in its sources is not supported.
+A claim is looked up in three ways, each only if the previous one finds nothing: literally, word for word regardless of
+marks and white space, and by meaning. However similar the vectors are, a claim whose numbers, dates, names or negations
+are missing from its sources is not supported.
 """
 
 import math

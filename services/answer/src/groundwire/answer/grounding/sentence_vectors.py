@@ -1,4 +1,4 @@
-"""Vectors of sentences, which are asked for again and again: remembered for further questions of the same tenant."""
+"""Vectors of sentences, cached for further questions of the same tenant because they are needed again and again."""
 
 import hashlib
 from collections.abc import Sequence

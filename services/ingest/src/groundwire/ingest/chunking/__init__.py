@@ -1,1 +1,1 @@
-"""Chunkers: each cuts a text by one policy. What all of them promise is said at `cuts.TextChunker`."""
+"""Chunkers, which cut texts by a policy. `cuts.TextChunker` documents the guarantees they all give."""

@@ -1,4 +1,4 @@
-"""The four ways to cut a text: by its structure, with chunks for its parents, into windows, into sentences."""
+"""The four ways to cut a text: by structure, by structure with chunks for parents, into windows, into sentences."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What chunkers get (headings, sections) and return; where a text may be cut, and what each place costs."""
+"""Input and output of chunkers (headings, sections, cuts); where a text may be cut, and the cost of each place."""
 
 import re
 import unicodedata

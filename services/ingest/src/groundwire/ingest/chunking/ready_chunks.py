@@ -1,4 +1,4 @@
-"""Chunks that the caller has cut: where they stand in the text, and whether they keep the rules of the collection."""
+"""Chunks cut by the caller: their places in the text, and whether they follow the rules of the collection."""
 
 import hashlib
 import json

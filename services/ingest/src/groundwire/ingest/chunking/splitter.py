@@ -1,4 +1,4 @@
-"""Split texts at their natural seams, measure the pieces with the model's tokenizer, and pack them into chunks."""
+"""Split texts at natural boundaries, measure the pieces with the model's tokenizer, and pack them into chunks."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,1 +1,1 @@
-"""Documents taken apart: the processes that do it, format recognition, one reader for each format."""
+"""Parsing of documents: the parser processes, format recognition, and a reader for each format."""

@@ -1,8 +1,8 @@
-"""What a parser takes and gives, and the messages in which it travels between the serving process and the parser's.
+"""Input and output of a parser, and the messages that carry them between the serving process and the parser process.
 
-Messages are JSON values, packed numbers of chunks, and the text. Not pickle: the parser reads files nobody has
-checked, so nothing it says may be able to run code here. The numbers of chunks are packed because reading them as JSON
-would hold the interpreter lock for too long.
+Messages are JSON values, packed numbers of chunks, and the text. Not pickle: the parser reads untrusted files, so its
+output must not be able to run code here. The numbers of chunks are packed because reading them as JSON would hold the
+interpreter lock for too long.
 """
 
 import hashlib

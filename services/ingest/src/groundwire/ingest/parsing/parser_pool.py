@@ -1,6 +1,6 @@
 """A pool of parser processes, shared so that neither large nor costly documents hold up the others for long.
 
-Each process is started, fed and, when it must be, killed from here; what it does itself is in `parser_worker`.
+This module starts, feeds and kills the processes; their own code is in `parser_worker`.
 """
 
 import math

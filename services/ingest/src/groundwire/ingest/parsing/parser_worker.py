@@ -1,9 +1,9 @@
-"""The parser process: takes documents apart, one at a time, until its parent is gone.
+"""The parser process: parses documents, one at a time, until its parent is gone.
 
-It imports neither torch nor grpc and starts in a quarter of a second. It has limits of memory and processor time, may
-write no file and opens few; its parent kills it when a document takes too long.
-Messages are JSON and raw bytes, never pickles: a document may take over the process that reads it.
-Only parser processes import this: it loads the readers and the chunkers.
+It imports neither torch nor grpc and starts in a quarter of a second. Its memory and processor time are limited, it
+cannot write files and opens only a few; its parent kills it if a document takes too long. Messages are JSON and raw
+bytes, never pickles: a document may take over the process that reads it. Only parser processes import this module,
+because it loads the readers and the chunkers.
 """
 
 import resource

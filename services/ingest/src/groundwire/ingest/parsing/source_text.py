@@ -1,4 +1,4 @@
-"""What all readers share: what they return, what they may cost, how they build text, what sources say of themselves."""
+"""What all readers share: their result, their limits, how they build text, and the properties stated by sources."""
 
 import re
 import unicodedata

@@ -1,8 +1,8 @@
-"""Which encoding the bytes of a document are in, and their canonical text, exactly.
+"""Detects the encoding of a document's bytes and decodes them to the exact canonical text.
 
-The canonical text is the decoded bytes without a leading byte order mark; nothing else is changed: line ends, tabs,
-normalisation forms and trailing white space stay as they are. UTF-8, UTF-16 and UTF-32 are recognised by the bytes,
-what older programs wrote by charset-normalizer, and HTML also by what it declares.
+The canonical text is the decoded bytes without a leading byte order mark. Nothing else changes: line ends, tabs,
+normalisation forms and trailing white space stay. UTF-8, UTF-16 and UTF-32 are recognised by the bytes, older encodings
+by charset-normalizer, and HTML also by its declaration.
 """
 
 import codecs

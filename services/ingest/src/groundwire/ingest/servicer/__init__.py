@@ -1,1 +1,1 @@
-"""gRPC edge of the ingest services: parses, authorises, runs a use case in a thread of its kind, and answers."""
+"""gRPC edge of the ingest services: parse, authorise, run a use case in a thread for its kind of work, and respond."""

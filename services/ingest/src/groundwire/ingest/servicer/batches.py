@@ -1,4 +1,4 @@
-"""BatchIngestDocuments: several documents at the same time, so that the model gets their texts together."""
+"""BatchIngestDocuments: several documents at the same time, so that the model embeds their texts together."""
 
 import asyncio
 import hashlib

@@ -1,6 +1,6 @@
-"""How a call is run: in a thread of its kind, once for each request id, and answered with a token of what it wrote.
+"""Decorators that run a call in a thread for its kind of work, once per request id, and add a consistency token.
 
-Each of these is one line above the method of a servicer, which itself parses the request and runs a use case.
+Each is one line above a servicer method, which itself parses the request and runs a use case.
 """
 
 from collections.abc import Callable, Coroutine, Sequence

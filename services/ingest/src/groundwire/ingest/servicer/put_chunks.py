@@ -1,6 +1,6 @@
-"""PutChunks: the stream that brings chunks which the caller has made, and their checks.
+"""PutChunks: the stream of chunks cut by the caller, and its checks.
 
-What breaks a rule raises InvalidRequestError, which names the field.
+Violations raise InvalidRequestError, which names the field.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The conversation of an upload: header, parts, progress, result."""
+"""The stream of an upload: header, parts, progress, result."""
 
 import asyncio
 import uuid

@@ -1,1 +1,1 @@
-"""Between the messages of the contract and the types of the use cases: pure functions."""
+"""Pure functions that convert messages of the contract to the types of the use cases and back."""

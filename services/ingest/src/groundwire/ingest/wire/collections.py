@@ -1,6 +1,6 @@
-"""Collections: their settings and field masks as messages and as types of the kernel, both ways, and their checks.
+"""Converts and checks the messages of collections: settings and field masks.
 
-What breaks a rule raises InvalidRequestError, which names the field.
+Violations raise InvalidRequestError, which names the field.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
-"""Documents: what calls ask of them and what is answered, as messages and as types of the use cases.
+"""Converts and checks the messages of calls on documents.
 
-What breaks a rule raises InvalidRequestError, which names the field.
+Violations raise InvalidRequestError, which names the field.
 """
 
 import hashlib

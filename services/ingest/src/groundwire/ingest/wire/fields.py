@@ -1,6 +1,6 @@
-"""Check and translate the descriptive fields of documents, and what several messages share.
+"""Converts and checks the descriptive fields of documents, and what several messages share.
 
-What breaks a rule raises InvalidRequestError, which names the field.
+Violations raise InvalidRequestError, which names the field.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Records: what calls ask of them and what is answered, as messages and as types of the use case.
+"""Converts and checks the messages of calls on records.
 
-What breaks a rule raises InvalidRequestError, which names the field.
+Violations raise InvalidRequestError, which names the field.
 """
 
 from collections.abc import Callable, Sequence
