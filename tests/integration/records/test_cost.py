@@ -13,6 +13,7 @@ from sqlalchemy.engine import Engine
 
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
+from groundwire.catalog import sqlite
 from groundwire.catalog.deletions import Deleted
 from groundwire.catalog.documents import Documents
 from groundwire.ingest.changes import DocumentUpkeep
@@ -32,17 +33,24 @@ _SLACK = 20
 
 @contextmanager
 def statements() -> Iterator[list[str]]:
-    """Note the statements of all threads inside the block."""
+    """Note the statements of all threads inside the block, those that go past SQLAlchemy as well."""
     noted: list[str] = []
+    driver_rows = sqlite.driver_rows
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         noted.append(statement)
 
+    def note_and_run(connection: Any, statement: str, *given: Any) -> list[Any]:
+        noted.append(statement)
+        return driver_rows(connection, statement, *given)
+
     event.listen(Engine, "before_cursor_execute", note)
-    try:
-        yield noted
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sqlite, "driver_rows", note_and_run)
+        try:
+            yield noted
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
 
 
 @pytest.fixture(scope="module")

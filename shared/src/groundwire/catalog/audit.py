@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select
 
 from groundwire.catalog.database import POSITION_NOW, Database
+from groundwire.catalog.dialects import execute
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.idempotency import document_told_of, settle
 from groundwire.catalog.schema import audit
@@ -17,6 +18,7 @@ from groundwire.kernel.identity import current_identity
 
 _LAST_HASH = select(audit.c.hash).where(audit.c.tenant == bindparam("of_tenant")).order_by(audit.c.id.desc()).limit(1)
 _LAST_HASH_AND_POSITION = select(_LAST_HASH.scalar_subquery().label("hash"), POSITION_NOW.label("position"))
+_INSERT = insert(audit)
 _HASHED = ("previous_hash", "tenant", "time", "action", "resource", "outcome", "request_id", "position")
 
 
@@ -75,7 +77,7 @@ class Audit:
         if not resources:
             return
         # Each row holds the hash of the row before: changing or removing one means rewriting all that follow.
-        found = connection.execute(_LAST_HASH_AND_POSITION, {"of_tenant": tenant}).one()
+        found = execute(connection, _LAST_HASH_AND_POSITION, {"of_tenant": tenant}).one()
         previous, rows = found.hash or "", []
         shared: dict[str, Any] = {
             "tenant": tenant,
@@ -91,7 +93,7 @@ class Audit:
             values = shared | {"resource": resource, "previous_hash": previous}
             previous = _digest(values)
             rows.append(values | {"hash": previous, "steady_time": steady_ms})
-        connection.execute(insert(audit), rows)
+        execute(connection, _INSERT, rows)
 
     def settle(self, connection: Connection, tenant: str, receipt: Receipt[Any] | None, result: Any) -> str:
         """Remember a result by the request id without a row of the audit; return that id, empty without receipt.

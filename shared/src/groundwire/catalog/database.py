@@ -12,10 +12,10 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
-from sqlalchemy import Connection, Executable, select, update
+from sqlalchemy import Connection, Executable, bindparam, select, update
 from sqlalchemy.exc import DBAPIError
 
-from groundwire.catalog.dialects import driver_rows, upsert
+from groundwire.catalog.dialects import driver_rows, execute, upsert
 from groundwire.catalog.migrations import migrate
 from groundwire.catalog.postgresql import CatalogServer, ServerProbe
 from groundwire.catalog.schema import collections, counters
@@ -98,14 +98,11 @@ def advance_position(connection: Connection, collection_key: int | None = None, 
         keeps_history: what readers saw before can still be read as of an earlier position: nothing was deleted or
             overwritten for good.
     """
-    position = int(connection.execute(_ADVANCE).scalar_one())
-    changed = {"changed_position": position}
-    if not keeps_history:
-        changed["readable_from"] = position
-    of_collection = update(collections).values(changed)
-    if collection_key is not None:
-        of_collection = of_collection.where(collections.c.collection_key == collection_key)
-    connection.execute(of_collection)
+    position = int(execute(connection, _ADVANCE, {}).scalar_one())
+    if collection_key is None:
+        execute(connection, _CHANGE_ALL[keeps_history], {"at_position": position})
+    else:
+        execute(connection, _CHANGE_ONE[keeps_history], {"at_position": position, "key": collection_key})
     return position
 
 
@@ -148,6 +145,10 @@ _POSITION = "SELECT value FROM counters WHERE name = ?"
 _ADVANCE = (
     update(counters).where(counters.c.name == POSITION).values(value=counters.c.value + 1).returning(counters.c.value)
 )
+_CHANGED = update(collections).values(changed_position=bindparam("at_position"))
+# By whether history is kept; made once, since every write runs one.
+_CHANGE_ALL = {True: _CHANGED, False: _CHANGED.values(readable_from=bindparam("at_position"))}
+_CHANGE_ONE = {kept: each.where(collections.c.collection_key == bindparam("key")) for kept, each in _CHANGE_ALL.items()}
 _TRY_AGAIN_S = 0.02
 _SCRUB_S = 2.0
 _SCRUB_PAUSE_S = 0.05
@@ -241,7 +242,7 @@ class Database:
             yield connection
 
     def rows(self, statement: Executable, given: Mapping[str, Any] | None = None) -> list[Any]:
-        """Return what one statement finds; like `read`, without the round trips that a transaction costs on a server.
+        """Return what one statement, for `execute`, finds; like `read`, without the round trips of a transaction.
 
         Raises:
             StoreUnavailableError, RuntimeError: as `read` does.
@@ -249,7 +250,7 @@ class Database:
         found: list[Any] = []
 
         def run(connection: Connection) -> None:
-            found[:] = connection.execute(statement, given)
+            found[:] = execute(connection, statement, given or {})
 
         with self._storage.translated_failures(), self._readers.one(current_budget(), run):
             return found

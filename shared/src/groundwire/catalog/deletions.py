@@ -302,9 +302,9 @@ class Deletions(Aggregate):
         """Return a deletion and the engine collection that it waits for, None unless it is ready."""
         engine, ready = _engine_and_readiness()
         of_id = deletions.c.tenant == tenant, deletions.c.deletion_id == deletion_id
-        for row in self._database.rows(select(deletions, engine.label("serving_name")).where(*of_id, ready)):
-            return row.serving_name, Deleted(_to_deletion(row), _to_traces(row.traces))
-        return None
+        with self._database.read() as connection:
+            row = connection.execute(select(deletions, engine.label("serving_name")).where(*of_id, ready)).first()
+        return None if row is None else (row.serving_name, Deleted(_to_deletion(row), _to_traces(row.traces)))
 
     def scrub(self, budget: Budget) -> bool:
         """Remove deleted content from the files of the catalog; return whether all of it is gone."""

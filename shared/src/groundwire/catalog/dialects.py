@@ -4,7 +4,7 @@ An expression becomes that of the database when its statement is compiled; funct
 Outside this module, `sqlite` and `postgresql` only `database` knows which of the two it opens.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -12,8 +12,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sqlalchemy import (
     JSON,
     Boolean,
+    Column,
     ColumnElement,
     Connection,
+    Executable,
+    Result,
     Select,
     Table,
     TableValuedAlias,
@@ -266,18 +269,29 @@ def read_array(connection: Connection, statement: Select[Any], given: Mapping[st
     return found
 
 
+def execute(
+    connection: Connection, statement: Executable, given: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+) -> Result[*tuple[Any, ...]]:
+    """Execute a statement that is made once, as all those on the path of every search and write are.
+
+    Its SQL is remembered for it, so one that is made anew each time must go through SQLAlchemy, as must one with a
+    list of values of any length. What SQLAlchemy does around a short statement takes several times as long.
+    """
+    one = given if isinstance(given, Mapping) else given[0] if len(given) == 1 else None
+    if one is None or _module(connection) is postgresql:
+        return connection.execute(statement, given)
+    return sqlite.execute(connection, statement, one)
+
+
 class CompiledArray:
-    """A statement that selects `array_of`, whose SQL is made once: for those on the path of every search."""
+    """A statement that selects `array_of`, for `execute`."""
 
     def __init__(self, statement: Select[Any]) -> None:
         self._statement = statement
-        self._of_sqlite = sqlite.CompiledStatement(statement)
 
     def read(self, connection: Connection, given: Mapping[str, Any]) -> list[Any]:
         """Return what the statement finds with these parameters, in no order."""
-        if _module(connection) is postgresql:
-            return read_array(connection, self._statement, given)
-        found: list[Any] = decode_json(self._of_sqlite.scalar(connection, given))
+        found: list[Any] = decode_json(execute(connection, self._statement, given).scalar_one())
         return found
 
 
@@ -299,21 +313,28 @@ def replacing(
     keys: tuple[str, ...],
     changed: tuple[str, ...],
     only: ColumnElement[bool] | None = None,
+    returning: Column[Any] | None = None,
 ) -> Any:
     """Return an INSERT that gives a row with the same keys the new values of some columns; made once for each table.
 
     A row that `only` does not hold for stays as it is.
     """
-    return _replacing(_module(connection), table, keys, changed, only)
+    return _replacing(_module(connection), table, keys, changed, only, returning)
 
 
 @cache
 def _replacing(
-    module: Any, table: Table, keys: tuple[str, ...], changed: tuple[str, ...], only: ColumnElement[bool] | None
+    module: Any,
+    table: Table,
+    keys: tuple[str, ...],
+    changed: tuple[str, ...],
+    only: ColumnElement[bool] | None,
+    returning: Column[Any] | None,
 ) -> Any:
     new = module.upsert(table)
     values = {name: new.excluded[name] for name in changed}
-    return new.on_conflict_do_update(index_elements=list(keys), set_=values, where=only)
+    replacing_row = new.on_conflict_do_update(index_elements=list(keys), set_=values, where=only)
+    return replacing_row if returning is None else replacing_row.returning(returning)
 
 
 update_json = _by_connection(sqlite.update_json, postgresql.update_json)

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from groundwire.catalog.database import advance_position, owner_of
-from groundwire.catalog.dialects import among, insert_rows
+from groundwire.catalog.dialects import among, execute, insert_rows
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.lexical_index import (
     Entry,
@@ -208,13 +208,13 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
     """
     collection = prepared[0].pending.collection
     # By uid, not by name: a collection that was deleted and recreated is another one.
-    collection_key = connection.execute(KEY_OF_UID, {"tenant": collection.tenant, "uid": collection.uid}).scalar()
+    collection_key = execute(connection, KEY_OF_UID, {"tenant": collection.tenant, "uid": collection.uid}).scalar()
     if collection_key is None:
         raise CollectionNotFoundError(collection.name)
     # An id that was just generated is in use nowhere.
     known_ids = [each.draft.document_id for each in prepared if each.draft.document_id]
     of_ids = {"tenant": collection.tenant, "ids": encode_json(known_ids)}
-    stored = {row.document_id: row for row in connection.execute(_STORED, of_ids)} if known_ids else {}
+    stored = {row.document_id: row for row in execute(connection, _STORED, of_ids)} if known_ids else {}
     owners = owners_of_sources(connection, collection_key, [each.draft.source_uri for each in prepared])
     for each in prepared:
         refuse_conflicts(connection, each, collection_key, stored.get(each.pending.document_id), owners)
@@ -244,12 +244,12 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
         if each.pending.document_id not in keys
     ]
     # A purged document that is ingested again continues its numbering, because old citations name old generations.
-    last: dict[str, int] = dict(connection.execute(_LAST_BURIED, of_ids).all()) if known_ids else {}
+    last: dict[str, int] = dict(execute(connection, _LAST_BURIED, of_ids).all()) if known_ids else {}
     if stored:
-        written = dict(connection.execute(_LAST_WRITTEN, {"keys": encode_json(list(keys.values()))}).all())
+        written = dict(execute(connection, _LAST_WRITTEN, {"keys": encode_json(list(keys.values()))}).all())
         last |= {each: max(last.get(each, 0), written.get(key, 0)) for each, key in keys.items()}
     if new:
-        keys |= dict(connection.execute(_INSERT_DOCUMENTS, new).all())
+        keys |= dict(execute(connection, _INSERT_DOCUMENTS, new).all())
     rows = [
         {
             **of_document,
@@ -270,7 +270,7 @@ def insert_generations(connection: Connection, prepared: Sequence[Prepared]) -> 
         }
         for each, of_document in zip(prepared, of_documents, strict=True)
     ]
-    of_document_key: dict[int, int] = dict(connection.execute(_INSERT_GENERATIONS, rows).all())
+    of_document_key: dict[int, int] = dict(execute(connection, _INSERT_GENERATIONS, rows).all())
     refuse_full_tenant(connection, collection.tenant, has_new_documents=bool(new))
     pending = [
         replace(each.pending, key=of_document_key[row["document_key"]], generation=row["generation"])
@@ -368,7 +368,7 @@ def insert_chunks(connection: Connection, prepared: Prepared, start: int) -> Non
         DocumentChangedError: the generation went with its collection.
     """
     key = prepared.pending.key
-    owning = connection.execute(_OWNING, {"key": key}).one_or_none()
+    owning = execute(connection, _OWNING, {"key": key}).one_or_none()
     if owning is None:
         raise changed(prepared.pending.document_id)
     _write_chunks(connection, owning.collection_key, {key: owning.document_key}, [prepared], start)
@@ -441,7 +441,7 @@ _OWNERS = select(documents.c.source_path, documents.c.document_id).where(
 def owners_of_sources(connection: Connection, collection_key: int, sources: Sequence[str]) -> dict[str, str]:
     """Return the ids of the visible documents of some sources, by source."""
     given = {"key": collection_key, "sources": encode_json(list(sources))}
-    return dict(connection.execute(_OWNERS, given).all())
+    return dict(execute(connection, _OWNERS, given).all())
 
 
 def refuse_taken_source(owners: Mapping[str, str], source_uri: str, document_id: str) -> None:
@@ -517,7 +517,7 @@ def publish_generations(
     """
     collection = pending[0].collection
     generation_keys = encode_json([each.key for each in pending])
-    found = {row["generation_key"]: row for row in connection.execute(_PENDING, {"keys": generation_keys}).mappings()}
+    found = {row["generation_key"]: row for row in execute(connection, _PENDING, {"keys": generation_keys}).mappings()}
     # The first refusal, because it is the only one the caller can recover from: by writing the points again.
     if any(row["serving_name"] != collection.engine_name for row in found.values()):
         raise IndexMovedError(require_collection(connection, collection.tenant, collection.name))
@@ -542,13 +542,13 @@ def publish_generations(
     known = [row["document_key"] for row in rows if row["live_generation"] or row["deleted_generation"]]
     if known:
         _supersede(connection, collection, known, position, kept_since=steady_ms if is_kept else None)
-    connection.execute(_PUBLISH, {"keys": generation_keys, "at_position": position})
+    execute(connection, _PUBLISH, {"keys": generation_keys, "at_position": position})
     # The words were indexed with the chunks; here only their state changes, whatever the size of the document.
     release_pending(connection, key, [each.key for each in pending])
     # The source may have been an alias of another document until now.
     for row in rows:
         if row["is_alias"]:
-            alias_of = connection.execute(_ALIAS, {"key": key, "source": row["source_path"]}).scalar_one()
+            alias_of = execute(connection, _ALIAS, {"key": key, "source": row["source_path"]}).scalar_one()
             count_aliases(connection, [alias_of], -1)
     values = [
         {
@@ -564,12 +564,12 @@ def publish_generations(
         }
         for each, row in zip(pending, rows, strict=True)
     ]
-    connection.execute(_UPDATE_DOCUMENTS, values)
+    execute(connection, _UPDATE_DOCUMENTS, values)
     set_tags(connection, {row["document_key"]: row["fields"]["tags"] for row in rows}, known)
     of_documents = [(row["document_key"], row["source_path"], to_fields(row["fields"])) for row in rows]
     set_records(connection, key, of_documents, known)
     document_keys = encode_json([row["document_key"] for row in rows])
-    published = {row.document_key: to_document(row) for row in connection.execute(_PUBLISHED, {"keys": document_keys})}
+    published = {row.document_key: to_document(row) for row in execute(connection, _PUBLISHED, {"keys": document_keys})}
     return [published[row["document_key"]] for row in rows]
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Row, bindparam, delete, select, update
 
 from groundwire.catalog.database import Database, SteadyTime, in_transaction
-from groundwire.catalog.dialects import among, replacing
+from groundwire.catalog.dialects import among, execute, replacing
 from groundwire.catalog.schema import operations, requests
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import (
@@ -151,7 +151,8 @@ def _store(
     }
     # An answer older than a day stays until the sweeper runs, but its id may be used again.
     changed = ("method", "body_digest", "response", "resource_id", "create_time")
-    storing = replacing(connection, requests, ("tenant", "request_id"), changed, _IS_FORGOTTEN)
-    if connection.execute(storing.returning(requests.c.request_id), values).first() is not None:
+    keys = ("tenant", "request_id")
+    storing = replacing(connection, requests, keys, changed, _IS_FORGOTTEN, returning=requests.c.request_id)
+    if execute(connection, storing, values).first() is not None:
         return None
-    return _answer(connection.execute(_REMEMBERED, _given(steady, tenant, key)).all(), key)
+    return _answer(execute(connection, _REMEMBERED, _given(steady, tenant, key)).all(), key)

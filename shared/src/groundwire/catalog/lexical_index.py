@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, sel
 
 from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.database import advance_position, in_transaction
-from groundwire.catalog.dialects import among, array_of, insert_rows, merge_postings, read_array, stored_word
+from groundwire.catalog.dialects import among, array_of, execute, insert_rows, merge_postings, read_array, stored_word
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.index_words import RULES_COUNTER, WORD_RULES, index_words
 from groundwire.catalog.rows import IS_INDEXED, GenerationState
@@ -133,7 +133,7 @@ _RELEASE = (
 
 def release_pending(connection: Connection, collection_key: int, generation_keys: Sequence[int]) -> None:
     """Let searches find the chunks of pending generations."""
-    connection.execute(_RELEASE, {"keys": encode_json(list(generation_keys))})
+    execute(connection, _RELEASE, {"keys": encode_json(list(generation_keys))})
     _merge(connection, collection_key, GenerationState.LIVE.value)
 
 
@@ -281,7 +281,7 @@ def _insert(
         for of_generation, segment in segments
     ]
     # In no order, so that the database can take them all at once: no two segments have the same members.
-    made = {(row.high, row.members): row.segment_key for row in connection.execute(_INSERT, rows)}
+    made = {(row.high, row.members): row.segment_key for row in execute(connection, _INSERT, rows)}
     keys = [made[row["high"], row["members"]] for row in rows]
     _insert_postings(
         connection, ((key, *row) for key, (_, segment) in zip(keys, segments, strict=True) for row in segment.rows)
@@ -343,7 +343,7 @@ def _merge(connection: Connection, collection_key: int, state: str) -> None:
     given = {"key": collection_key, "of_state": state, "full": _FULL, "half_full_of_words": _FULL_WORDS // 2}
     while True:
         alike: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
-        for key, high, count, words in connection.execute(_MERGEABLE, given):
+        for key, high, count, words in execute(connection, _MERGEABLE, given):
             alike[high, (count.bit_length() - 1) // _MERGED_AT_ONCE_BITS].append((key, count, words))
         many = 1 << _MERGED_AT_ONCE_BITS
         ready = [each for each in alike.values() if len(each) >= many or sum(count for _, count, _ in each) >= _FULL]

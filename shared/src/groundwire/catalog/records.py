@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.database import Database, in_transaction
-from groundwire.catalog.dialects import among, replacing, upsert
+from groundwire.catalog.dialects import among, execute, replacing, upsert
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import to_sql
 from groundwire.catalog.rows import DOCUMENT_COLUMNS, IS_STORED, IS_VISIBLE, KEY_OF_UID, collection_key, to_document
@@ -102,7 +102,7 @@ def set_records(
             rows.append({"document_key": key, **dict(zip(_RECORD_COLUMNS, values, strict=True))})
             quotes += [{"document_key": key, "document_id": quoted} for quoted in record.get(QUOTED, ())]
     if rows:
-        connection.execute(replacing(connection, records, ("document_key",), _RECORD_COLUMNS), rows)
+        execute(connection, replacing(connection, records, ("document_key",), _RECORD_COLUMNS), rows)
     if quotes:
         connection.execute(upsert(connection, record_quotes).on_conflict_do_nothing(), quotes)
 
@@ -147,10 +147,11 @@ _SELECT: Select[Any] = (
     .where(
         collections.c.tenant == bindparam("tenant"),
         collections.c.name == bindparam("collection"),
-        generations.c.state.in_(("LIVE", "DELETED")),
+        generations.c.state.in_((literal_column("'LIVE'"), literal_column("'DELETED'"))),
     )
 )
 _STORED = _SELECT.where(among(_r.record_id, bindparam("ids")), IS_STORED)
+_STORED_IN_SCOPES = _STORED.where(among(_r.scope, bindparam("scopes")))
 _FIGURES_AT = len(DOCUMENT_COLUMNS)
 
 
@@ -164,9 +165,11 @@ class Records(Aggregate):
 
         There are none in a collection that does not exist.
         """
-        statement = _STORED if scopes is None else _STORED.where(_allowed(scopes))
         given = {"tenant": tenant, "collection": collection, "ids": encode_json(list(record_ids))}
-        rows = self._database.rows(statement, given)
+        if scopes is None:
+            rows = self._database.rows(_STORED, given)
+        else:
+            rows = self._database.rows(_STORED_IN_SCOPES, given | {"scopes": encode_json(list(scopes))})
         return {record.record_id: record for record in (_to_record(row) for row in rows)}
 
     def at_numbers(self, tenant: str, collection: str, numbers: Sequence[int]) -> list[StoredRecord]:
@@ -341,7 +344,7 @@ _LAST_TURN = select(func.max(_r.turn_index)).where(
 
 def last_turn(connection: Connection, collection: Collection, conversation_id: str) -> int:
     """Return the highest number of an exchange in a conversation, as a transaction sees it; see `Records.last_turn`."""
-    return connection.execute(_LAST_TURN, _of_conversation(collection, conversation_id)).scalar() or 0
+    return execute(connection, _LAST_TURN, _of_conversation(collection, conversation_id)).scalar() or 0
 
 
 def _of_conversation(collection: Collection, conversation_id: str) -> dict[str, str]:

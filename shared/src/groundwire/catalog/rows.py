@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.dialects import among, array_in, array_of, field_of, insert_rows, read_array
+from groundwire.catalog.dialects import among, array_in, array_of, execute, field_of, insert_rows, read_array
 from groundwire.catalog.encoding import decode_json, encode_json
 from groundwire.catalog.schema import chunks, collections, document_aliases, document_tags, documents, generations
 from groundwire.kernel.chunk import Chunk, ChunkLinks, StoredChunk
@@ -140,7 +140,7 @@ def require_collection(connection: Connection, tenant: str, name: str) -> Collec
 
 def collection_key(connection: Connection, tenant: str, name: str) -> int:
     """Return the key of the collection of this name, or raise CollectionNotFoundError."""
-    key = connection.execute(_KEY, {"tenant": tenant, "collection": name}).scalar()
+    key = execute(connection, _KEY, {"tenant": tenant, "collection": name}).scalar()
     if key is None:
         raise CollectionNotFoundError(name)
     return int(key)
@@ -291,7 +291,7 @@ def set_tags(connection: Connection, tags: Mapping[int, Sequence[str]], known: S
     Of the `known` documents there may be tags, which go.
     """
     if known:
-        connection.execute(_DELETE_TAGS, {"keys": encode_json(list(known))})
+        execute(connection, _DELETE_TAGS, {"keys": encode_json(list(known))})
     rows = ({"document_key": key, "tag": tag} for key, of_document in tags.items() for tag in of_document)
     insert_rows(connection, document_tags, rows)
 

@@ -24,6 +24,7 @@ from sqlalchemy import (
     LargeBinary,
     NullPool,
     QueuePool,
+    Result,
     Select,
     Table,
     TableValuedAlias,
@@ -40,7 +41,9 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.engine import IteratorResult
+from sqlalchemy.engine.result import SimpleResultMetaData
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.types import TypeEngine
 
@@ -100,7 +103,8 @@ def check_sqlite_version(version: tuple[int, ...] = pysqlite3.sqlite_version_inf
 
 def writing_engine(path: Path) -> Engine:
     """Make the engine of the one writing connection; its transactions are BEGIN IMMEDIATE."""
-    pool = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0, "pool_timeout": 30}
+    # Nothing is rolled back once more when the connection is put back: every transaction has been ended by then.
+    pool = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0, "pool_timeout": 30, "pool_reset_on_return": None}
     return _engine(path, _WRITE_SETTINGS, "BEGIN IMMEDIATE", pool)
 
 
@@ -118,6 +122,8 @@ def driver_rows(connection: Connection, statement: str, parameters: Sequence[Any
         rows: list[Any] = driver.execute(statement, parameters).fetchall()
     except pysqlite3.OperationalError as error:
         raise OperationalError(statement, None, error) from error
+    except pysqlite3.IntegrityError as error:
+        raise IntegrityError(statement, None, error) from error
     except pysqlite3.DatabaseError as error:
         raise DatabaseError(statement, None, error) from error
     return rows
@@ -239,20 +245,39 @@ def array_of(*columns: ColumnElement[Any]) -> ColumnElement[Any]:
     return func.json_group_array(values[0] if len(values) == 1 else func.json_array(*values))
 
 
-class CompiledStatement:
-    """A statement with one value, whose SQL is made once."""
+def execute(connection: Connection, statement: Any, given: Mapping[str, Any]) -> Result[*tuple[Any, ...]]:
+    compiled = _compiled(statement, tuple(given) if statement.is_dml else ())
+    values = {**compiled.constants, **given}
+    for name, encode in compiled.encoders:
+        values[name] = encode(values[name])
+    rows = driver_rows(connection, compiled.sql, [values[name] for name in compiled.names])
+    if compiled.has_decoders:
+        rows = [
+            [value if decode is None else decode(value) for decode, value in zip(compiled.decoders, row, strict=True)]
+            for row in rows
+        ]
+    return IteratorResult(compiled.columns, iter(rows))
 
-    def __init__(self, statement: Select[Any]) -> None:
-        compiled = statement.compile(dialect=sqlite.dialect(paramstyle="qmark"))
-        self._sql = str(compiled)
-        self._names: Sequence[str] = compiled.positiontup or ()
-        self._constants = compiled.params
 
-    def scalar(self, connection: Connection, given: Mapping[str, Any]) -> Any:
-        """Return the value that the statement finds with these parameters."""
-        values = {**self._constants, **given}
-        ((found,),) = driver_rows(connection, self._sql, [values[name] for name in self._names])
-        return found
+class _Compiled:
+    """The SQL of a statement, and how its parameters and columns are converted."""
+
+    def __init__(self, statement: Any, given: tuple[str, ...]) -> None:
+        compiled = statement.compile(dialect=_DIALECT, column_keys=given or None)
+        self.sql = str(compiled)
+        self.names: Sequence[str] = compiled.positiontup or ()
+        self.constants = {name: value for name, value in compiled.params.items() if name not in given}
+        encoders = ((name, compiled.binds[name].type.dialect_impl(_DIALECT)) for name in set(self.names))
+        self.encoders = [(name, encode) for name, type_ in encoders if (encode := type_.bind_processor(_DIALECT))]
+        found = statement.returning_column_descriptions if statement.is_dml else statement.column_descriptions
+        self.columns = SimpleResultMetaData([each["name"] for each in found], extra=[(each["expr"],) for each in found])
+        types = (each["type"].dialect_impl(_DIALECT) for each in found)
+        self.decoders = [type_.result_processor(_DIALECT, None) for type_ in types]
+        self.has_decoders = any(self.decoders)
+
+
+_DIALECT: Any = sqlite.dialect(paramstyle="qmark", json_serializer=encode_json, json_deserializer=decode_json)
+_compiled = lru_cache(maxsize=512)(_Compiled)
 
 
 def array_in(statement: Select[Any], type_: Any) -> ColumnElement[Any]:
@@ -288,7 +313,7 @@ def insert_rows(
     remaining = iter(rows)
     while batch := list(islice(remaining, _ROWS_PER_STATEMENT)):
         statement = _statement(table, tuple(batch[0]), len(batch), skip_existing)
-        connection.exec_driver_sql(statement, tuple(value for row in batch for value in row.values()))
+        driver_rows(connection, statement, [value for row in batch for value in row.values()])
 
 
 @lru_cache(maxsize=512)

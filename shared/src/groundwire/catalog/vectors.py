@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 
 from groundwire.catalog.aggregate import Aggregate
-from groundwire.catalog.dialects import among, array_of, insert_rows, read_array, read_vectors
+from groundwire.catalog.dialects import among, array_of, execute, insert_rows, read_array, read_vectors
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.rows import (
     IS_INDEXED,
@@ -62,7 +62,7 @@ _AMONG = (
     embeddings.c.identity_digest == bindparam("digest"),
     among(embeddings.c.embedding_hash, bindparam("hashes")),
 )
-_TIMES = select(embeddings.c.embedding_hash, embeddings.c.create_time).where(*_AMONG)
+_TIMES = select(embeddings.c.embedding_hash, embeddings.c.create_time, _IS_USED).where(*_AMONG)
 _VECTORS = select(embeddings.c.embedding_hash, embeddings.c.vector).where(*_AMONG)
 
 
@@ -128,8 +128,13 @@ class VectorCache(Aggregate):
             "hashes": encode_json(list(embedding_hashes)),
         }
         scopes = current_identity().scopes
-        is_used = _IS_USED if scopes is None else _IS_USED.where(in_scopes(generations.c.document_key, scopes))
-        rows = self._database.rows(_TIMES.add_columns(is_used), given)
+        if scopes is None:
+            rows = self._database.rows(_TIMES, given)
+        else:
+            is_used = _IS_USED.where(in_scopes(generations.c.document_key, scopes))
+            statement = _TIMES.with_only_columns(embeddings.c.embedding_hash, embeddings.c.create_time, is_used)
+            with self._database.read() as connection:
+                rows = list(connection.execute(statement, given))
         return {name: made if is_used else None for name, made, is_used in rows}
 
     def put(self, identity_digest: str, embedding_hashes: Sequence[str], vectors: Vectors) -> None:
@@ -250,7 +255,7 @@ def vectors_by_hash(
 ) -> dict[str, Vectors]:
     """Return the known ones of some vectors of a model by embedding hash: float32, shape (dimensions,), read-only."""
     given = {"digest": identity_digest, "hashes": encode_json(list(embedding_hashes))}
-    return {row.embedding_hash: to_vector(row.vector) for row in connection.execute(_VECTORS, given)}
+    return {row.embedding_hash: to_vector(row.vector) for row in execute(connection, _VECTORS, given)}
 
 
 def has_vector(collection: Collection) -> ColumnElement[bool]:
