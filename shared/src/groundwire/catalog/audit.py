@@ -1,4 +1,4 @@
-"""The record of every change: who, what, when, as a chain of hashes."""
+"""The audit log of every change: who, what, when, as a chain of hashes."""
 
 import hashlib
 from collections.abc import Sequence
@@ -96,7 +96,7 @@ class Audit:
         execute(connection, _INSERT, rows)
 
     def settle(self, connection: Connection, tenant: str, receipt: Receipt[Any] | None, result: Any) -> str:
-        """Remember a result by the request id without a row of the audit; return that id, empty without receipt.
+        """Store a result by its request id without an audit row; return that id, empty without receipt.
 
         Raises:
             ConflictError, RequestIdReusedError: as `idempotency.settle` does; the change rolls back.

@@ -409,7 +409,7 @@ class Passages:
 
     @contextmanager
     def open(self, tenant: str, collection: str) -> Iterator["PassageReader"]:
-        """Give a reader of one collection as it is now.
+        """Open a reader of one collection as it is now.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
@@ -510,7 +510,7 @@ class DuplicateChunks(Aggregate):
     def indexed(self, collection: Collection, document_id: str | None, content_hashes: Sequence[str]) -> set[str]:
         """Return those of the contents that live and indexed chunks of other documents of the collection have.
 
-        Records do not count: not everybody who finds a document finds them.
+        Records do not count, because not every caller who sees a document sees them.
         """
         found: set[str] = set()
         with self._database.read() as connection:

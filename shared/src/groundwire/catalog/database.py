@@ -35,9 +35,9 @@ _STEADY, _DOWN, _WALL = "steady_ms", "downtime_ms", "wall_ms"
 
 
 class SteadyTime:
-    """Begins as the time of day of a new catalog and goes on while a process has the catalog open.
+    """A clock that starts at the time of day of a new catalog and runs while a process has the catalog open.
 
-    A clock that is set forward ages nothing, one that is set back keeps nothing. A catalog that is closed does not age
+    Changes of the system clock neither age nor preserve anything. A closed catalog does not age
     either, so that what is remembered for a day is remembered for a day of service. Where time without a server counts
     too, `with_downtime_ms` has it as far as the clock of the machine knows it.
     """
@@ -47,7 +47,7 @@ class SteadyTime:
         self.resume(connection)
 
     def resume(self, connection: Connection) -> None:
-        """Go on where the last process stopped; what it did not store counts as time without a server."""
+        """Continue where the last process stopped; what it did not store counts as downtime."""
         rows = connection.execute(select(counters.c.name, counters.c.value)).all()
         stored = {str(name): int(value) for name, value in rows}
         wall = epoch_ms(self._clock.now())
@@ -57,15 +57,15 @@ class SteadyTime:
         self._downtime_ms = stored.get(_DOWN, 0) + max(0, wall - stored.get(_WALL, wall))
 
     def now_ms(self) -> int:
-        """Return the milliseconds of service, counted from the time of day at which the catalog was made."""
+        """Return the milliseconds of service time, starting from the time of day at which the catalog was created."""
         return self._base_ms + int((self._clock.elapsed_s() - self._begun_s) * 1000)
 
     def with_downtime_ms(self) -> int:
-        """Return the same and the milliseconds without a server."""
+        """Return the milliseconds of service time plus downtime."""
         return self.now_ms() + self._downtime_ms
 
     def store(self, connection: Connection, *, at_once: bool = False) -> None:
-        """Note how far it is, at most once a second unless `at_once`, in a transaction that is made anyway."""
+        """Store the service time, at most once a second unless `at_once`, in a transaction that is made anyway."""
         if not at_once and self.now_ms() - self._stored_ms < _STORE_EVERY_MS:
             return
         rows = connection.execute(
@@ -107,7 +107,7 @@ def advance_position(connection: Connection, collection_key: int | None = None, 
 
 
 def owner_of(connection: Connection) -> int:
-    """Return the number of the process that a transaction of writing belongs to, 0 where there is only one."""
+    """Return the number of the process that a write transaction belongs to, 0 where there is only one."""
     return int(connection.info.get("owner", 0))
 
 
@@ -118,7 +118,7 @@ Probe: TypeAlias = FileProbe | ServerProbe
 
 @dataclass(frozen=True, slots=True)
 class CatalogUsage:
-    """Reading connections in use and at most, reads so far that had to wait for one, and writes that wait now."""
+    """Read connections in use, their limit, how many reads have waited for one, and how many writes wait now."""
 
     connections: int
     max_connections: int
@@ -192,7 +192,7 @@ class Database:
         password: str | None = None,
         limits: Limits | None = None,
     ) -> "Database":
-        """Open a catalog, made when it is empty or missing, and migrate it.
+        """Open a catalog, created when it is empty or missing, and migrate it.
 
         Args:
             url: `sqlite:FILE` (made with its folder, readable by the owner only), or
@@ -271,7 +271,7 @@ class Database:
         return self._writer.run(work, alone=alone)
 
     def take_chunk_numbers(self, count: int) -> range:
-        """Return numbers that no chunk ever had, so that rows are made ready outside the writer thread."""
+        """Return unused chunk numbers, so that rows can be prepared outside the writer thread."""
         with self._storage.translated_failures():
             return self._storage.take_chunk_numbers(count)
 
@@ -284,7 +284,7 @@ class Database:
 
     @contextmanager
     def exclusive(self, name: str, budget: Budget) -> Iterator[None]:
-        """Let only one of the processes be inside at a time; threads of one process do not exclude one another.
+        """Admit one process at a time; threads of one process do not exclude one another.
 
         Raises:
             CallCancelledError: `budget` was cancelled while waiting.
@@ -322,14 +322,14 @@ class Database:
         return self._writer.busy_s()
 
     def usage(self) -> "CatalogUsage":
-        """Return how much is in use and how much waits now; never waits itself."""
+        """Return how many connections are in use and how many calls wait now; never waits itself."""
         readers = self._readers
         at_most = readers.limits.connections
         return CatalogUsage(at_most - readers.free, at_most, readers.waits, self._writer.waiting)
 
     @property
     def latest_position(self) -> int:
-        """Return the position of the last transaction that was committed, by whichever process.
+        """Return the position of the last transaction that any process committed.
 
         A file is not asked. A thread that reads gets the position of its snapshot.
         """
@@ -473,7 +473,7 @@ class _Readers:
         return getattr(self._own, "connection", None)
 
     def close(self) -> None:
-        """Close all connections; one that is in use when its reader is done."""
+        """Close all connections; those in use are closed when their readers are done."""
         with self._changed:
             self._is_closed = True
             idle, self._idle = self._idle, []
@@ -512,7 +512,7 @@ _TIDYING_S = 1.0
 
 @dataclass(eq=False, slots=True)
 class _Unit:
-    """Work that was handed in; `outcome` is its result or exception, withheld until the transaction has ended."""
+    """Submitted work; `outcome` is its result or exception, withheld until the transaction has ended."""
 
     work: Callable[[Connection], Any]
     alone: bool
@@ -528,7 +528,7 @@ class _Unit:
 
 
 class Writer:
-    """Runs units of work one after the other; those that wait at the same time in one transaction.
+    """Runs units of work one after the other; units that wait at the same time share a transaction.
 
     Attributes:
         position: what `read_position` returned at the end of the last transaction that was committed.
@@ -616,11 +616,11 @@ class Writer:
         return budget.result_of(scrubbing)
 
     def close(self) -> None:
-        """Finish the work that was handed in, then stop; idempotent."""
+        """Finish the submitted work, then stop; idempotent."""
         self._thread.shutdown(wait=True)
 
     def _withdrawn(self, unit: _Unit) -> bool:
-        """Take a unit back; False when the thread, that was just ending, has it already."""
+        """Withdraw a unit; False when the thread has already taken it."""
         with self._taking:
             if unit not in self._waiting:
                 return False
@@ -628,7 +628,7 @@ class Writer:
             return True
 
     def _next(self, *, joins: bool) -> _Unit | None:
-        """Take the unit that waits longest; None when there is none, or when it does not join a group."""
+        """Take the unit that has waited longest; None when there is none, or when it does not join a group."""
         with self._taking:
             if not self._waiting or (joins and self._waiting[0].alone):
                 return None
@@ -668,7 +668,7 @@ class Writer:
             unit.resolve()
 
     def _attempt(self, connection: Connection, unit: _Unit) -> None:
-        """Run a unit inside a transaction that it shares; what it did is undone when it fails.
+        """Run a unit inside a shared transaction; when it fails, only its own changes are undone.
 
         Raises:
             Exception: that of the unit, when the failure was so bad that the database gave up the whole transaction.

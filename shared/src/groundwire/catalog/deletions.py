@@ -120,7 +120,7 @@ def trace_documents(
     *,
     permanent: bool,
 ) -> DeletionTraces:
-    """Note what the deletion of documents of a collection concerns, before it.
+    """Collect the traces of documents of a collection before they are deleted.
 
     Args:
         connection: of the transaction that deletes.
@@ -169,7 +169,7 @@ class StoreDeletion:
 
     @property
     def removed(self) -> int:
-        """Return how many entries are gone."""
+        """Return how many entries were removed."""
         return max(0, self.total - self.left)
 
 
@@ -195,7 +195,7 @@ class Deletion:
         return replace(self, documents=documents, chunks=chunks, stores=stores)
 
     def searched(self, left: Mapping[str, int], now: datetime) -> "Deletion":
-        """Return it with what a final search found, by store."""
+        """Return the deletion with what a final search found, by store."""
         stores = tuple(replace(each, left=left[each.store]) for each in self.stores)
         return replace(self, stores=stores, complete_time=None if any(left.values()) else now)
 
@@ -347,7 +347,7 @@ class Deletions(Aggregate):
 
     @in_transaction
     def note(self, connection: Connection, tenant: str, searched: Sequence[Deletion]) -> None:
-        """Note what final searches found; what is complete keeps no trace of what was deleted."""
+        """Store what final searches found; a complete deletion keeps no trace of what was deleted."""
         for each in searched:
             # Unless a further step was added in the meantime.
             of_id = (
@@ -366,7 +366,7 @@ class Deletions(Aggregate):
 
     @in_transaction
     def sweep(self, connection: Connection) -> int:
-        """Forget the complete ones whose requests are forgotten; return how many."""
+        """Remove complete deletions whose idempotency keys have expired; return how many."""
         old = deletions.c.hidden_steady < oldest_kept(self._database.steady)
         return connection.execute(delete(deletions).where(~_IS_WAITING, old)).rowcount
 
@@ -374,7 +374,7 @@ class Deletions(Aggregate):
 def insert_deletion(
     connection: Connection, deleted: Deleted, steady_ms: int, *, unfinished_id: str = "", is_last: bool = True
 ) -> Deleted:
-    """Keep the receipt of a deletion, which is to be completed, in the transaction that deletes, and return it.
+    """Store the receipt of a deletion that is to be completed, in the transaction that deletes, and return it.
 
     That of a deletion in several steps has the `unfinished_id`, counts all steps so far, and gets an id of its own with
     the step that `is_last`: nobody finds it by the first one any more. The traces that are returned are of this step.
@@ -455,7 +455,7 @@ def _to_deletion(row: Row[Any]) -> Deletion:
 
 
 def hide_documents(connection: Connection, collection: Collection, rows: Sequence[RowMapping], now: int) -> Deleted:
-    """Take visible documents from readers, the full-text index and, through the outbox, the engine; keep their rows.
+    """Hide documents from readers, the full-text index and, through the outbox, the engine; keep their rows.
 
     Superseded generations keep their texts and lose their chunks: readers of the past do not see what is deleted.
     """

@@ -26,13 +26,13 @@ ANSWER_RETENTION = timedelta(hours=24)
 
 
 class Ledger:
-    """The answers remembered for a day."""
+    """The ledger of answers, which are kept for a day."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def find(self, tenant: str, key: RequestKey) -> bytes | None:
-        """Return the remembered answer, None when the id is new or older than a day.
+        """Return the stored answer, None when the id is new or older than a day.
 
         Raises:
             RequestIdReusedError: the id was used for another method or body.
@@ -44,7 +44,7 @@ class Ledger:
     def record(
         self, connection: Connection, tenant: str, key: RequestKey, response: bytes, resource_id: str = ""
     ) -> bytes:
-        """Remember the answer of a call that wrote nothing else; return the answer that counts, the first one.
+        """Store the answer of a call that wrote nothing else; return the first answer, which is the one that counts.
 
         `resource_id` names the document or session that the answer is about, if any.
 
@@ -56,7 +56,7 @@ class Ledger:
 
     @in_transaction
     def sweep(self, connection: Connection) -> int:
-        """Forget answers older than a day; return how many."""
+        """Remove answers older than a day; return how many."""
         return connection.execute(
             delete(requests).where(requests.c.create_time < oldest_kept(self._database.steady))
         ).rowcount
@@ -70,7 +70,7 @@ def settle(
     result: T,
     resource_id: str = "",
 ) -> str:
-    """Remember the answer in the transaction of the effect; return the request id, empty without receipt.
+    """Store the answer in the transaction of the effect; return the request id, empty without receipt.
 
     `resource_id` names the document or session that the answer is about, if any, so that its texts go with it.
 
@@ -87,13 +87,13 @@ def settle(
 
 
 def document_told_of(result: object) -> str:
-    """Return the id of the document that an answer made of this result is about, empty without one."""
+    """Return the id of the document that the answer for this result is about, empty without one."""
     document = getattr(result, "document", result)
     return document.document_id if isinstance(document, Document) else ""
 
 
 def redact_answers(connection: Connection, tenant: str, ids: Sequence[str]) -> None:
-    """Empty the answers and outcomes about documents or sessions that are being deleted.
+    """Erase the answers and outcomes about documents or sessions that are being deleted.
 
     Their request ids stay used, and the operations ended.
     """
@@ -104,7 +104,7 @@ def redact_answers(connection: Connection, tenant: str, ids: Sequence[str]) -> N
 
 
 def oldest_kept(steady: SteadyTime) -> int:
-    """Return the time of service before which answers are forgotten, in milliseconds."""
+    """Return the service time, in milliseconds, before which answers have expired."""
     return steady.now_ms() - ANSWER_RETENTION // timedelta(milliseconds=1)
 
 
@@ -123,7 +123,7 @@ def _given(steady: SteadyTime, tenant: str, key: RequestKey) -> dict[str, Any]:
 
 
 def _answer(rows: Sequence[Row[Any]], key: RequestKey) -> bytes | None:
-    """Return the answer in what was found of the key, None when nothing was."""
+    """Return the answer in the row of a key, None when there is no row."""
     if not rows:
         return None
     row = rows[0]
@@ -138,7 +138,7 @@ def _answer(rows: Sequence[Row[Any]], key: RequestKey) -> bytes | None:
 def _store(
     connection: Connection, steady: SteadyTime, tenant: str, key: RequestKey, response: bytes, resource_id: str
 ) -> bytes | None:
-    """Store an answer unless there is one already; return that one."""
+    """Store an answer unless there is one already; return the one that is stored."""
     values = {
         "tenant": tenant,
         "request_id": key.request_id,

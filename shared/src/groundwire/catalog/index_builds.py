@@ -44,14 +44,14 @@ class LivePoints:
 
     @classmethod
     def of(cls, rows: Sequence[tuple[int, bytes]], position: int = 0) -> "LivePoints":
-        """Make it of (number, filter keys as stored) rows in any order."""
+        """Make the points of (number, filter keys as stored) rows in any order."""
         rows = sorted(rows, key=lambda row: row[0])
         numbers = np.fromiter((number for number, _ in rows), np.int64, len(rows))
         checksums = np.fromiter((zlib.crc32(payload) for _, payload in rows), np.int64, len(rows))
         return cls(numbers, checksums, position)
 
     def beyond(self, other: "LivePoints") -> list[int]:
-        """Return the numbers of points that `other` has not, or has with other filter keys."""
+        """Return the numbers of the points that `other` lacks or has with other filter keys."""
         known = dict(zip(other.numbers.tolist(), other.checksums.tolist(), strict=True))
         pairs = zip(self.numbers.tolist(), self.checksums.tolist(), strict=True)
         return [number for number, checksum in pairs if known.get(number) != checksum]
@@ -61,15 +61,15 @@ class LivePoints:
         return LivePoints(self.numbers[stays], self.checksums[stays], self.position)
 
     def absent_from(self, other: "LivePoints") -> list[int]:
-        """Return the numbers of points that `other` has not."""
+        """Return the numbers of the points that `other` lacks."""
         return [int(number) for number in np.setdiff1d(self.numbers, other.numbers, assume_unique=True)]
 
 
 class IndexBuilds(Aggregate):
-    """What is being built, so that nothing of it outlives a crash."""
+    """The builds under way, so that nothing of them outlives a crash."""
 
     def begin(self, collection: Collection, identity: EmbeddingIdentity) -> Collection:
-        """Return the collection as it will be, with an engine name of its own; remembered until it is ended."""
+        """Return the collection as it will be, with an engine name of its own; recorded until the build ends."""
         name = engine_collection_name(collection.tenant, f"{collection.uid}/{uuid.uuid4()}", identity.digest)
         # Recorded before the engine creates anything, so that leftovers of a crash are found by name and dropped.
         row = {
@@ -194,7 +194,7 @@ class IndexBuilds(Aggregate):
         return found
 
     def abandon(self, built: Collection) -> None:
-        """Forget a build and queue its engine collection to be dropped; repeatable, leaves a finished one alone."""
+        """Remove a build and queue its engine collection to be dropped; idempotent, leaves a finished one alone."""
         self._database.write(lambda connection: _abandon(connection, built.tenant, built.engine_name))
 
     @in_transaction

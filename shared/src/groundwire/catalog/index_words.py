@@ -60,14 +60,11 @@ class IndexWords:
         """Return the words of each text, but for those with signs."""
         # Most lookups are for a single run of letters.
         runs = [[text] if text.isascii() and text.isalnum() else split_words(text, _RUN) for text in texts]
-        words = self._words_of(set(chain.from_iterable(runs)))
-        return [[word for run in of_text for word in words[run]] for of_text in runs]
-
-    def _words_of(self, runs: set[str]) -> dict[str, tuple[str, ...]]:
+        unique = set(chain.from_iterable(runs))
         known = self._known
-        words = {run: known[run] for run in runs if run in known}
-        if len(words) < len(runs):
-            unknown = [run for run in runs if run not in words]
+        words = {run: known[run] for run in unique if run in known}
+        if len(words) < len(unique):
+            unknown = [run for run in unique if run not in words]
             pairs = {run: (run,) for run in unknown if is_pair(run)}
             new = self._cut([run for run in unknown if run not in pairs])
             words |= new | pairs
@@ -77,7 +74,7 @@ class IndexWords:
                 self._known = known = {}
             short = ((run, cut) for run, cut in new.items() if len(run) <= _REMEMBERED_CHARS)
             known.update(islice(short, _REMEMBERED_RUNS))
-        return words
+        return [[word for run in of_text for word in words[run]] for of_text in runs]
 
     def _cut(self, runs: Collection[str]) -> dict[str, tuple[str, ...]]:
         words: list[list[str]] = [[] for _ in runs]

@@ -69,7 +69,7 @@ _AUDIT_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What must not be; the statement yields the key of the collection and the subject of each breach."""
+    """An invariant; the statement yields the collection key and the subject of each violation."""
 
     kind: FindingKind
     message: str
@@ -143,7 +143,7 @@ class Inspection(Aggregate):
     """Reads what a check compares: the whole file, which takes seconds for a large one, or batches of snapshots."""
 
     def file_problems(self, budget: Budget) -> list[StoreFinding]:
-        """Return what the database says about its file."""
+        """Return the findings of the database about its own file."""
 
         def find(connection: Connection) -> Iterator[StoreFinding]:
             for subject, message in file_problems(connection):
@@ -164,7 +164,7 @@ class Inspection(Aggregate):
         return self._read(find, budget)
 
     def _read(self, find: Callable[[Connection], Iterator[StoreFinding]], budget: Budget) -> list[StoreFinding]:
-        """Return what a look at the whole file finds, which takes long and ends with the budget."""
+        """Return the findings of a check of the whole file, which takes long and ends with the budget."""
 
         def is_over() -> bool:
             try:
@@ -201,7 +201,7 @@ class Inspection(Aggregate):
             return connection.execute(statement).scalar()
 
     def text_problems(self, collection: str, key: int) -> list[StoreFinding]:
-        """Return what is wrong with a text: its digest, its parts, or chunks that are not the text of their spans."""
+        """Return the problems of a text: its digest, its parts, or chunks that are not the text of their spans."""
         with self._database.read() as connection:
             generation = (
                 connection.execute(
@@ -310,7 +310,7 @@ class Inspection(Aggregate):
             return connection.execute(statement).scalar()
 
     def forget_vectors(self, identity_digest: str, embedding_hashes: Sequence[str]) -> None:
-        """Remove stored vectors, to be made anew."""
+        """Remove stored vectors, so that they are embedded again."""
         statement = delete(embeddings).where(
             embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(list(embedding_hashes))
         )
@@ -339,7 +339,7 @@ class Inspection(Aggregate):
         return [ExpectedPoint(*row[:4], to_payload(row.payload), _sound(row.vector, dimensions)) for row in rows]
 
     def overdue(self, tenant: str) -> list[StoreFinding]:
-        """Return the tasks that the vector store should have done by now."""
+        """Return the overdue tasks of the vector store."""
         oldest = self._database.steady.now_ms() - OVERDUE_AFTER // timedelta(milliseconds=1)
         statement = (
             select(outbox.c.id, outbox.c.kind, outbox.c.engine_name)
@@ -355,7 +355,7 @@ class Inspection(Aggregate):
         ]
 
     def repeated_requests(self, tenant: str) -> list[StoreFinding]:
-        """Return the requests that changed the same thing twice, or whose answer is not remembered."""
+        """Return the requests that changed the same thing twice, or whose answer is missing."""
         kept_ms = ANSWER_RETENTION // timedelta(milliseconds=1)
         # A minute less than the retention, so that an answer that is just expiring is no finding.
         recent = self._database.steady.now_ms() - kept_ms + 60_000
@@ -387,7 +387,7 @@ class Inspection(Aggregate):
         ]
 
     def incomplete_sessions(self, tenant: str) -> list[StoreFinding]:
-        """Return the sessions that have lost messages, or whose messages do not end where the session does."""
+        """Return the sessions that lack messages, or whose last message is not the session's head."""
         gap = func.coalesce(func.max(messages.c.sequence), 0) != func.count(messages.c.sequence)
         end = func.coalesce(func.max(messages.c.sequence), 0) != sessions.c.message_count
         statement = (
@@ -408,7 +408,7 @@ class Inspection(Aggregate):
         ]
 
     def broken_audit(self, tenant: str, budget: Budget) -> list[StoreFinding]:
-        """Return the first row of the record of changes that was changed, or that follows a removed one."""
+        """Return the first row of the audit log that was changed, or that follows a removed one."""
         last_id, last_hash = 0, ""
         # In batches: the whole log may not fit into memory.
         while rows := self._audit.rows(tenant, last_id, _AUDIT_ROWS):

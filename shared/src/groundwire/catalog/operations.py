@@ -1,4 +1,4 @@
-"""Long work: what was asked for, and how it ended. It outlives the process that does it."""
+"""Long-running operations: their requests and outcomes, which outlive the process that runs them."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ _NEWEST_FIRST = (
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Long work; `request` and `outcome` are serialised messages, `outcome` is None while it goes on.
+    """A long-running operation; `request` and `outcome` are serialised messages, `outcome` is None while it runs.
 
     `resource_id` names the document that the outcome is about, if any; without that document the outcome is empty.
 
@@ -62,7 +62,7 @@ class Operations(Aggregate):
         request: bytes,
         receipt: Receipt[Operation] | None = None,
     ) -> Operation:
-        """Store a new operation, and forget those that ended long ago."""
+        """Store a new operation, and remove those that ended long ago."""
         values = {"method": method, "collection": collection, "request": request}
         # Here instead of in a job: operations only accumulate where new ones are started.
         oldest = self._database.steady.now_ms() - OPERATION_RETENTION // timedelta(milliseconds=1)
@@ -92,9 +92,9 @@ class Operations(Aggregate):
             return [_to_operation(row) for row in connection.execute(statement, {"tenant": tenant}).mappings()]
 
     def take_over(self, *, at_start: bool = True) -> list[Operation]:
-        """Return what has not come to its end and nobody works on, of all tenants, oldest first; it is ours from then.
+        """Take over the unfinished operations that nobody works on, of all tenants, and return them, oldest first.
 
-        What this process has begun itself is among it only `at_start`, where it is that of the one before it.
+        Those of this process are among them only `at_start`, when they are left from its predecessor.
         """
         with self._database.read() as connection:
             if connection.execute(_UNFINISHED.limit(1)).first() is None:
@@ -112,7 +112,7 @@ class Operations(Aggregate):
         return self._database.write(work)
 
     def request_cancel(self, tenant: str, operation_id: str) -> None:
-        """Note that an operation is to stop; one that has ended stays as it is.
+        """Mark an operation as to be cancelled; one that has ended stays as it is.
 
         Raises:
             OperationNotFoundError: the tenant has none of this id.
@@ -123,7 +123,7 @@ class Operations(Aggregate):
     def finish(
         self, connection: Connection, tenant: str, operation_id: str, outcome: bytes, resource_id: str = ""
     ) -> None:
-        """Store how an operation ended, in the place of what was asked for.
+        """Store the outcome of an operation in place of its request.
 
         An outcome about a document that was deleted for good meanwhile is not stored.
 
@@ -158,7 +158,7 @@ def _change(connection: Connection, tenant: str, operation_id: str, values: dict
 
 
 def count_done(connection: Connection, tenant: str, operation_id: str, more: int) -> None:
-    """Count more things that an operation has done, in the transaction that does them."""
+    """Count further items that an operation has done, in the transaction that does them."""
     counted = operations.c.done_count + more
     connection.execute(update(operations).where(*_named(tenant, operation_id)).values(done_count=counted))
 

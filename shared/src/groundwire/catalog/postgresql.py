@@ -461,7 +461,7 @@ def lock_number(schema: str, name: str) -> int:
 
 
 def owner_class(schema: str) -> int:
-    """Return the first number of the advisory locks by which processes show that they are there."""
+    """Return the base number of the advisory locks that show which processes are alive."""
     return lock_number(schema, "owners") & 0x7FFFFFFF
 
 
@@ -528,7 +528,7 @@ class _Presence:
         self._thread.start()
 
     def begin(self) -> None:
-        """Take a number and show it by a lock."""
+        """Take a number and hold its lock."""
         with self._engine.connect() as connection:
             self.owner = int(connection.exec_driver_sql(_JOIN).scalar_one())
         self._scalar(Budget(), "SELECT 1")
@@ -649,7 +649,7 @@ class CatalogServer:
         self._numbering = threading.Lock()
 
     def _engine(self, must_end: Callable[[float], bool], **options: Any) -> Engine:
-        """Return an engine whose connections are as `_limited_connection` says; none is opened while it is so."""
+        """Return an engine with connections of `_limited_connection`; none is opened yet."""
         engine = create_engine(
             self._url,
             **options,
@@ -687,11 +687,11 @@ class CatalogServer:
         return engine
 
     def join(self) -> None:
-        """Get a number, and let the other processes see that this one is there until `close` or its death."""
+        """Take a number that shows other processes that this one is alive until `close` or its death."""
         self._presence.begin()
 
     def other_owners(self, connection: Connection) -> frozenset[int]:
-        """Return the numbers of the other processes that are there."""
+        """Return the numbers of the other live processes."""
         found = connection.exec_driver_sql(_OWNERS, (owner_class(self._schema),)).scalars()
         return frozenset(map(int, found)) - {self._presence.owner}
 

@@ -277,7 +277,7 @@ def to_document(row: Sequence[Any]) -> Document:
 
 
 def count_aliases(connection: Connection, document_keys: Any, more: int) -> None:
-    """Note that documents have `more` aliases, or fewer; call it in the transaction that changes them."""
+    """Add `more` to the alias counts of documents; call it in the transaction that changes the aliases."""
     values = {"alias_count": _d.alias_count + more, "alias_changes": _d.alias_changes + 1}
     connection.execute(update(documents).where(_d.document_key.in_(document_keys)).values(values))
 
@@ -336,7 +336,7 @@ def _to_fields(row: Sequence[Any]) -> DocumentFields:
 
 
 def loaded_values(values: Mapping[str, Any]) -> dict[str, Value]:
-    """Return what JSON made of a payload or of metadata, with tuples for its lists."""
+    """Return a payload or metadata from JSON, with tuples for its lists."""
     return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
@@ -385,7 +385,7 @@ SELECT_LIVE_CHUNKS = SELECT_CHUNKS.where(IS_LIVE)
 
 
 def to_stored_chunks(rows: Iterable[Sequence[Any]]) -> Iterator[StoredChunk]:
-    """Make chunks of rows of `SELECT_CHUNKS`, in their order; those of one document share it."""
+    """Return the chunks of rows of `SELECT_CHUNKS`, in order; chunks of one document share its object."""
     known: dict[int, Document] = {}
     for row in rows:
         key = row[DOCUMENT_KEY_AT]
@@ -433,7 +433,7 @@ def to_chunk(row: Sequence[Any]) -> Chunk:
 
 
 def to_payload(stored: str) -> Payload:
-    """Make the filter keys of a chunk of their JSON."""
+    """Return the filter keys of a chunk from their JSON."""
     return loaded_values(decode_json(stored))
 
 
@@ -539,7 +539,7 @@ def visible_row(connection: Connection, tenant: str, collection: str, document_i
 
 
 def visible_document(connection: Connection, tenant: str, collection: str, document_id: str) -> Document:
-    """Return a document that is visible, for certain, in this transaction."""
+    """Return a document that is known to be visible in this transaction."""
     given = {"tenant": tenant, "collection": collection, "value": document_id}
     return to_document(connection.execute(SELECT_VISIBLE_DOCUMENT, given).one())
 

@@ -1,4 +1,4 @@
-"""The tables, said once: statements are built from them, and a new catalog is made of them.
+"""The tables, defined once: statements are built from them, and so is a new catalog.
 
 Times are milliseconds since 1970-01-01T00:00Z, offsets count code points (`char_*`) and UTF-8 bytes (`byte_*`), lists
 are JSON arrays. An earlier catalog gets what it lacks from `migrations/versions`.
@@ -34,7 +34,7 @@ NUMBER = BigInteger().with_variant(Integer(), "sqlite")
 
 
 def key(name: str) -> Column[int]:
-    """Make the key of a table that nobody outside the catalog sees."""
+    """Make the primary key of a table, which nobody outside the catalog sees."""
     return Column(name, NUMBER, primary_key=True)
 
 
@@ -67,13 +67,13 @@ def json_text(*names: str) -> list[Column[Any]]:
 
 
 def belongs_to(column: str, *, primary_key: bool = False) -> Column[int]:
-    """Make a reference to `table.column`, of the same name; the row goes when that row goes."""
+    """Make a foreign key to `table.column`, of the same name, with ON DELETE CASCADE."""
     name = column.partition(".")[2]
     return Column(name, NUMBER, ForeignKey(column, ondelete="CASCADE"), nullable=False, primary_key=primary_key)
 
 
 def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
-    """Make an index of some rows alone; a statement uses it when it repeats the condition word for word."""
+    """Make a partial index; a statement uses it only when it repeats the condition word for word."""
     return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
 
 

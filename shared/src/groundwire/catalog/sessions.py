@@ -63,7 +63,7 @@ Session: TypeAlias = session_rules.Session[Any]
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message to be added.
+    """A new message.
 
     `answer` is the serialised answer as it was given, for replays, `cited` the ids of the documents that it quotes.
     `found` is the serialised rest of it, which holds texts of further documents, `shown`. REDACTED messages have lost
@@ -150,7 +150,7 @@ def session_values(session: Session) -> dict[str, Any]:
 
 
 def to_session(row: RowMapping, steady_ms: int) -> Session:
-    """Make a session of its row, EXPIRED when it has been idle for too long."""
+    """Return the session of a row, EXPIRED when it has been idle for too long."""
     session = Session(
         session_id=row["session_id"],
         collection=row["collection"],
@@ -203,7 +203,7 @@ _held = message_documents.c
 
 
 def note_documents(connection: Connection, tenant: str, key: int, cited: Sequence[str], found: Sequence[str]) -> None:
-    """Note whose text a new message holds; text of documents that are gone by now is removed from it at once."""
+    """Record whose text a new message holds; text of documents that are gone by now is removed at once."""
     rows = {document_id: int(document_id in cited) for document_id in (*cited, *found)}
     if not rows:
         return
@@ -420,8 +420,8 @@ class Sessions:
     ) -> Session:
         """Add the answer behind its question, or put it in the place of the one with the id `replacing`.
 
-        Whatever became of the session meanwhile: the question was taken while it was open. In a conversation an answer
-        that `is_whole` is noted to be recorded.
+        The session may have ended meanwhile: the question was accepted while it was open. In a conversation an answer
+        that `is_whole` is marked to be recorded.
 
         Raises:
             SessionNotFoundError: the tenant has none of this id, or it has no such question.
@@ -506,7 +506,7 @@ class Sessions:
         ]
 
     def recorded(self, number: int) -> None:
-        """Note that an exchange is recorded; again, or when its session is gone, changes nothing."""
+        """Note that an exchange is recorded; idempotent, and no error when its session is gone."""
         mine = messages.c.message_key == number
         self._database.write(lambda connection: connection.execute(update(messages).where(mine).values(unrecorded=0)))
 
@@ -521,7 +521,7 @@ class Sessions:
             return int(connection.execute(statement).scalar_one())
 
     def exchange(self, tenant: str, session_id: str, message_id: str) -> list[SessionMessage]:
-        """Return the message of this id and the one behind it, which answers it if it is a question.
+        """Return the message with this id and the next one, which answers it if it is a question.
 
         Empty when there is no such message.
 
@@ -623,9 +623,9 @@ class Sessions:
         return session.message_count
 
     def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete all sessions of a user with all their messages, for good, some at a time; return how many.
+        """Delete all sessions of a user with all their messages, for good, in batches; return how many.
 
-        Those that are recorded in the scope of the entity of this name are the user's too, whoever began them.
+        Sessions recorded in the scope of the entity of this name are also the user's, whoever began them.
         """
         of_user = or_(sessions.c.user_id == user_id, sessions.c.scope == f"{ENTITY_SCOPE}{user_id}")
         mine = _visible(tenant), of_user

@@ -444,7 +444,7 @@ def sizes_of_postings(
 
 @lru_cache(maxsize=512)
 def filled(template: str, states: int, words: int) -> str:
-    """Return one of the statements for so many states and words."""
+    """Return the statement for this many states and words."""
     return template.format(states=", ".join("?" * states), words=", ".join("?" * words))
 
 
@@ -486,11 +486,11 @@ class CatalogFile:
         return frozenset()
 
     def try_exclusive(self, _name: str) -> bool:
-        """Return true: there is no other process."""
+        """Return true, because there is no other process."""
         return True
 
     def end_exclusive(self, name: str) -> None:
-        """Do nothing, as there is nobody to let in."""
+        """Do nothing, because nobody waits to be let in."""
 
     @staticmethod
     def translated_failures() -> AbstractContextManager[None]:
@@ -512,7 +512,7 @@ class CatalogFile:
             driver_rows(connection, "COMMIT")
 
     def take_chunk_numbers(self, count: int) -> range:
-        """Return keys for rows of `chunks` that are not written yet, which no row ever had.
+        """Return keys for new rows of `chunks` that no row ever had.
 
         The owner of the file is one process, so counting in memory is safe; SQLite's own sequence (AUTOINCREMENT)
         follows the highest key written and is where the count starts after a restart. Keys of a failed write are

@@ -1,4 +1,4 @@
-"""Canonical texts: cut for storage, read in exact slices or in parts, with what is known of their sources."""
+"""Canonical texts: stored in segments, read in exact slices or in parts, with the properties of their sources."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -144,7 +144,7 @@ class Texts(Aggregate):
             start_byte += len(text.encode("utf-8"))
 
     def properties(self, tenant: str, document_id: str, generation: int) -> DocumentFields:
-        """Return what the source says about itself: front matter or properties of the file.
+        """Return the source's own properties: front matter or those of the file.
 
         Raises:
             DocumentNotFoundError: no such document, or no published generation of this number.
@@ -166,7 +166,7 @@ class Texts(Aggregate):
 
 
 class SpanReader:
-    """Reads spans of texts of one collection, for one call: remembers whose texts they are and what it read last."""
+    """Reads spans of texts of one collection, for one call; caches the generations and the segments it read last."""
 
     def __init__(self, database: Database, tenant: str, collection: str) -> None:
         self._database = database

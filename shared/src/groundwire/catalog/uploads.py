@@ -1,4 +1,4 @@
-"""Uploads on their way in: what they are going to be, and how much of them is safe on disk."""
+"""Unfinished uploads: what they will become, and how much of them is safe on disk."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,16 +23,16 @@ _IS_INGESTED_LATER = exists(
 
 
 class UploadNotFoundError(NotFoundError):
-    """No such upload, or it was given up long ago."""
+    """No such upload, or it was abandoned long ago."""
 
     resource_type = "upload"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredUpload:
-    """An upload that can be taken up again.
+    """An upload that can be resumed.
 
-    `header` is the first message as it came, without the id. `durable_bytes` of `total_bytes` have survived a flush to
+    `header` is the first message as received, without the id. `durable_bytes` of `total_bytes` have survived a flush to
     disk; none are left when it was ingested. `source_hash` is the SHA-256 (hex) of all bytes once they are here, before
     that empty.
     """
@@ -48,7 +48,7 @@ class Uploads(Aggregate):
     """Uploads of all tenants; each call sees those of one, but for `ids` and `sweep`."""
 
     def add(self, tenant: str, upload_id: str, header: bytes, total_bytes: int) -> StoredUpload:
-        """Note a new upload, durably."""
+        """Store a new upload, durably."""
         now = self._database.steady.now_ms()
         values = {"tenant": tenant, "upload_id": upload_id, "header": header, "total_bytes": total_bytes}
         statement = insert(uploads).values(**values, create_time=now, update_time=now)
@@ -74,7 +74,7 @@ class Uploads(Aggregate):
         return StoredUpload(row.upload_id, bytes(row.header), row.total_bytes, row.durable_bytes, row.source_hash)
 
     def advance(self, tenant: str, upload_id: str, durable_bytes: int, source_hash: str = "") -> None:
-        """Note that this many bytes are on disk; a hash says that these are all."""
+        """Note that this many bytes are on disk; a hash means that these are all."""
         statement = (
             update(uploads)
             .where(uploads.c.tenant == tenant, uploads.c.upload_id == upload_id)
@@ -84,7 +84,7 @@ class Uploads(Aggregate):
         self._database.write(lambda connection: connection.execute(statement))
 
     def drop_bytes(self, tenant: str, upload_id: str) -> None:
-        """Note that its bytes are gone; an unknown one is ignored."""
+        """Note that the bytes of an upload are gone; an unknown one is ignored."""
         statement = (
             update(uploads).where(uploads.c.tenant == tenant, uploads.c.upload_id == upload_id).values(durable_bytes=0)
         )
@@ -108,7 +108,7 @@ class Uploads(Aggregate):
             return set(connection.execute(select(uploads.c.upload_id)).scalars())
 
     def sweep(self) -> int:
-        """Forget uploads that got no part for a day and that no operation ingests; return how many."""
+        """Remove uploads that received no part for a day and that no operation ingests; return how many."""
         statement = delete(uploads).where(uploads.c.update_time < self._oldest(), ~_IS_INGESTED_LATER)
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 

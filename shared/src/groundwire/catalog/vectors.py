@@ -156,16 +156,37 @@ class VectorCache(Aggregate):
         Raises:
             DataLossError: a chunk has no vector (`missing` lists them).
         """
+        generation, sequence = bindparam("generation", type_=Integer), bindparam("sequence", type_=Integer)
+        statement = (
+            select(
+                generations.c.generation_key,
+                chunks.c.sequence_num,
+                chunks.c.chunk_number,
+                chunks.c.payload,
+                embeddings.c.vector,
+            )
+            .join_from(generations, chunks, chunks.c.generation_key == generations.c.generation_key)
+            .outerjoin(embeddings, has_vector(collection))
+            .where(
+                generations.c.collection_key == key_of(collection),
+                IS_LIVE,
+                IS_INDEXED,
+                generations.c.generation_key >= generation,
+                or_(generations.c.generation_key > generation, chunks.c.sequence_num > sequence),
+            )
+            # The order of two indexes, so that nothing is sorted.
+            .order_by(generations.c.generation_key, chunks.c.sequence_num)
+            .limit(batch)
+        )
         # By key, not by offset: a batch begins where the last one ended, whatever was added or removed meanwhile.
-        generation, sequence = 0, -1
+        after = {"generation": 0, "sequence": -1}
         while True:
-            given = {"generation": generation, "sequence": sequence, "batch": batch}
             with self._database.read() as connection:
-                rows = connection.execute(_points_after(collection), given).all()
+                rows = connection.execute(statement, after).all()
             if not rows:
                 return
             yield _to_batch(rows, collection.identity.dimensions)
-            generation, sequence = rows[-1].generation_key, rows[-1].sequence_num
+            after = {"generation": rows[-1].generation_key, "sequence": rows[-1].sequence_num}
 
     def points_of(self, collection: Collection, numbers: Sequence[int], *, also_unindexed: bool = False) -> PointBatch:
         """Return the points of those of the chunks that are live and indexed, by number, in one snapshot.
@@ -210,7 +231,7 @@ class VectorCache(Aggregate):
             return int(connection.execute(with_vectors(statement, collection)).scalar_one())
 
     def sweep(self, identity_digest: str = "") -> int:
-        """Remove vectors that no chunk has any more, unless they are new; return how many.
+        """Remove vectors that no chunk uses any more, unless they are new; return how many.
 
         A chunk has the vectors of its collection's model, and those of the model `identity_digest`: the one that
         collections may be moved to.
@@ -288,31 +309,6 @@ def lacks_vector(collection: Collection) -> ColumnElement[bool]:
     )
 
 
-def _points_after(collection: Collection) -> Select[Any]:
-    """Return the statement for the points behind (:generation, :sequence); its order is that of two indexes."""
-    generation, sequence = bindparam("generation", type_=Integer), bindparam("sequence", type_=Integer)
-    return (
-        select(
-            generations.c.generation_key,
-            chunks.c.sequence_num,
-            chunks.c.chunk_number,
-            chunks.c.payload,
-            embeddings.c.vector,
-        )
-        .join_from(generations, chunks, chunks.c.generation_key == generations.c.generation_key)
-        .outerjoin(embeddings, has_vector(collection))
-        .where(
-            generations.c.collection_key == key_of(collection),
-            IS_LIVE,
-            IS_INDEXED,
-            generations.c.generation_key >= generation,
-            or_(generations.c.generation_key > generation, chunks.c.sequence_num > sequence),
-        )
-        .order_by(generations.c.generation_key, chunks.c.sequence_num)
-        .limit(bindparam("batch"))
-    )
-
-
 def _to_batch(rows: Sequence[Any], dimensions: int) -> PointBatch:
     if any(row.vector is None for row in rows):
         raise DataLossError("a chunk has no stored vector; embed it again", what="vector")
@@ -347,9 +343,9 @@ def unit_rows(rows: Vectors) -> Vectors:
 
 
 class RecentVectors:
-    """Remembers vectors of chunks, which never change, in one array, from which a hundred are taken at once.
+    """Caches vectors of chunks, which never change, in one array, from which a hundred are taken at once.
 
-    They are those of one model: a server has one, and another begins anew. The oldest make room for new ones.
+    All are of one model; vectors of another model start an empty cache. The oldest make room for new ones.
     Safe to use from many threads.
     """
 
@@ -372,7 +368,7 @@ class RecentVectors:
             return is_known, self._rows[at[is_known]]
 
     def put(self, identity: EmbeddingIdentity, numbers: Sequence[int], rows: Vectors) -> None:
-        """Remember vectors, as many of the last ones as there is room for."""
+        """Cache vectors, as many of the last ones as there is room for."""
         with self._lock:
             if self._digest != identity.digest:
                 capacity = self._max_bytes // (4 * identity.dimensions)

@@ -77,7 +77,7 @@ class CollectionVocabulary:
 
 
 class Vocabularies:
-    """Reads vocabularies, and remembers them until their collection changes; safe to use from many threads."""
+    """Reads vocabularies, and caches them until their collection changes; safe to use from many threads."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -183,7 +183,7 @@ class Outline:
 
 
 class Outlines:
-    """Reads outlines, and remembers them until their collection changes; safe to use from many threads."""
+    """Reads outlines, and caches them until their collection changes; safe to use from many threads."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -13,7 +13,7 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 class BoundedCache(Generic[KeyT, ValueT]):
-    """Keeps values up to a total weight, such as entries or bytes; thread-safe, never waits.
+    """Holds values up to a total weight, such as entries or bytes; thread-safe, never waits.
 
     The sum of weights is at most `capacity`; 0 keeps nothing.
     """
@@ -38,7 +38,7 @@ class BoundedCache(Generic[KeyT, ValueT]):
             return found[0]
 
     def get_all(self, keys: Iterable[KeyT]) -> list[ValueT | None]:
-        """Return the value of each key, or None; for the hundred that a search looks up at a time."""
+        """Return the value of each key, or None; a search looks up a hundred at once."""
         asked = list(keys)
         with self._lock:
             found = [*map(self._held.get, asked)]
@@ -50,7 +50,7 @@ class BoundedCache(Generic[KeyT, ValueT]):
         return [None if each is None else each[0] for each in found]
 
     def put(self, key: KeyT, value: ValueT, weight: int = 1) -> None:
-        """Keep a value in place of the one of its key; one heavier than the capacity is not kept."""
+        """Store a value under its key; one heavier than the capacity is not stored."""
         with self._lock:
             self._drop(key)  # even if the new value is not kept: the old one is out of date
             # Otherwise it would evict everything else, and then itself.
@@ -75,7 +75,7 @@ class BoundedCache(Generic[KeyT, ValueT]):
 
 
 def bytes_of(*values: Any) -> int:
-    """Return the memory of texts, numbers and collections of them; shared parts count each time."""
+    """Return roughly the bytes that texts, numbers and collections of them take; shared parts count each time."""
     size = 0
     for value in values:
         size += sys.getsizeof(value)

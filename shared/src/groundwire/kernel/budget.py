@@ -141,7 +141,7 @@ _current: ContextVar[Budget | None] = ContextVar("groundwire_budget", default=No
 
 
 def current_budget() -> Budget:
-    """Return the budget of the call that this thread or task works for, one without an end outside of calls.
+    """Return the budget of the call that this thread or task works for; outside of calls it is unlimited.
 
     For waits of shared resources deep below a use case, such as a connection of the catalog. Ports take a budget.
     """
@@ -149,5 +149,5 @@ def current_budget() -> Budget:
 
 
 def bind_current_budget(budget: Budget) -> None:
-    """Make `budget` the one that `current_budget()` returns in this context from now on."""
+    """Set what `current_budget()` returns in this context."""
     _current.set(budget)

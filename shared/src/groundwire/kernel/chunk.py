@@ -227,7 +227,7 @@ class StoredChunk:
 
     @property
     def etag(self) -> str:
-        """Return a tag of all about it that callers can change: its tags and metadata, and those of its document."""
+        """Return an etag of what callers can change: its tags and metadata, and those of its document."""
         # The number changes with each generation, so an etag of replaced content never matches.
         return etag_of((self.chunk_number, self.chunk.tags, self.tags, self.metadata))
 
@@ -307,7 +307,7 @@ def all_metadata(fields: DocumentFields, chunk: Chunk) -> dict[str, Value]:
 
 
 def same_filter_keys(one: Payload, other: Payload) -> bool:
-    """Tell whether no equality or order of a filter tells two payloads apart.
+    """Tell whether two payloads are equal for every comparison of a filter.
 
     A list of one element counts as that element, the order of a list does not count, and integers and floats of the
     same value are the same.
@@ -316,6 +316,6 @@ def same_filter_keys(one: Payload, other: Payload) -> bool:
 
 
 def _kinds(value: Value) -> set[tuple[str, Scalar]]:
-    """Return the elements, each with what tells `1`, `True` and `"1"` apart."""
+    """Return the elements, each with a mark that distinguishes `1`, `True` and `"1"`."""
     elements = value if isinstance(value, tuple) else (value,)
     return {("number" if type(each) in {int, float} else type(each).__name__, each) for each in elements}

@@ -54,7 +54,7 @@ class ChunkerKind(StrEnum):
 
 
 class DuplicateChunkPolicy(StrEnum):
-    """What happens to chunks of equal content: all are indexed, or only the first of a document or collection."""
+    """How chunks of equal content are treated: all are indexed, or only the first of a document or collection."""
 
     KEEP = "keep"
     SKIP_IN_DOCUMENT = "skip_in_document"
@@ -203,7 +203,7 @@ class Collection:
 
     @property
     def etag(self) -> str:
-        """Return a tag of what calls can change about it: its settings and its model."""
+        """Return an etag of what calls can change: its settings and its model."""
         return etag_of((self.uid, asdict(self.settings), self.identity.digest))
 
 

@@ -113,7 +113,7 @@ def _other_choice(one: str, other: str) -> Discrepancy | None:
 
 
 def _opposed(one: Reading, other: Reading) -> Discrepancy | None:
-    """Return the one thing in which they differ; two that differ in more are about different things."""
+    """Return the single difference of two statements; statements with more differences are about different things."""
     differences = discrepancies(one, [other])
     opposed = [each for each in differences if each.instead]
     if len(opposed) != 1 or (len(differences) > 1 and opposed[0].kind not in _MEASURED):

@@ -31,7 +31,7 @@ ISO_639_1 = frozenset(_CODES.split())
 
 
 def scalar_problem(value: Scalar) -> str:
-    """Return what is wrong with a value of metadata, or an element of its list; an empty text if nothing is."""
+    """Return what is wrong with a metadata value or list element; empty if nothing is."""
     if isinstance(value, str) and (len(value) > MAX_DESCRIPTION_CHARS or "\x00" in value):
         return f"must have at most {MAX_DESCRIPTION_CHARS} characters and no NUL"
     return "must be a finite number" if isinstance(value, float) and not math.isfinite(value) else ""
@@ -123,7 +123,7 @@ class Document:
 
     @property
     def etag(self) -> str:
-        """Return a tag of what callers can change about it: content, fields, sources and deletion."""
+        """Return an etag of what callers can change: content, fields, sources and deletion."""
         # The aliases by how often they changed, because only the first of them are loaded.
         fields = {name: getattr(self.fields, name) for name in DocumentFields.__slots__}
         identity = (self.document_id, self.source_uri, self.alias_changes)

@@ -1,4 +1,4 @@
-"""Files that are whole after a power cut."""
+"""Files that survive a power cut whole."""
 
 import os
 from pathlib import Path

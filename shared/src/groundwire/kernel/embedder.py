@@ -116,7 +116,7 @@ class Embedder(Protocol):
 
     @property
     def is_responsive(self) -> bool:
-        """Return whether the model finishes what it is given; cheap, never waits.
+        """Return whether the model makes progress; cheap, never waits.
 
         False while everything it runs has been running for much longer than any batch takes; true again as soon as
         it finishes something.

@@ -146,7 +146,7 @@ def parse_conversation_id(value: str, field: str = "conversation_id") -> str:
 
 
 def etag_of(state: Any) -> str:
-    """Make a tag that changes with the state of a resource, given as values that `json` or `str` can write."""
+    """Make an etag that changes with the state of a resource, given as values that `json` or `str` can write."""
     written = json.dumps(state, sort_keys=True, default=str)
     return hashlib.sha256(written.encode()).hexdigest()[:24]
 

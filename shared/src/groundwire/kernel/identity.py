@@ -55,7 +55,7 @@ class Quota:
     stored_bytes: int | None = None
 
     def or_else(self, defaults: "Quota") -> "Quota":
-        """Return it with the defaults for what it leaves unset."""
+        """Return the quota with the defaults for what it leaves unset."""
         return Quota(*(getattr(self, each.name) or getattr(defaults, each.name) for each in fields(Quota)))
 
 
@@ -88,7 +88,7 @@ class Identity:
 
     @property
     def owner(self) -> Owner:
-        """Return what sessions that it begins belong to."""
+        """Return the owner of the sessions that this identity begins."""
         if self.scopes is None:
             return Owner(self.subject)
         scopes = json.dumps(sorted(set(self.scopes)))
@@ -96,11 +96,11 @@ class Identity:
 
     @property
     def oversees(self) -> bool:
-        """Return whether it sees the sessions of all owners in its tenant."""
+        """Return whether this identity sees the sessions of all owners in its tenant."""
         return self.scopes is None and Right.ADMIN in self.rights
 
     def sees(self, owner: Owner) -> bool:
-        """Tell whether it may see sessions of this owner.
+        """Tell whether this identity may see sessions of this owner.
 
         With scopes it sees those that were begun with the same ones: others may hold texts of other scopes.
         """
@@ -109,11 +109,11 @@ class Identity:
         return self.oversees or owner.subject in {"", self.subject}
 
     def may_ask_in(self, owner: Owner) -> bool:
-        """Tell whether it may ask in sessions of this owner, which then hold what it may see."""
+        """Tell whether this identity may ask in sessions of this owner, which then hold what it may see."""
         return owner == self.owner or (owner == NO_OWNER and self.scopes is None)
 
     def require_right(self, right: Right) -> None:
-        """Return if it has a right.
+        """Return if the identity has a right.
 
         Raises:
             PermissionDeniedError: it has not; metadata: right.

@@ -11,7 +11,7 @@ _SMALLEST_S = 1e-6
 
 
 class Latencies:
-    """Counts durations in classes of 2 % width: quantiles are right to 1 %, count, mean and maximum exactly.
+    """Counts durations in classes of 2 % width: quantiles are exact to 1 %; count, mean and maximum are exact.
 
     One thread adds at a time; others may read meanwhile and miss the latest.
     """

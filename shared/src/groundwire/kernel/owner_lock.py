@@ -1,4 +1,4 @@
-"""Which process owns a file or a folder that several must not use at the same time."""
+"""Ownership of a file or folder that only one process may use at a time."""
 
 import errno
 import fcntl

@@ -88,7 +88,7 @@ class TurnPlace(NamedTuple):
     role: str
 
     def before(self) -> "tuple[TurnPlace, ...]":
-        """Return where the turn before it may stand, the likeliest first: in some talks each turn has its own index."""
+        """Return the possible places of the previous turn, likeliest first: some conversations index every turn."""
         assistant, user = (TurnPlace(self.conversation_id, self.turn_index - 1, role) for role in ("assistant", "user"))
         return (self._replace(role="user"), user, assistant) if self.role == "assistant" else (assistant, user)
 
@@ -111,7 +111,7 @@ class RecordFacts(NamedTuple):
 
 
 class LinkKind(StrEnum):
-    """Links that somebody added."""
+    """Links that were added explicitly."""
 
     SUPPORTS = "supports"
     CONTRADICTS = "contradicts"
@@ -160,7 +160,7 @@ class StoredRecord:
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Return its metadata but for tags and the caller's own keys."""
+        """Return the metadata without tags and the caller's own keys."""
         return self.document.fields.record or {}
 
 

@@ -84,13 +84,13 @@ class Access:
         self._stack.close()
 
     def is_free(self, work: Work, acts_for: str) -> bool:
-        """Tell whether calls of this kind need no credential; whoever acts for others needs one everywhere."""
+        """Tell whether calls of this kind need no credential; calls on behalf of others always need one."""
         if work is Work.REFLECTION:
             return self.is_open or self._options.is_reflection_public
         return work in {Work.HEALTH, Work.WATCH} or (self.is_open and not acts_for)
 
     def identify(self, authorization: str, peer: Callable[[], Any], acts_for: str = "") -> Identity:
-        """Return the caller, or whom a service calls for.
+        """Return the caller, or the one on whose behalf a service calls.
 
         `authorization` and `acts_for` are values of the metadata, empty when there are none; `peer` returns what the
         connection proved, as `auth_context` of gRPC does.

@@ -21,7 +21,7 @@ _SOON_S: Final = 0.1
 
 @dataclass(slots=True)
 class _Account:
-    """What a caller has left: `units` at the time `at`, and the calls that run for it."""
+    """The budget of a caller: the `units` left at the time `at`, and its running calls."""
 
     units: float
     at: float
@@ -29,7 +29,7 @@ class _Account:
 
 
 class Quotas:
-    """Counts what callers with a credential ask for, in units of `methods.WORK_COSTS`; use it on one event loop.
+    """Charges callers with a credential in units of `methods.WORK_COSTS`; use it on one event loop.
 
     `clock` is monotonic, in seconds.
     """
@@ -107,7 +107,7 @@ _MAX_WAITING: Final = 512
 
 @dataclass(slots=True)
 class _Pool:
-    """The calls of one kind that run now, also by the connection or credential that they belong to."""
+    """The running calls of one kind, in total and by connection or credential."""
 
     limit: int
     active: int = 0
@@ -115,7 +115,7 @@ class _Pool:
 
 
 class Admission:
-    """Counts calls by kind of work, each from its first message until its response is taken.
+    """Counts calls by kind of work, each from its first message until the client has read its response.
 
     Before its first message a call only waits, for at most `first_message_s`, and costs no other its place: when too
     many wait, the one that has waited longest ends. A well-behaved client sends the message with the call.
@@ -167,7 +167,7 @@ class Admission:
         await self._idle.wait()
 
     async def hold(self, quiet_s: float, limit_s: float) -> None:
-        """Keep the refusals of new calls back from now on; return once none came for `quiet_s`, at most `limit_s`.
+        """Hold back the refusals of new calls; return once none came for `quiet_s`, at most after `limit_s`.
 
         Clients that retry as soon as they are refused would never leave a quiet moment, so they are made to wait.
         """
@@ -179,11 +179,11 @@ class Admission:
             await asyncio.sleep(min(quiet_s, limit_s))
 
     def release(self) -> None:
-        """Release the refusals that `hold` keeps back."""
+        """Release the refusals that `hold` holds back."""
         self._may_refuse.set()
 
     def cut(self) -> int:
-        """End the calls that are still being worked on, as refused; return their number."""
+        """Cut off the calls that are still running, as refused; return their number."""
         self.is_cutting = True
         for task in self._running:
             task.cancel()
@@ -232,7 +232,7 @@ class Admission:
             raise DrainingError("the server is stopping")
 
     def _count(self, call: Call) -> None:
-        """Count the call until the library is done with it, which is when the client has its response."""
+        """Count the call until the library is done with it, that is, until the client has its response."""
         pool, task = self._pools.get(call.work), asyncio.current_task()
         if pool is None or task is None:
             return

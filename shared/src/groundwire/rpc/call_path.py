@@ -89,7 +89,7 @@ class CallPath(grpc.GenericRpcHandler):
         self._services += handlers
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
-        """Do nothing: these are the handlers again, for servers that find them by their full name."""
+        """Do nothing: these are the same handlers, for servers that look them up by their full name."""
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> MethodHandler:
         """Return the handler of a method with the path around it, or None for a method of no service."""

@@ -39,7 +39,7 @@ _log = structlog.get_logger(__name__)
 
 
 def as_groundwire_error(error: Exception, method: str) -> GroundwireError:
-    """Return the kernel error that the caller may see; log whatever is none."""
+    """Return the kernel error that the caller may see; log anything else as a defect."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         (error,) = error.exceptions  # what one failed task of a task group looks like
     if isinstance(error, GroundwireError) and not isinstance(error, StartError):
@@ -50,7 +50,7 @@ def as_groundwire_error(error: Exception, method: str) -> GroundwireError:
 
 
 class ReadyResponse(NamedTuple):
-    """A response that has been serialized before, which a method of a servicer may return instead of the message."""
+    """An already serialized response, which a servicer's method may return instead of the message."""
 
     raw: bytes
     parse: Callable[[bytes], Any]
@@ -107,7 +107,7 @@ class Call:
         self._was_ended = False
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the library's context has."""
+        """Fall back to the attributes of the library's context."""
         return getattr(self.context, name)
 
     @property
@@ -121,10 +121,10 @@ class Call:
         return self.work in INFRASTRUCTURE
 
     def limit(self, seconds: float | None) -> None:
-        """End the call so many seconds from now unless the next limit is set before; None: let it run.
+        """End the call in this many seconds unless another limit is set before; None removes the limit.
 
         A call has one limit after the other: for its first message, for its work, for the client to take the response.
-        They share a timer, which is only replaced when it would ring too late.
+        They share a timer, which is only replaced when it would fire too late.
         """
         self._ends_at = _NEVER if seconds is None else self._loop.time() + seconds
         if self._timer is not None and self._timer.when() > self._ends_at:
@@ -141,19 +141,19 @@ class Call:
             self._timer = self._loop.call_at(self._ends_at, self._ring)
 
     def end(self) -> None:
-        """Cancel the call as its limit does; once, also when the server drains in the moment that the limit ends it."""
+        """Cancel the call as its limit does; only once, even if the server drains just when the limit passes."""
         # Whoever catches a cancellation can undo only one: a second one would look like a client that left.
         if self._task is not None and not self._was_ended:
             self._task.cancel()
         self._was_ended = True
 
     def was_ended_by_limit(self) -> bool:
-        """Tell whether the cancellation that has just come was that of `end` alone; then the call may go on."""
+        """Tell whether the cancellation that just arrived came only from `end`; then the call may go on."""
         was_ended, self._was_ended = self._was_ended, False
         return was_ended and self._task is not None and self._task.uncancel() == 0
 
     def leave(self, _context: Any) -> None:
-        """Take note that the library is done with the call, which is when the client has its response."""
+        """Note that the library is done with the call, that is, that the client has its response."""
         if self._timer is not None:
             self._timer.cancel()
         if self.free_place is not None:
@@ -225,7 +225,7 @@ class Call:
             raise CallCancelledError("the client is gone") from error
 
     def serialized(self, message: Any) -> bytes:
-        """Return a message as it is sent; refuse what the client's library would refuse without saying why.
+        """Return the serialized message; refuse one that the client's library would reject without a reason.
 
         Raises:
             ResponseTooLargeError: the message is larger than clients take.

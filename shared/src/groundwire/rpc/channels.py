@@ -29,9 +29,9 @@ _LONGEST_CALL_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """How long a channel puts up with a silent peer, in milliseconds.
+    """How long a channel tolerates a silent peer, in milliseconds.
 
-    Without these bounds a partition that nobody announces costs calls their whole deadline, and TCP may take as long
+    Without these bounds a silent network partition costs calls their whole deadline, and TCP may take as long
     as it lasted to try again once it is over. `lost_after_ms` limits the wait for the answer to a ping, and in the
     kernel the wait for the acknowledgement of sent bytes. `connect_ms` is the limit of one attempt to connect,
     `reconnect_ms` the longest pause before the next one.
@@ -81,7 +81,7 @@ def channel_arguments(user_agent: str, silence: Silence = CLIENT_SILENCE) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """Makes calls without a credential to pass on for the current identity, by a service that may act for it.
+    """Makes calls of a service on behalf of the current identity, where there is no credential to pass on.
 
     The service proves itself by a key of the right `service`, or by the certificate of the channel when `key` is empty;
     then it makes all calls so.
@@ -136,7 +136,7 @@ def open_with_credentials(
 
 
 class RenewedChannel:
-    """A channel whose files of TLS may change: calls that begin later go out on a new one, the others end on theirs.
+    """A channel whose TLS files may change: later calls use a new connection, running ones finish on the old one.
 
     The library reads certificates once for each channel, and connects again with what it has read.
     """
@@ -150,7 +150,7 @@ class RenewedChannel:
         self._superseded: list[tuple[float, Any]] = []  # by the time, oldest first
 
     def close(self) -> Any:
-        """Close everything; to be awaited where `close` of the library is."""
+        """Close everything; awaitable where the library's `close` is."""
         self._files.close()
         with self._lock:
             return _close([self._channel, *(channel for _, channel in self._superseded)])

@@ -6,7 +6,7 @@ limit, so that everything together stays below 4 kB on the wire.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
@@ -82,8 +82,21 @@ def to_status(error: GroundwireError) -> status_pb2.Status:
     """
     message = public_text(error, error.message)
     status = status_pb2.Status(code=code_of(type(error)).value[0], message=_cut(message, _MAX_MESSAGE_BYTES))
-    for detail in _details(error):
-        status.details.add().Pack(detail)
+    metadata = {key: _cut(public_text(error, value), _MAX_VALUE_BYTES) for key, value in error.metadata.items()}
+    status.details.add().Pack(error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=metadata))
+    if isinstance(error, NotFoundError):
+        name = _cut(error.name, _MAX_VALUE_BYTES)
+        resource = error_details_pb2.ResourceInfo(resource_type=error.resource_type, resource_name=name)
+        status.details.add().Pack(resource)
+    if isinstance(error, QuotaExceededError):
+        quota = error_details_pb2.QuotaFailure()
+        quota.violations.add(subject=metadata.get("quota", ""), description=_cut(error.message, _MAX_VALUE_BYTES))
+        status.details.add().Pack(quota)
+    if error.retry_after_s is not None:
+        retry = error_details_pb2.RetryInfo()
+        retry.retry_delay.FromNanoseconds(int(error.retry_after_s * 1e9))
+        status.details.add().Pack(retry)
+    # Last, because the violations get whatever room the other details leave.
     if isinstance(error, InvalidRequestError):
         bad_request = error_details_pb2.BadRequest()
         room = _MAX_STATUS_BYTES - status.ByteSize() - 2 * _MAX_VALUE_BYTES
@@ -99,7 +112,7 @@ def to_status(error: GroundwireError) -> status_pb2.Status:
 
 
 def public_text(error: GroundwireError, text: str) -> str:
-    """Return a text of an error without paths of the server, which libraries put into their messages.
+    """Return an error text without paths of the server, which libraries put into their messages.
 
     What the caller itself sent, in an invalid request or as the name of something missing, is repeated as it is.
     """
@@ -131,7 +144,7 @@ def error_of(
 
 
 def from_status(status: status_pb2.Status) -> GroundwireError:
-    """Turn the status of one item of a batch into the error that the item alone would have raised."""
+    """Turn the status of one item of a batch into the error that a call for this item would have raised."""
     code = next((known for known in grpc.StatusCode if known.value[0] == status.code), grpc.StatusCode.UNKNOWN)
     return _error_of(code, status.message, list(status.details))
 
@@ -147,22 +160,6 @@ def _error_of(code: grpc.StatusCode, message: str, details: list[Any]) -> Ground
 def to_trailer(status: status_pb2.Status) -> tuple[str, bytes]:
     """Return the metadata entry in which a rich status travels."""
     return _DETAILS_KEY, status.SerializeToString()
-
-
-def _details(error: GroundwireError) -> Iterator[Any]:
-    metadata = {key: _cut(public_text(error, value), _MAX_VALUE_BYTES) for key, value in error.metadata.items()}
-    yield error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=metadata)
-    if isinstance(error, NotFoundError):
-        name = _cut(error.name, _MAX_VALUE_BYTES)
-        yield error_details_pb2.ResourceInfo(resource_type=error.resource_type, resource_name=name)
-    if isinstance(error, QuotaExceededError):
-        quota = error_details_pb2.QuotaFailure()
-        quota.violations.add(subject=metadata.get("quota", ""), description=_cut(error.message, _MAX_VALUE_BYTES))
-        yield quota
-    if error.retry_after_s is not None:
-        retry = error_details_pb2.RetryInfo()
-        retry.retry_delay.FromNanoseconds(int(error.retry_after_s * 1e9))
-        yield retry
 
 
 def _cut(text: str, limit_bytes: int) -> str:

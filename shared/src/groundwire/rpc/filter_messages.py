@@ -81,7 +81,7 @@ def _condition_of(leaf: Leaf) -> tuple["pb.FilterOperator.ValueType", Sequence[S
 def parse_filter_message(message: pb.Filter, path: str = "filter") -> Filter:
     """Return the filter tree of a message; points in time become milliseconds since 1970.
 
-    Field names and the kinds of values are not judged here: they depend on the collection.
+    Field names and kinds of values are not checked here, because they depend on the collection.
 
     Raises:
         InvalidFilterError: naming the place as it was written, as in `filter.all_of.filters[1].condition.op` or

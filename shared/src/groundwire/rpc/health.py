@@ -39,7 +39,7 @@ class HealthBoard:
 
     @property
     def statuses(self) -> dict[str, int]:
-        """Return the status of every name that can be asked for."""
+        """Return the status of every known name."""
         serving = {name: ready and not self._draining for name, ready in self._ready.items()}
         serving |= {"": self.is_ready, LIVENESS: True, ACCEPTING: not self._draining}
         return {name: _SERVING if flag else _NOT_SERVING for name, flag in serving.items()}
@@ -69,7 +69,7 @@ class HealthBoard:
 
     @property
     def next_change(self) -> asyncio.Event:
-        """Return what is set at the next change; take it before you look at the statuses."""
+        """Return the event that is set at the next change; get it before you read the statuses."""
         return self._changed
 
     def _announce(self) -> None:
@@ -79,7 +79,7 @@ class HealthBoard:
 
 
 class _HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # has no types
-    """The library's own one lets a watcher that takes no messages hold up every change of the status."""
+    """Replaces the library's servicer, in which a watcher that does not read holds up every status change."""
 
     def __init__(self, board: HealthBoard) -> None:
         self._board = board

@@ -22,7 +22,7 @@ _QUEUED_MESSAGES = 16
 
 
 class InProcessStub:
-    """Has one attribute for each unary and each server-streaming method of `servicer`.
+    """A stub with one attribute for each unary and each server-streaming method of `servicer`.
 
     `await stub.Method(request, timeout=…, metadata=…)` and `async for message in stub.Method(request, …)` behave as
     over a channel of `groundwire.rpc.channels` whose errors went through `from_rpc_error`: errors of the kernel
@@ -35,7 +35,7 @@ class InProcessStub:
         self._servicer = servicer
 
     def __getattr__(self, name: str) -> "_Method":
-        """Return the method as a stub has it; kept, so that it is looked up once."""
+        """Return the method as a stub has it; cached, so that it is looked up once."""
         method = _Method(name, getattr(self._servicer, name))
         setattr(self, name, method)
         return method
@@ -122,7 +122,7 @@ class InProcessContext:
         """Do nothing: no caller in the process reads trailers."""
 
     async def write(self, message: Any) -> None:
-        """Send a message; waits while 16 wait to be taken."""
+        """Send a message; waits while 16 are unread."""
         await self._room.acquire()
         self.messages.put_nowait(message)
 

@@ -12,7 +12,7 @@
       revoked: 2027-01-03T08:00:00Z     # absent: not revoked
       limits: {per_second: 50, burst: 100, at_a_time: 8, documents: 10000, stored_bytes: 1000000000}
 
-A secret has 256 random bits, so that a plain hash cannot be turned back; a slow one would only cost each call time.
+A secret has 256 random bits, so a plain hash cannot be reversed; a slow one would only cost each call time.
 """
 
 import fcntl
@@ -146,7 +146,7 @@ def read_key_file(path: Path) -> KeyRing:
 
 
 def create_key(path: Path, identity: Identity, expires: datetime | None = None) -> tuple[ApiKey, str]:
-    """Add a key to a file, which is made if it is missing; return it and the only copy of what callers send.
+    """Add a key to a file, created if missing; return it and the only copy of the secret that callers send.
 
     Raises:
         PreconditionError: the subject has two active keys; revoke one.
@@ -163,7 +163,7 @@ def create_key(path: Path, identity: Identity, expires: datetime | None = None) 
 
 
 def revoke_key(path: Path, key_id: str) -> ApiKey:
-    """Mark a key as revoked; one that is stays as it is.
+    """Mark a key as revoked; a revoked key stays as it is.
 
     Raises:
         KeyNotFoundError: the file has none of this id.
@@ -195,7 +195,7 @@ def _check_rotation(keys: Mapping[str, ApiKey], key: ApiKey, limit: int) -> None
 
 @contextmanager
 def _changed(path: Path) -> Iterator[dict[str, ApiKey]]:
-    """Give the keys of a file to be changed, and replace it by what they are then; one process at a time."""
+    """Yield the keys of a file for changes and then replace the file; one process at a time."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -285,12 +285,12 @@ def _parse_key(entry: Any, where: str) -> ApiKey:
 
 
 def is_name(value: Any) -> bool:
-    """Tell whether this can be the name of a tenant or subject."""
+    """Tell whether a value is a valid name of a tenant or subject."""
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def parse_rights(value: Any, where: str, among: Iterable[Right] = ALL_RIGHTS) -> frozenset[Right]:
-    """Return rights given by their names, with what they include; none, or one that is not among these, is an error.
+    """Return the rights with these names and all that they include; an empty list or an unknown name is an error.
 
     Raises:
         InvalidRequestError: naming `where`.

@@ -37,7 +37,7 @@ _AT_EXIT_S = 1.0
 
 
 class LineLogger:
-    """A logger for structlog that hands lines to a thread which writes them to one file; safe to use from many threads.
+    """A structlog logger whose thread writes the lines to one file; safe to use from many threads.
 
     Lines of the levels debug and info are written together, up to 50 ms later; from warning up each is written as soon
     as the file takes it. While the file takes nothing, 4 MiB of lines wait; further ones are dropped, and
@@ -60,14 +60,14 @@ class LineLogger:
         self._take(line, is_urgent=False)
 
     def warning(self, line: str) -> None:
-        """Take a line that is written at once."""
+        """Log a line that is written at once."""
         self._take(line, is_urgent=True)
 
     debug = info
     error = critical = warning
 
     def flush(self, limit_s: float) -> bool:
-        """Return whether everything that was taken is written, after at most `limit_s`."""
+        """Wait at most `limit_s` until all lines are written; return whether they are."""
         with self._changed:
             self._is_urgent = True
             self._changed.notify_all()
@@ -104,7 +104,7 @@ class LineLogger:
                     self._changed.notify_all()
 
     def _write(self, text: str) -> None:
-        """Write to the file; what it does not take is lost, because nothing may fail because of its log."""
+        """Write to the file; errors lose the text, because nothing may fail because of its log."""
         with suppress(OSError, ValueError):
             try:
                 descriptor = self._file.fileno()
@@ -206,7 +206,7 @@ class _LibraryHandler(logging.Handler):
         self._lines = lines
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a record, unless it says something again."""
+        """Log a record, unless it is a repetition."""
         try:
             self._lines.warning(self.format(record))
         except structlog.DropEvent:
@@ -248,7 +248,7 @@ def _renderers(log_format: LogFormat) -> list[structlog.typing.Processor]:
 
 
 def _complete(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Add what every line has; one processor instead of three, because each call of the server writes a line."""
+    """Add the common fields; one processor instead of three, because each call of the server writes a line."""
     call = request_context.current()
     if "request_id" not in event and call.request_id:
         event["request_id"] = call.request_id

@@ -57,7 +57,7 @@ def to_chunk_message(stored: StoredChunk, vector: Vectors | None = None) -> chun
 
 
 def _ids_of(stored: StoredChunk) -> dict[str, Any]:
-    """Return what every view of a chunk shows."""
+    """Return the fields that every view of a chunk shows."""
     return {
         "chunk_id": stored.chunk_id,
         "chunk_number": stored.chunk_number,
@@ -68,7 +68,7 @@ def _ids_of(stored: StoredChunk) -> dict[str, Any]:
 
 
 def _basics_of(stored: StoredChunk) -> dict[str, Any]:
-    """Return what the views from `BASIC` on show besides."""
+    """Return the additional fields of the views from `BASIC` on."""
     chunk = stored.chunk
     return {
         "content": chunk.content,
@@ -227,7 +227,7 @@ def record_type_of(message: pb.Record) -> str:
 
 
 def stored_metadata(message: pb.Record) -> dict[str, Any]:
-    """Return what a message says under its stored keys, without time and the caller's own keys; unset is left out."""
+    """Return the set fields of a message under their stored keys, without time and the caller's own keys."""
     metadata: dict[str, Any] = {"type": record_type_of(message)}
     if message.origin:
         metadata["source"] = _stored_name(_ORIGIN, message.origin)
@@ -242,7 +242,7 @@ def stored_metadata(message: pb.Record) -> dict[str, Any]:
 
 
 def place_of(record_type: str, parts: Sequence[int | str]) -> str:
-    """Return where a message has a stored key and what is below it, as in `memory.tags[1]`."""
+    """Return the path in a message of a stored key and what is below it, such as `memory.tags[1]`."""
     key, *below = parts
     name = _PLACES.get(str(key)) or f"{record_type}.{str(key).removeprefix('_')}"
     return name + "".join(f"[{part!r}]" for part in below)
@@ -304,7 +304,7 @@ def to_links_message(links: RecordLinks) -> pb.RecordLinks:
 
 
 def custom_values(metadata: Mapping[str, Value]) -> dict[str, Any]:
-    """Return the caller's own keys as JSON has them: with lists."""
+    """Return the caller's own keys as JSON values: with lists instead of tuples."""
     return {key: list(value) if isinstance(value, tuple) else value for key, value in metadata.items()}
 
 
@@ -321,5 +321,5 @@ def _stored_name(enum: EnumDescriptor, number: int) -> str:
 
 
 def _prefix(enum: EnumDescriptor) -> str:
-    """Return what the names of the values of an enum begin with, up to that of the one without meaning."""
+    """Return the common prefix of the value names of an enum."""
     return enum.values_by_number[0].name.removesuffix("UNSPECIFIED")

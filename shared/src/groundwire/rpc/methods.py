@@ -10,7 +10,7 @@ from groundwire.kernel.identity import Right
 
 
 class Work(StrEnum):
-    """Kinds of work that cannot crowd one another out: each has its own limit of calls that run at a time."""
+    """Kinds of work that cannot crowd one another out: each has its own limit of concurrent calls."""
 
     SEARCH = "search"
     """Finds or answers: needs the model and the vector store."""
@@ -204,7 +204,7 @@ def is_within_scopes(method: str) -> bool:
 
 
 def cost_of(method: str, request: object, size_bytes: int = 0) -> float:
-    """Return the units that a call with a request of so many bytes takes of the quota of its caller."""
+    """Return the quota units that a call with a request of this many bytes costs."""
     row = METHODS.get(method.rpartition("/")[2])
     if row is None:
         return WORK_COSTS[Work.READ]
@@ -214,7 +214,7 @@ def cost_of(method: str, request: object, size_bytes: int = 0) -> float:
 
 
 def is_read(method: str) -> bool:
-    """Tell whether a method changes nothing, or, as an answer in its session, nothing a second time."""
+    """Tell whether a method changes nothing, or nothing more when it is repeated, such as an answer in its session."""
     name = method.rpartition("/")[2]
     return name == "PlanIngest" or work_of(name) in {Work.SEARCH, Work.READ, Work.STREAM}
 

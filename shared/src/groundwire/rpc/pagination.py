@@ -141,7 +141,7 @@ class PageTokens:
 
 
 def as_many_as_fit(messages: Iterable[MessageT]) -> list[MessageT]:
-    """Return the first messages, one at least, that fit into `MAX_PAGE_BYTES` together; the others are not made."""
+    """Return the first messages, at least one, that fit into `MAX_PAGE_BYTES` together; the others are not built."""
     fitting: list[MessageT] = []
     total = 0
     for message in messages:
@@ -188,7 +188,7 @@ def load_key(path: Path) -> bytes:
 
 
 def _new_key(path: Path) -> bytes:
-    """Make the file unless another process is faster, and return its content."""
+    """Create the file unless another process is faster, and return its content."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -62,7 +62,7 @@ def current() -> RequestContext:
 def bind(context: RequestContext) -> None:
     """Make `current()` return `context` in this task and in what it starts from now on.
 
-    There is no way back: every call has a task of its own, and the binding ends with it.
+    The binding is never undone: every call has its own task, with which it ends.
     """
     _current.set(context)
     bind_current_budget(context.budget)
@@ -70,7 +70,7 @@ def bind(context: RequestContext) -> None:
 
 
 def bind_identity(identity: Identity) -> None:
-    """Make `identity` that of the current call from now on."""
+    """Set the identity of the current call."""
     call = current()
     # Not `dataclasses.replace`, which takes several times as long, and this runs on every call.
     bind(RequestContext(call.request_id, identity, call.budget, call.authorization, call.user_agent, call.traceparent))

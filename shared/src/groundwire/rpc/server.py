@@ -241,7 +241,7 @@ class LagReading:
 
 
 class LagGauge:
-    """Sleeps `interval_s` again and again and notes how late it wakes.
+    """Sleeps `interval_s` repeatedly and records how late it wakes.
 
     Sees everything that keeps the loop from running: blocking calls on it, and threads that hold the
     interpreter lock. A stall may begin in the middle of an interval, so that it is seen short by up to `interval_s`.
@@ -282,7 +282,7 @@ class LagGauge:
         return LagReading(self._max_s, p99_s, self._samples)
 
     def up_to(self, milliseconds: Iterable[int]) -> list[int]:
-        """Return how many samples since the last reset were later by less than each bound, of at most 1 s."""
+        """Return, for each bound up to 1 s, how many samples since the last reset were below it."""
         sums = [0, *accumulate(self._counts)]
         return [sums[bound] for bound in milliseconds]
 

@@ -78,7 +78,7 @@ class ClientTls(grpc.ChannelCredentials):
         super().__init__(made._credentials)  # noqa: SLF001 - the library has no other way to make a subclass
 
     def watched(self) -> WatchedFiles[grpc.ChannelCredentials]:
-        """Return what the files say, now and later; whoever asks closes it."""
+        """Return the watched value of the files; the caller closes it."""
         return WatchedFiles(self._paths, self._made, self._field)
 
     def _made(self, contents: list[bytes]) -> grpc.ChannelCredentials:
@@ -90,7 +90,7 @@ class ClientTls(grpc.ChannelCredentials):
 
 
 def _check(pair: tuple[Path, Path] | None, authority: Path | None, field: str) -> None:
-    """Return if certificate and key fit, and the authority is one: the library would fail each connection instead."""
+    """Return if certificate, key and authority are valid, or the library would fail each connection later."""
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         if pair is not None:

@@ -20,7 +20,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_timestamp(moment: datetime) -> Timestamp:
-    """Return the message of an aware time; a response has a dozen, and the library takes its time."""
+    """Return the message of an aware time; faster than the library's, because a response has a dozen of them."""
     since = moment - _EPOCH
     return Timestamp(seconds=since.days * 86_400 + since.seconds, nanos=since.microseconds * 1000)
 

@@ -24,7 +24,7 @@ _END: Any = object()
 
 
 class Closable(Protocol):
-    """Holds something that has to be released, such as an open file."""
+    """Something that has to be released, such as an open file."""
 
     def close(self) -> None: ...
 
@@ -33,7 +33,7 @@ ClosableT = TypeVar("ClosableT", bound=Closable)
 
 
 class Workers:
-    """Runs blocking functions in `size` threads; calls beyond that wait in order of arrival.
+    """Runs blocking functions in `size` threads; further calls wait in order of arrival.
 
     The functions see the context variables of the caller. A function is not interrupted: it has to
     `check()` its budget between batches, and ends soon after the budget was cancelled or is used up.
@@ -70,7 +70,7 @@ class Workers:
 
     @asynccontextmanager
     async def opened(self, budget: Budget, make: Callable[[], ClosableT]) -> AsyncIterator[ClosableT]:
-        """Give what `make()` returns, made and closed in threads; closed also when the caller left while it was made.
+        """Yield the result of `make()`, created and closed in threads; closed even if the caller leaves meanwhile.
 
         Raises:
             CallCancelledError: the budget was cancelled before the call.
@@ -98,7 +98,7 @@ class Workers:
             running.result()
 
     async def iterate(self, budget: Budget, make: Callable[[], Iterator[ItemT]]) -> AsyncGenerator[ItemT, None]:
-        """Yield the items of `make()`, each of them fetched in a thread when the consumer wants it.
+        """Yield the items of `make()`, each fetched in a thread when the consumer asks for it.
 
         No thread is held while the consumer is slow, so the iterator must not hold anything between two items either.
 

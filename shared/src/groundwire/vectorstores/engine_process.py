@@ -152,7 +152,7 @@ class EngineProcess:
 
     @property
     def is_broken(self) -> bool:
-        """Tell whether it has ended or is being stopped; it takes no more calls then."""
+        """Tell whether the engine has ended or is being stopped; it takes no more calls then."""
         return self._broken.is_set()
 
     @property
@@ -290,7 +290,7 @@ class EngineProcess:
     def _leave(
         self, channel: _Connection, back_to: _Connections | None = None, abandoned_by: _Connections | None = None
     ) -> None:
-        """Give a connection back, or note that its answer is still to come."""
+        """Return a connection, or note that its answer is still to come."""
         with self._unused:
             self._in_use -= 1
             if back_to is not None:
@@ -308,7 +308,7 @@ class EngineProcess:
                 each.came_back.notify_all()
 
     def _watch(self) -> None:
-        """Ask for signs of life, and bring abandoned connections back once their answers have come."""
+        """Ping the engine, and return abandoned connections to their pools once their answers have come."""
         try:
             while not self._is_stopping.wait(_BEAT_S):
                 self._heartbeat.send("beat", ())

@@ -24,7 +24,7 @@ _FULL_TEXTS = ("no space left", "os error 28", "disk quota exceeded", "os error 
 
 
 class Answer(NamedTuple):
-    """What a method returned, or one line that says why it failed, and whether that was for a full disk."""
+    """The result of a method, or a line on why it failed and whether that was because of a full disk."""
 
     request_id: int
     result: Any

@@ -35,7 +35,7 @@ _log = structlog.get_logger(__name__)
 
 
 class OwnedEngine:
-    """Keeps one engine running; a thread replaces it when it has ended, whether anybody calls or not.
+    """Keeps one engine running; a thread replaces it when it has ended, even if nobody calls.
 
     `start` returns an engine that is ready for calls.
     """
@@ -198,7 +198,7 @@ class EngineStore(EngineAdapter):
 
     @contextmanager
     def _examining(self, collection: str, budget: Budget) -> Iterator[bool]:
-        """Yield whether this thread is the one that looks for damage: it takes long, so one thread does it.
+        """Yield whether this thread is to look for damage: it takes long, so only one thread does it.
 
         No lock is held meanwhile, so that other calls go on.
         """
@@ -213,7 +213,7 @@ class EngineStore(EngineAdapter):
                     self._examined.discard(collection)
 
     def _damage(self, method: str, argument: str, budget: Budget) -> str:
-        """Ask the engine what is wrong with a collection; an empty text if nothing is, or if that cannot be told.
+        """Ask the engine what is wrong with a collection; empty if nothing is, or if the engine cannot tell.
 
         One that ends the engine whenever it is read is damaged too.
         """
@@ -229,7 +229,7 @@ class EngineStore(EngineAdapter):
             return ""
 
     def _patience(self, budget: Budget, *, at_any_size: bool) -> Budget:
-        """Return how long to wait for another rewrite of the same files: a call waits for calls alone."""
+        """Return how long to wait for another rewrite of the same files: calls only wait for other calls."""
         return budget if at_any_size else budget.at_most(_SCRUB_WAIT_S)
 
     def _being_filled(self) -> StoreUnavailableError:

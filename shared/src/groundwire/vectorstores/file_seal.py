@@ -47,7 +47,7 @@ class Seal:
 
     @classmethod
     def of(cls, folder: Path, earlier: "Seal | None" = None) -> "Seal":
-        """Look at every file; large ones that look as they did at an earlier seal are not read again."""
+        """Checksum every file; large ones with the size and time of an earlier seal are not read again."""
         known = {} if earlier is None else earlier.files
         files = {}
         for path in (each for each in folder.rglob("*") if each.is_file()):
@@ -70,7 +70,7 @@ class Seal:
             return None
 
     def write(self, path: Path) -> None:
-        """Store it. Not synced: a seal that a power cut takes away only means a closer look."""
+        """Store the seal, unsynced: losing it in a power cut only means that the files are examined."""
         draft = path.with_name(f"{path.name}.new")
         draft.write_text(json.dumps({name: asdict(file) for name, file in self.files.items()}), encoding="utf-8")
         draft.replace(path)

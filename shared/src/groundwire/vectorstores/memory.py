@@ -143,7 +143,7 @@ class MemoryVectorStore:
             return len(self._held(collection).rows)
 
     def check_responding(self) -> None:
-        """Return: there is nothing to wait for."""
+        """Return at once: there is nothing to wait for."""
 
     def close(self) -> None:
         """Forget everything; idempotent."""

@@ -39,7 +39,7 @@ Compiled: TypeAlias = Condition | bool
 
 @dataclass(frozen=True, slots=True)
 class ConditionCompiler:
-    """Compiles for one engine.
+    """Compiles filters for one engine.
 
     `matches_substrings` says that the engine has the condition `substring`, which servers learned late.
     """

@@ -142,7 +142,7 @@ _TRANSIENT = frozenset({"UNAVAILABLE", "ABORTED", "RESOURCE_EXHAUSTED"})
 
 
 def is_transient(error: Exception) -> bool:
-    """Tell whether a call may do better the next time: the connection failed, or the server has too much to do."""
+    """Tell whether a retry may succeed: the connection failed, or the server is overloaded."""
     return _code_name(error) in _TRANSIENT or type(error).__name__ == "ResourceExhaustedResponse"
 
 
@@ -152,7 +152,7 @@ def is_missing(error: Exception) -> bool:
 
 
 def _code_name(error: Any) -> str:
-    """Return the name of the gRPC code: stores do not import the transport, so the error is asked."""
+    """Return the name of the gRPC code, read from the error because stores do not import the transport."""
     code = getattr(error, "code", None)
     return str(getattr(code(), "name", "")) if callable(code) else ""
 
@@ -327,7 +327,7 @@ class QdrantServerVectorStore(EngineAdapter):
         return [point.id for point in found], vectors, [point.payload or {} for point in found]
 
     def _ensure(self, collection: str, dimensions: int, budget: Budget) -> int:
-        """Make a collection with an index for every filter field, or add what an interrupted call left out."""
+        """Make a collection with an index for every filter field, or complete one that was interrupted."""
         # Without a lock, on which others would wait while the server is silent: every step may run twice at once.
         info = self._info(collection, budget)
         if info is None:
@@ -368,7 +368,7 @@ class QdrantServerVectorStore(EngineAdapter):
         )
 
     def _call(self, collection: str, call: Callable[..., T], budget: Budget) -> T:
-        """Make a call on a collection, with the whole seconds that are left as the server's time limit."""
+        """Make a call on a collection, with the remaining whole seconds as the server's time limit."""
         on_collection = partial(call, collection_name=self._options.prefix + collection)
         return self._guarded(collection, lambda seconds: on_collection(timeout=ceil(seconds)), budget)
 

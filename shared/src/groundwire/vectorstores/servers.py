@@ -33,7 +33,7 @@ class StoreServer:
 
     @property
     def prefix(self) -> str:
-        """Return what the names of this installation's collections begin with."""
+        """Return the prefix of this installation's collection names."""
         return str(self.url.options.get("prefix", ""))
 
     @property
@@ -85,7 +85,7 @@ def parse_server_url(
 
 
 def whole_number(least: int, most: int) -> Parse:
-    """Return the parser of a whole number between two others."""
+    """Return a parser of whole numbers in a range."""
 
     def parse(text: str) -> int:
         if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
@@ -96,7 +96,7 @@ def whole_number(least: int, most: int) -> Parse:
 
 
 def one_of(*names: str) -> Parse:
-    """Return the parser of a choice."""
+    """Return a parser of one of some words."""
 
     def parse(text: str) -> str:
         if text not in names:
@@ -107,14 +107,14 @@ def one_of(*names: str) -> Parse:
 
 
 def truth(text: str) -> bool:
-    """Return whether the text is `true`; the only other one is `false`."""
+    """Parse `true` or `false`."""
     if text not in {"true", "false"}:
         raise ValueError("must be true or false")
     return text == "true"
 
 
 def name_prefix(text: str) -> str:
-    """Return what an installation puts before its collections' names, of at most 16 characters."""
+    """Parse the prefix of an installation's collection names, at most 16 characters."""
     if len(text) > 16 or not text.isascii() or not text.replace("-", "a").isalnum() or text != text.lower():  # noqa: PLR2004 - leaves 47 for the name
         raise ValueError("must be 1 to 16 of a-z, 0-9 and '-'")
     return text

@@ -56,7 +56,7 @@ def stored_fields(payload: Payload) -> Stored:
 
 
 def restored_payload(stored: Stored) -> Payload:
-    """Return a payload that filters take for the one that was stored: the terms turned into fields again."""
+    """Return a payload equal to the stored one for filters, with the terms turned back into fields."""
     payload: dict[str, Value] = {
         field: tuple(value) if isinstance(value, list) else value  # type: ignore[misc] # lists are of one type
         for field, value in stored.items()

@@ -53,7 +53,7 @@ class Engine:
         self._reading = threading.Condition()
 
     def open(self, folder: str) -> tuple[dict[str, Facts], bool]:
-        """Open a folder; return what it says about its collections, and whether somebody closed it in order.
+        """Open a folder; return the facts of its collections, and whether it was closed cleanly.
 
         Collections whose graphs are damaged are recreated empty, and all of them if Chroma's catalog is damaged.
         """
@@ -86,7 +86,7 @@ class Engine:
         return {name: facts_of(collection) for name, collection in self._collections.items()}, seal is not None
 
     def open_anew(self, folder: str) -> tuple[dict[str, Facts], bool]:
-        """Open a folder without anything that may be in it."""
+        """Open a folder, discarding what is in it."""
         self._data = Path(folder) / _DATA
         seal_of(self._data).unlink(missing_ok=True)
         shutil.rmtree(self._data, ignore_errors=True)
@@ -110,7 +110,7 @@ class Engine:
         self.create(name, dimensions, False)  # noqa: FBT003 - as the owner would ask
 
     def begin_rewrite(self, name: str) -> None:
-        """Make an empty copy of a collection, in place of one that was not finished."""
+        """Make an empty copy of a collection, replacing an unfinished one."""
         if name + _REWRITTEN in self._collections:
             self._client.delete_collection(name + _REWRITTEN)
         facts = facts_of(self._collections[name])
@@ -126,7 +126,7 @@ class Engine:
             remove(copy, gone)
 
     def end_rewrite(self, name: str, numbers: Sequence[int]) -> None:
-        """Copy the last records, and let the copy take the place of the collection."""
+        """Copy the last records, and replace the collection by the copy."""
         self.copy(name, numbers)
         with self._alone():
             self._replace_by_copy(name)
@@ -201,7 +201,7 @@ class Engine:
 
     @contextmanager
     def _read(self, name: str) -> Iterator[Any]:
-        """Yield a collection, and keep the library open meanwhile."""
+        """Yield a collection, and keep the library open while it is used."""
         with self._reading:
             held = self._collections[name]
             self._readers += 1
@@ -214,7 +214,7 @@ class Engine:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Wait until nobody reads, and hold new readers back; writers are queued by the store."""
+        """Wait until nobody reads, and hold back new readers; the store queues the writers."""
         with self._reading:
             self._reading.wait_for(lambda: self._readers == 0)
             yield
@@ -249,7 +249,7 @@ class Engine:
         self._collections = {name: self._client.get_collection(name, embedding_function=None) for name in names}
 
     def _sync_graphs(self) -> None:
-        """Bring graphs to disk that Chroma has written; it takes their vectors off its log and syncs only that."""
+        """Sync the graphs that Chroma has written: it truncates its log afterwards, but syncs only the log."""
         for header in self._data.glob(f"*/{_GRAPH_HEADER}"):
             written_ns = header.stat().st_mtime_ns
             if self._graphs.get(header) != written_ns:

@@ -46,7 +46,7 @@ class Facts(NamedTuple):
 
 
 def open_client(folder: str) -> Any:
-    """Open the library on a folder; no telemetry, no connection to anywhere."""
+    """Open the library on a folder, without telemetry or any connection."""
     import chromadb  # noqa: PLC0415 - only the engine process loads it
     from chromadb.config import Settings  # noqa: PLC0415 - the same
 
@@ -256,7 +256,7 @@ def compile_filter(condition: Filter, *, negated: bool = False) -> Where:
 
 
 def _combine(parts: list[Where], *, is_and: bool) -> Where:
-    """Join by and (or by or): constants that decide alone win, others vanish, single members stand bare."""
+    """Join by and (or by or): deciding constants win, others vanish, a single member stands alone."""
     if any(part is (not is_and) for part in parts):
         return not is_and
     conditions = [part for part in parts if not isinstance(part, bool)]

@@ -116,7 +116,7 @@ def close_server(client: Any) -> None:
 
 
 def is_transient(error: Exception) -> bool:
-    """Tell whether a call may do better the next time: the connection failed, or the server has too much to do.
+    """Tell whether a retry may succeed: the connection failed, or the server is overloaded.
 
     So does a search that met a deletion: the server found a record in its graph and then no longer in its rows.
     """
@@ -247,7 +247,7 @@ class ChromaServerVectorStore(EngineAdapter):
         return checked_dimensions_of(collection, facts_of(made))
 
     def _handle(self, collection: str, budget: Budget) -> tuple[Any, int]:
-        """Return Chroma's object for a collection and the vector length; it names one that was dropped until a call."""
+        """Return Chroma's object for a collection and its vector length; a dropped one is only noticed at a call."""
         known = self._handles.get(collection)
         if known is not None:
             return known
@@ -258,7 +258,7 @@ class ChromaServerVectorStore(EngineAdapter):
         return handle
 
     def _call(self, collection: str, call: Callable[[Any], T], budget: Budget) -> T:
-        """Make a call on a collection; one that was dropped and made again meanwhile is looked up again."""
+        """Make a call on a collection; one that was dropped and recreated meanwhile is looked up again."""
         held, _ = self._handle(collection, budget)
         try:
             return self._guarded(collection, lambda: call(held), budget)

@@ -223,7 +223,7 @@ class ChromaVectorStore(EngineStore):
         return self._being_filled()
 
     def _start(self, method: str = "open") -> EngineProcess:
-        """Start an engine on the folder and learn its collections; without them when they cannot be opened."""
+        """Start an engine on the folder and read its collections, or discard them when they cannot be opened."""
         engine = EngineProcess(
             _ENGINE,
             "groundwire.vectorstores.chroma.engine",

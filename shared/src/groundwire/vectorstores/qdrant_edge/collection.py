@@ -56,13 +56,13 @@ class Current:
 
 
 def new_copy(collection: Path) -> Path:
-    """Name a folder for another copy of a collection; nothing is made yet but the collection's folder."""
+    """Return a name for another copy of a collection; only the collection's folder is created yet."""
     collection.mkdir(exist_ok=True)
     return collection / f"{_COPY}{uuid.uuid4().hex[:12]}"
 
 
 def publish(copy: Path, dimensions: int, *, is_complete: bool = True) -> None:
-    """Make a copy, which is on disk, the serving one of its collection; atomic, and on disk on return."""
+    """Make a durable copy the serving one of its collection; atomic, and durable on return."""
     current = Current(copy.name, dimensions, is_complete=is_complete)
     replace_file(copy.parent / _CURRENT, json.dumps(asdict(current)))
     # The folder of a new collection is an entry of the store, which has to be on disk as well.
@@ -70,13 +70,13 @@ def publish(copy: Path, dimensions: int, *, is_complete: bool = True) -> None:
 
 
 def unpublish(collection: Path) -> None:
-    """Drop a collection for everybody who opens the folder later; its files stay."""
+    """Drop a collection for later openings of the folder; its files stay."""
     (collection / _CURRENT).unlink(missing_ok=True)
     sync(collection)
 
 
 def remove(path: Path) -> None:
-    """Remove a file or folder with all that is in it, or nothing."""
+    """Remove a file or a folder with its contents, if it exists."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -175,7 +175,7 @@ class ServedCollection:
 
     @contextmanager
     def writing(self, budget: Budget, numbers: Iterable[int] = ()) -> Iterator[str]:
-        """Hold the current copy alone among writers and yield its path; `numbers` are those about to change.
+        """Hold the current copy as its only writer and yield its path; `numbers` are the points about to change.
 
         Raises:
             CollectionNotFoundError: it has been dropped.

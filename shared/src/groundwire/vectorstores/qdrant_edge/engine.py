@@ -67,7 +67,7 @@ _OPEN_LOGS = "open-*"
 
 
 class DamagedShardError(Exception):
-    """The files of a shard are not what they were when it was closed, or cannot be opened."""
+    """The files of a shard have changed since it was closed, or cannot be opened."""
 
 
 class Shard:
@@ -251,7 +251,7 @@ class Engine:
         threading.Thread(target=self._look_after_idle, daemon=True).start()
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        """Give the methods of a shard, as requests that name its folder first."""
+        """Expose the methods of a shard as requests whose first argument is its folder."""
         if method not in _OF_SHARD:
             raise AttributeError(method)
 
@@ -266,7 +266,7 @@ class Engine:
         self._most_open = most_open
 
     def build(self) -> None:
-        """Leave it to the owner to sync writes to disk, all of them at the end."""
+        """Leave syncing to the owner, who syncs all writes at the end."""
         self._syncs_writes = False
 
     def create(self, path: str, dimensions: int) -> None:
@@ -303,7 +303,7 @@ class Engine:
         return ""
 
     def rewrite(self, path: str, target: str, dimensions: int) -> None:
-        """Make a shard with the same points, and with nothing of those that were removed; it is on disk on return."""
+        """Make a shard with the same points and no trace of removed ones; durable on return."""
         with self._used(path) as shard:
             _, _, has_field_indexes = shard.sizes()
             create_shard(target, dimensions, indexes_fields=has_field_indexes)

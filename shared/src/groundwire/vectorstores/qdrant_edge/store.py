@@ -176,7 +176,7 @@ class QdrantEdgeVectorStore(EngineStore):
         return int(self._read(self._served(collection), budget, "count"))
 
     def needs_rebuild(self, collection: str, budget: Budget) -> bool:
-        """Tell whether a rebuild pays: no indexes of fields for many points, or many outside the index of vectors."""
+        """Tell whether a rebuild pays: many points without field indexes, or many outside the vector index."""
         served = self._served(collection)
         if not served.is_complete:
             return False
@@ -250,7 +250,7 @@ class QdrantEdgeVectorStore(EngineStore):
         return self._read(self._served(collection), budget, "points", numbers)
 
     def _start(self, purpose: str, *arguments: Any, **options: Any) -> EngineProcess:
-        """Start an engine and configure it; it keeps the folder locked until it has ended, come what may."""
+        """Start an engine and configure it; it keeps the folder locked until it has ended."""
         # It inherits the lock: a new owner must not open files that the engine of a dead owner still writes.
         inherited = (self._owner.descriptor,)
         engine = EngineProcess(_ENGINE, _ENGINE_MODULE, self._folder, inherited=inherited, **options)
