@@ -411,11 +411,11 @@ def main() -> None:
         GroundwireClient(address) as client,
     ):
         for name in names:
-            _ingest(client, name)
+            ingest(client, name)
         _ask(client, names)
 
 
-def _ingest(client: GroundwireClient, name: str) -> None:
+def ingest(client: GroundwireClient, name: str) -> None:
     root = _ROOT if name in {"handbook", "design"} else data_folder()
     with suppress(AlreadyExistsError):
         client.create_collection(collection=name)

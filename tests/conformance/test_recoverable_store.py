@@ -218,7 +218,7 @@ def test_other_calls_go_on_while_one_looks_for_damage(scheme: str, closed: Path)
         for each in failing:
             with suppress(StoreUnavailableError):
                 each.result()
-    assert waits > 2
+    assert waits > 1
     assert longest_s < max(0.5, 0.8 * took_s)  # who waited for the new engine would have waited for nearly all of it
     assert found(store) == set(range(1, COUNT + 1))
     store.close()

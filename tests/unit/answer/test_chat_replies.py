@@ -2,9 +2,9 @@
 
 import pytest
 
-from groundwire.answer.generators.chat_generator import fitting_prompt, without_orders
+from groundwire.answer.generators.chat_generator import fitting_prompt, holds, without_orders
 from groundwire.answer.generators.sentences import StatementReader
-from tests.unit.answer.builders import make_passage
+from tests.unit.answer.builders import ground, make_passage
 
 _REPLY = (
     "**Foxes** eat 2.5 mice [1]. They hunt at night. [2][1] Dr. Fox agrees (see p. 3) [3, 2]!\n"
@@ -135,3 +135,16 @@ def test_a_sentence_without_an_end_leaves_in_parts() -> None:
     assert len(early) == 2
     assert max(len(each.text) for each in written) < 2100
     assert " ".join(each.text for each in written).split() == ["round"] * 1000
+
+
+def test_a_short_sentence_may_say_part_of_a_long_one() -> None:
+    passage = make_passage(
+        "In the old harbour of Bonn the ships of merchants wait for the tide, gulls cry, and until the water rises tea is"
+        " drunk by pilots."
+    )
+    (grounded,) = ground("In Bonn tea is drunk by pilots.", passage)
+    assert grounded.sources[0].similarity < 0.6
+    assert holds(grounded)
+    (changed,) = ground("In Bonn gulls cry for bread.", passage)
+    assert changed.sources[0].similarity < 0.6
+    assert not holds(changed)

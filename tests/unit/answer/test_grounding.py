@@ -41,6 +41,14 @@ def test_a_claim_may_rest_on_several_sentences_of_a_document() -> None:
     assert {each.match for each in grounded.sources} == {Match.SEMANTIC}
 
 
+def test_a_row_of_a_table_says_what_its_columns_are_called() -> None:
+    table = "| Profile | Overlap | Smallest chunk |\n|---|---|---|\n| general | none | 20 tokens |\n"
+    passage = make_passage(f"{table}| documents | 15 % | 100 tokens |\n", markup=Markup.MARKDOWN)
+    (grounded,) = ground("The documents profile has an overlap of 15 %.", passage)
+    assert grounded.verdict is Verdict.SUPPORTED
+    assert [each.source.quote for each in grounded.sources] == ["| documents | 15 % | 100 tokens |"]
+
+
 @pytest.mark.requirement("S1-101", "S1-106")
 def test_each_further_document_that_says_the_same_adds_a_source_and_support() -> None:
     first = make_passage("The fox hunts mice at night.", rank=1)

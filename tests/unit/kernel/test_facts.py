@@ -63,6 +63,8 @@ SOURCE = "The first shop of Ada Lovelace opened on 5 March 2023 in Bonn with 1,2
         ("It never opened in Bonn.", FactKind.NEGATION),
         ("The first office of Ada Lovelace opened in Bonn.", FactKind.WORD),
         ("The first office of Ada Lovelace started in Bonn.", None),
+        ("Instead Charles opened the first shop.", FactKind.NAME),
+        ("Neither did Ada Lovelace open the shop.", FactKind.NEGATION),
     ],
 )
 def test_what_a_claim_says_and_its_source_does_not(claim: str, kind: FactKind | None) -> None:
@@ -77,6 +79,10 @@ def test_what_a_claim_says_and_its_source_does_not(claim: str, kind: FactKind | 
         ("The United Nations met in Geneva.", "The UN met in Geneva."),
         ("An Indian firm won.", "A firm in India won."),
         ("It isn't supported.", "It is unsupported."),
+        ("Set MAX_SIZE and MAX_AGE.", "With MAX_SIZE and MAX_AGE, old files go."),
+        ("Instead Rust has an option.", "As such, Rust has an option."),
+        ("An ABC may be abstract.", "ABCs may be abstract."),
+        ("Neither do annual physicals.", "Annual physicals do not require an authorization."),
     ],
 )
 def test_other_words_for_the_same_are_no_discrepancy(claim: str, source: str) -> None:

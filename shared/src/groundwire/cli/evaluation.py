@@ -65,7 +65,7 @@ class Outcome:
 @retrieval_options
 @server_options
 def evaluate(questions: Path, collection: str, options: retrieval_options_pb2.RetrievalOptions) -> None:
-    """Measure how well searches find what labelled questions need: recall, rank and redundancy.
+    """Measure how well searches find what labelled questions need.
 
     Each line names a question, the document that answers it, and a quote from there that a result has to hold.
     """

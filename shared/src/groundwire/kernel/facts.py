@@ -78,8 +78,9 @@ class Reading:
         found: list[tuple[str, tuple[str, ...]]] = []
         for match in _DENIAL.finditer(self.text):
             if not _NOT_ONLY.match(self.text, match.end()):
+                is_elliptic = _DENIES_THE_SAME.match(self.text, match.start()) is not None
                 clause = _CLAUSE_END.split(self.text[match.end() : match.end() + _DENIED_CHARS], maxsplit=1)[0]
-                found.append((match[0], tuple(content_stems(clause)[:_DENIED_WORDS])))
+                found.append((match[0], () if is_elliptic else tuple(content_stems(clause)[:_DENIED_WORDS])))
         return tuple(found)
 
     def of(self, kind: FactKind) -> list[Fact]:
@@ -222,6 +223,15 @@ _END_CHARS = 12
 _JOINTS = frozenset({" ", "-", " & ", "\u2013"})
 _TITLES = frozenset({"Dr", "Mr", "Mrs", "Ms", "St", "Prof"})
 _COMMON_CAPITALS = frozenset({"i", "i'm", "i've", "i'd", "i'll"})
+_OPENERS = """
+    additionally alternatively consequently currently finally first furthermore generally hence however instead likewise
+    meanwhile moreover nevertheless next otherwise second similarly thereby therefore third thus typically usually yes
+    add build call change check choose click compare configure connect copy create define delete disable edit enable
+    ensure enter export follow import install keep load log move note pass press provide put read remember remove rename
+    replace restart run select send set show start stop store switch try type update write
+"""
+# Words that join a sentence to the one before, or tell a reader to do something, open sentences and belong to no name.
+_NO_NAMES = FUNCTION_WORDS.union(_OPENERS.split())
 
 
 def _names(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
@@ -256,7 +266,7 @@ def _name_of(text: str, run: Sequence[re.Match[str]]) -> Iterator[Fact]:
     # A sentence may begin behind opening marks, and the one before may end with closing ones.
     bare = text[max(0, run[0].start() - _END_CHARS) : run[0].start()].rstrip(" \t'\"([\u201c\u2018*_")
     opens = not bare or bare.endswith("\n") or bare.rstrip("'\")]\u201d\u2019*_")[-1:] in {".", "!", "?", ":", ";"}
-    parts = run[1:] if opens and run[0][0].casefold() in FUNCTION_WORDS else run
+    parts = run[1:] if opens and _only_opens(run) else run
     if not parts:
         return
     first = parts[0][0]
@@ -264,6 +274,13 @@ def _name_of(text: str, run: Sequence[re.Match[str]]) -> Iterator[Fact]:
     start, end = parts[0].start(), parts[-1].end()
     values = tuple(_folded(part[0]) for part in parts)
     yield _fact(FactKind.NAME, text, start, end, values, weak=opens and len(run) == 1 and is_plain)
+
+
+def _only_opens(run: Sequence[re.Match[str]]) -> bool:
+    """Tell whether the first word of a sentence has its capital for that alone: "Set MAX_SIZE", "Instead Ada"."""
+    first = run[0][0]
+    precedes_identifier = first[1:].islower() and len(run) > 1 and "_" in run[1][0]
+    return first.casefold() in _NO_NAMES or precedes_identifier
 
 
 def _folded(token: str) -> str:
@@ -295,6 +312,11 @@ _DENIAL = re.compile(
     re.IGNORECASE,
 )
 _NOT_ONLY = re.compile(r"\s+(?:only|just|merely|least)\b", re.IGNORECASE)
+# "Neither do visitors" denies what the sentence before said, which is not told here.
+_DENIES_THE_SAME = re.compile(
+    r"\b(?:neither|nor) (?:do|does|did|is|are|was|were|has|have|had|can|could|will|would|may|must|should)\b",
+    re.IGNORECASE,
+)
 _CLAUSE_END = re.compile(r"[,;:.!?()\u2014]|\bbut\b", re.IGNORECASE)
 _DENIED_WORDS = 4
 _DENIED_CHARS = 80
@@ -392,7 +414,7 @@ def _is_counted(fact: Fact, equal: Sequence[Fact], stated: Sequence[Fact]) -> bo
 
 
 def _is_named(value: str, names: set[str]) -> bool:
-    if len(value) == 1 or value in names or stem(value) in names:
+    if len(value) == 1 or not names.isdisjoint((value, f"{value}s", stem(value))):
         return True
     # India and Indian, China and Chinese differ only in their endings.
     return any(

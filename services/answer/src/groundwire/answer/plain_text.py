@@ -1,6 +1,7 @@
 """Renders markup as plain text: what a person reads instead of marks, links and line breaks."""
 
 import re
+from collections.abc import Sequence
 
 from markdown_it import MarkdownIt
 
@@ -92,3 +93,41 @@ def _raised(match: re.Match[str]) -> str:
     if text in _ORDINALS:
         return text
     return f"^{text}" if text.isalnum() else f"^({text})"
+
+
+TABLE_RULE = re.compile(r"[\s|:+=-]*")
+_CELL_BORDER = re.compile(r"(?<!\\)\|")
+# Columns of a table whose rows read well from left to right.
+_NARROW = 3
+_EMPTY_CELLS = frozenset({"-", "\u2013", "\u2014"})
+_CLOSING = "\"')]\u201d\u2019"
+
+
+def row_cells(row: str, markup: Markup) -> list[str]:
+    """Return the cells of a table row as plain text."""
+    inner = row.strip().removeprefix("|").removesuffix("|")
+    return [plain_text(cell.replace("\\|", "|"), markup) for cell in _CELL_BORDER.split(inner)]
+
+
+def row_text(names: Sequence[str], cells: Sequence[str]) -> str:
+    """Return a table row as a sentence: `Exit code 2: wrong usage`, or `Setting X: default 1; unit s`.
+
+    In a wide row the longest cell, if it is a sentence, says what the others are about, so it comes before them.
+    """
+    lead = f"{names[0]} {cells[0]}".strip() if names and cells[0] else cells[0]
+    told = [(index, cell) for index, cell in enumerate(cells[1:], start=1) if cell and cell not in _EMPTY_CELLS]
+    is_pair = len(cells) == 2  # noqa: PLR2004 - a pair
+    rest = [
+        cell if is_pair or index >= len(names) or not names[index] else f"{names[index]}: {cell}"
+        for index, cell in told
+    ]
+    longest = max(told, key=lambda each: len(each[1]), default=(0, ""))
+    if len(told) > 1 and len(cells) > _NARROW and ends_sentence(longest[1]):
+        others = "; ".join(text for text, each in zip(rest, told, strict=True) if each is not longest)
+        return f"{lead}: {longest[1]} ({others})" if lead else f"{longest[1]} ({others})"
+    return ": ".join(filter(None, (lead, "; ".join(rest))))
+
+
+def ends_sentence(text: str) -> bool:
+    """Tell whether a text ends with a full stop, behind which quotation marks and brackets may close."""
+    return text.rstrip(_CLOSING).endswith((".", "!", "\u3002"))

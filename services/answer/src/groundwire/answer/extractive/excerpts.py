@@ -11,7 +11,7 @@ from typing import TypeAlias
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.question import symbols
 from groundwire.answer.extractive.weights import LABEL_WORDS
-from groundwire.answer.plain_text import plain_text
+from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
 from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind, Sentence, heading_text, split_sentences
@@ -24,9 +24,6 @@ MAX_CODE_CHARS = 900
 MAX_LIST_ITEMS = 12
 MAX_LIST_CHARS = 1200
 """Longer lists are quoted item by item only."""
-_NARROW = 3
-"""Columns of a table whose rows read well from left to right."""
-_EMPTY_CELLS = frozenset({"-", "\u2013", "\u2014"})
 
 
 Quoted: TypeAlias = tuple[Passage, int, int]
@@ -71,9 +68,6 @@ class Excerpt:
         return frozenset((*content_stems(said), *symbols(said)))
 
 
-_CLOSING = "\"')]\u201d\u2019"
-_TABLE_RULE = re.compile(r"[\s|:+=-]*")
-_CELL_BORDER = re.compile(r"(?<!\\)\|")
 _NUMBERED = re.compile(r"(?<!\d)(\d+)[.)][ \t]*+\Z")
 _LONGEST_MARK = 8
 _FULL_LINE = 0.75
@@ -382,28 +376,24 @@ class _Reader:
             (item.start + line.start(), item.start + line.end())
             for line in re.finditer(r"[^\r\n]+", self._source(item))
         ]
-        has_header = len(lines) > 1 and _TABLE_RULE.fullmatch(self._content[slice(*lines[1])]) is not None
+        has_header = len(lines) > 1 and TABLE_RULE.fullmatch(self._content[slice(*lines[1])]) is not None
         header = ((self.passage, *lines[0]),) if has_header else ()
-        names = self._cells(*lines[0]) if header else []
+        names = row_cells(self._content[slice(*lines[0])], self.passage.markup) if header else []
         about = f"{self._heading} {' '.join(names)}"
         first_column = []
         for start, end in lines[1:] if header else lines:
-            cells = self._cells(start, end)
-            if _TABLE_RULE.fullmatch(self._content[start:end]) or not any(cells):
+            cells = row_cells(self._content[start:end], self.passage.markup)
+            if TABLE_RULE.fullmatch(self._content[start:end]) or not any(cells):
                 continue
             if cells[0]:
                 first_column.append(cells[0])
-            text = _row_text(names, cells)
+            text = row_text(names, cells)
             if len(words(text)) >= MIN_WORDS and len(text) <= MAX_CHARS and not _LIKE_A_MARKER.search(text):
                 yield Excerpt(self.passage, BlockKind.TABLE, start, end, text, about, header=header)
         if header and names[0] and len(first_column) > 1:
             whole = f"{names[0]}: {', '.join(first_column)}."
             if len(whole) <= MAX_CHARS and not _LIKE_A_MARKER.search(whole):
                 yield Excerpt(self.passage, BlockKind.TABLE, item.start, item.end, whole, self._heading, is_whole=True)
-
-    def _cells(self, start: int, end: int) -> list[str]:
-        row = self._content[start:end].strip().removeprefix("|").removesuffix("|")
-        return [plain_text(cell.replace("\\|", "|"), self.passage.markup) for cell in _CELL_BORDER.split(row)]
 
     def _is_link(self, start: int, end: int) -> bool:
         """Tell whether there is little but links: navigation."""
@@ -500,30 +490,6 @@ def _is_left(content: str, end: int, width: int) -> bool:
     start = content.rfind("\n", 0, end) + 1
     line = content[start:].partition("\n")[0].rstrip()
     return end >= start + len(line) and len(line) < _FULL_LINE * width
-
-
-def _row_text(names: Sequence[str], cells: Sequence[str]) -> str:
-    """Return a table row as a sentence: `Exit code 2: wrong usage`, or `Setting X: default 1; unit s`.
-
-    In a wide row the longest cell, if it is a sentence, says what the others are about, so it comes before them.
-    """
-    lead = f"{names[0]} {cells[0]}".strip() if names and cells[0] else cells[0]
-    told = [(index, cell) for index, cell in enumerate(cells[1:], start=1) if cell and cell not in _EMPTY_CELLS]
-    is_pair = len(cells) == 2  # noqa: PLR2004 - a pair
-    rest = [
-        cell if is_pair or index >= len(names) or not names[index] else f"{names[index]}: {cell}"
-        for index, cell in told
-    ]
-    longest = max(told, key=lambda each: len(each[1]), default=(0, ""))
-    if len(told) > 1 and len(cells) > _NARROW and ends_sentence(longest[1]):
-        others = "; ".join(text for text, each in zip(rest, told, strict=True) if each is not longest)
-        return f"{lead}: {longest[1]} ({others})" if lead else f"{longest[1]} ({others})"
-    return ": ".join(filter(None, (lead, "; ".join(rest))))
-
-
-def ends_sentence(text: str) -> bool:
-    """Tell whether a text ends with a full stop, behind which quotation marks and brackets may close."""
-    return text.rstrip(_CLOSING).endswith((".", "!", "\u3002"))
 
 
 def _is_statement(text: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from groundwire.answer.evidence import Markup
-from groundwire.answer.plain_text import plain_text
+from groundwire.answer.plain_text import TABLE_RULE, plain_text
 from groundwire.kernel.facts import read
 from groundwire.kernel.sentences import BlockKind, Sentence, split_sentences
 from groundwire.kernel.spans import OffsetMap, Span
@@ -39,7 +39,6 @@ class WrittenClaim:
 
 
 _MARKER = re.compile(r"[ \t]*+\[\d{1,3}(?:, ?\d{1,3}){0,20}\]")
-_TABLE_RULE = re.compile(r"[\s|:+=-]*")
 _POINTS_BACK = re.compile(
     r"(?:it|its|they|their|them|he|she|his|her|this|that|these|those|such|there|the (?:former|latter))\b", re.IGNORECASE
 )
@@ -111,7 +110,7 @@ def _pieces(text: str, sentence: Sentence) -> Iterator[tuple[int, int]]:
     match sentence.kind:
         case BlockKind.TABLE:
             rows = list(line_ranges(text, sentence.start, sentence.end))
-            has_header = len(rows) > 1 and _TABLE_RULE.fullmatch(text[slice(*rows[1])]) is not None
+            has_header = len(rows) > 1 and TABLE_RULE.fullmatch(text[slice(*rows[1])]) is not None
             yield from rows[2 * has_header :]
         case BlockKind.PROSE | BlockKind.LIST_ITEM:
             begin = sentence.start

@@ -15,7 +15,7 @@ from enum import StrEnum
 from groundwire.answer.evidence import Passage, Source
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, line_ranges, split_claims
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors, cosine
-from groundwire.answer.plain_text import plain_text
+from groundwire.answer.plain_text import TABLE_RULE, plain_text, row_cells, row_text
 from groundwire.answer.ports import Vector
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.facts import Discrepancy, FactKind, Reading, discrepancies, read
@@ -115,6 +115,8 @@ MAX_SOURCES = 3
 MAX_DOCUMENTS = 3
 """Documents that a claim is cited from."""
 _LEAST_GAIN = 0.05
+# "It binds no name" belongs to the sentence before it, however many others speak of binding.
+_NEARBY = 0.1
 _SAME_SUBJECT = 0.75
 _LEAST_ALIKE = 0.5
 _FEWEST_LITERAL_WORDS = 3
@@ -219,12 +221,19 @@ class _Library:
 
 
 def _sentences_of(passage: Passage) -> Iterator[_SourceSentence]:
-    for item in split_sentences(passage.content):
+    content, markup = passage.content, passage.markup
+    for item in split_sentences(content):
         is_long = item.end - item.start > _MAX_SENTENCE_CHARS
         by_lines = item.kind is BlockKind.TABLE or (item.kind is BlockKind.CODE and is_long)
-        whole = [(item.start, item.end)]
-        for start, end in line_ranges(passage.content, item.start, item.end) if by_lines else whole:
-            text = plain_text(passage.content[start:end], passage.markup)
+        ranges = list(line_ranges(content, item.start, item.end)) if by_lines else [(item.start, item.end)]
+        columns = list[str]()
+        if item.kind is BlockKind.TABLE and len(ranges) > 1 and TABLE_RULE.fullmatch(content[slice(*ranges[1])]):
+            columns = row_cells(content[slice(*ranges[0])], markup)
+            del ranges[:2]
+        for start, end in ranges:
+            source = content[start:end]
+            # "15 %" says little without the name of its column.
+            text = row_text(columns, row_cells(source, markup)) if columns else plain_text(source, markup)
             if any(map(str.isalnum, text)):
                 yield _SourceSentence(passage, start, end, text, read(text))
 
@@ -310,7 +319,13 @@ class _Comparison:
         while len(chosen) < MAX_SOURCES:
             others = [each for each in sentences if each not in chosen]
             gain = {id(each): self._covered(each.reading.stems - found) for each in others}
-            further = max(others, key=lambda each: gain[id(each)] + 0.3 * similarity[id(each)], default=None)
+            further = max(
+                others,
+                key=lambda each: (
+                    gain[id(each)] + 0.3 * similarity[id(each)] + _NEARBY * (each.passage is closest.passage)
+                ),
+                default=None,
+            )
             if further is None or gain[id(further)] < _LEAST_GAIN:
                 break
             chosen.append(further)
