@@ -139,8 +139,8 @@ def test_a_sentence_without_an_end_leaves_in_parts() -> None:
 
 def test_a_short_sentence_may_say_part_of_a_long_one() -> None:
     passage = make_passage(
-        "In the old harbour of Bonn the ships of merchants wait for the tide, gulls cry, and until the water rises tea is"
-        " drunk by pilots."
+        "In the old harbour of Bonn the ships of merchants wait for the tide, gulls cry, and until the water rises tea"
+        " is drunk by pilots."
     )
     (grounded,) = ground("In Bonn tea is drunk by pilots.", passage)
     assert grounded.sources[0].similarity < 0.6
