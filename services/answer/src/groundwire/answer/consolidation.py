@@ -115,24 +115,23 @@ def _of_sentence(said: str, turn: Turn) -> Derived | None:
     told = _ASKED_TO_REMEMBER.match(said) or _ASKED_TO_REMEMBER.match(bare)
     text = LEADING.sub("", _ASKED_TO_REMEMBER.sub("", said, count=1) if told else said)
     text = text.strip(" ,:").removeprefix("that ")
-    if len(words(text)) < _FEWEST_WORDS or not content_stems(text) or _POINTS_BACK.match(text):
+    spoken = words(text)
+    if len(spoken) < _FEWEST_WORDS or not content_stems(text) or _POINTS_BACK.match(text):
         return None
     if _OF_THE_MOMENT.search(text) and not told:
         return None
     kind = next((kind for kind, pattern in _KINDS.items() if pattern.search(text)), "")
     is_anchored = any(fact.kind in _MEMORABLE and not fact.weak for fact in read(text).facts)
     is_personal = bool(kind or told or _ABOUT_SELF.search(text))
-    if not is_personal and not (is_anchored and _is_statement(text)):
+    # A name, date or number may also be part of an order to the assistant.
+    is_statement = spoken[0] in _FIRST_PERSONS or (
+        spoken[0] not in _ORDERS and any(stem(word) in _STATES for word in spoken)
+    )
+    if not is_personal and not (is_anchored and is_statement):
         return None
     importance = 3 + bool(kind == "decision" or _IMPORTANT.search(text)) + bool(told)
     confidence = _LEAST_CONFIDENCE + 0.2 * is_personal + 0.1 * is_anchored
     return Derived(text[0].upper() + text[1:], turn, kind or "fact", importance, round(confidence, 2))
-
-
-def _is_statement(text: str) -> bool:
-    """Tell whether a sentence with a name, date or number states something rather than asks for it."""
-    said = words(text)
-    return said[0] in _FIRST_PERSONS or (said[0] not in _ORDERS and any(stem(word) in _STATES for word in said))
 
 
 def says_the_same(one: str, other: str) -> bool:

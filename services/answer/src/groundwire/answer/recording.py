@@ -380,21 +380,20 @@ class Recording:
             if not turns:
                 continue
             record_id = made_id(conversation.collection, conversation.conversation_id, str(due.index))
-            written, time = await self._written(turns), turns[-1].time
+            written = None
+            if self._writer is not None:
+                try:
+                    written = await self._writer.summarise(turns)
+                except GenerationFailedError as error:
+                    _log.warning("the model failed, so a summary is quoted", failure=str(error))
+            if written is None:
+                # Reading two hundred long turns takes half a second, during which the event loop would be blocked.
+                written = await asyncio.to_thread(summarise, turns)
             # A document that the summary quotes may just be deleted for good: the next exchange writes one without it.
             with suppress(DocumentNotFoundError):
-                await self._records.write_summary(conversation, due, written, time, f"summary-{record_id}")
+                await self._records.write_summary(conversation, due, written, turns[-1].time, f"summary-{record_id}")
             if self._consolidates:
                 await self.consolidate(conversation, due.first, due.last)
-
-    async def _written(self, turns: Sequence[Turn]) -> WrittenSummary:
-        if self._writer is not None:
-            try:
-                return await self._writer.summarise(turns)
-            except GenerationFailedError as error:
-                _log.warning("the model failed, so a summary is quoted", failure=str(error))
-        # Reading two hundred long turns takes half a second, during which the event loop would be blocked.
-        return await asyncio.to_thread(summarise, turns)
 
     async def _write_exchange(self, exchange: Unrecorded) -> int:
         """Write the turns of an exchange and return its number."""

@@ -77,7 +77,22 @@ class SharedRuns:
             CallCancelledError: `budget` was cancelled, or the service is closing.
             DeadlineError: `budget` is used up.
         """
-        run = self._join(key, kind, work)
+        with self._changed:
+            if self._closing:
+                raise CallCancelledError("the service is closing")
+            found = self._runs.get(key)
+            if found is None or found.waiting == 0:  # all callers have left the old run, so it is ending
+                run = self._runs[key] = _Run(kind)
+                # In the context of the first caller, so that the log names that request; the budget is the run's own.
+                context = contextvars.copy_context()
+                args = (self._do, key, run, work)
+                run.thread = threading.Thread(target=context.run, args=args, name="operation", daemon=True)
+                run.thread.start()
+            elif found.kind != kind:
+                raise ConflictError("something else is being done to the same collection; wait for its end")
+            else:
+                run = found
+            run.waiting += 1
         try:
             reported = 0
             while True:
@@ -112,23 +127,6 @@ class SharedRuns:
         for run in runs:
             if run.thread is not None:
                 run.thread.join(_STOP_LIMIT_S)
-
-    def _join(self, key: Hashable, kind: Hashable, work: Callable[..., Any]) -> _Run:
-        with self._changed:
-            if self._closing:
-                raise CallCancelledError("the service is closing")
-            run = self._runs.get(key)
-            if run is None or run.waiting == 0:  # all callers have left the old run, so it is ending
-                run = self._runs[key] = _Run(kind)
-                # In the context of the first caller, so that the log names that request; the budget is the run's own.
-                context = contextvars.copy_context()
-                args = (self._do, key, run, work)
-                run.thread = threading.Thread(target=context.run, args=args, name="operation", daemon=True)
-                run.thread.start()
-            elif run.kind != kind:
-                raise ConflictError("something else is being done to the same collection; wait for its end")
-            run.waiting += 1
-            return run
 
     def _do(self, key: Hashable, run: _Run, work: Callable[..., Any]) -> None:
         def publish(event: Any) -> None:

@@ -47,8 +47,19 @@ class StatementReader:
     def feed(self, text: str) -> list[WrittenStatement]:
         """Return the statements that `text` completes."""
         self._rest += text
-        if not self._has_begun and not self._begins():
-            return []
+        if not self._has_begun:
+            # The answer begins after the model's reasoning, if there is any.
+            opening, closing = _THOUGHT
+            begun = self._rest.lstrip()
+            if begun.startswith(opening):
+                _, end, self._rest = begun.partition(closing)
+                if not end:
+                    self._rest = begun
+                self._has_begun = bool(end)
+            else:
+                self._has_begun = not opening.startswith(begun)
+            if not self._has_begun:
+                return []
         *lines, self._rest = self._rest.split("\n")
         found = [statement for line in lines for statement in self._line(line)]
         if self._code is None and not self._rest.lstrip().startswith("`"):
@@ -65,19 +76,6 @@ class StatementReader:
             return []
         found = list(self._line(rest))
         return found if self._code is None else [*found, *self._line(_FENCE)]
-
-    def _begins(self) -> bool:
-        """Tell whether the answer has begun, and drop the model's reasoning before it."""
-        opening, closing = _THOUGHT
-        begun = self._rest.lstrip()
-        if begun.startswith(opening):
-            _, end, self._rest = begun.partition(closing)
-            if not end:
-                self._rest = begun
-            self._has_begun = bool(end)
-        else:
-            self._has_begun = not opening.startswith(begun)
-        return self._has_begun
 
     def _line(self, line: str) -> Iterator[WrittenStatement]:
         if line.strip().startswith(_FENCE):

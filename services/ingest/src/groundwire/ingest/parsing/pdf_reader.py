@@ -192,19 +192,14 @@ def _as_markdown(lines: Sequence[_Line]) -> str:
             row[_column(columns, cell)] = cell.text.replace("|", "\\|")
         rows.append(row)
     shown = [f"| {' | '.join(row)} |" for row in rows]
-    if _names_columns(lines, rows):
-        shown.insert(1, f"|{' --- |' * len(columns)}")
-    return "\n".join(shown)
-
-
-def _names_columns(lines: Sequence[_Line], rows: Sequence[Sequence[str]]) -> bool:
-    """Tell whether the first row is a header: bolder than the next one, or words and years above values with digits."""
+    # The first row is a header if it is bolder than the next one, or has words and years above values with digits.
     first, following = rows[0][1:], [cell for row in rows[1:] for cell in row[1:] if cell]
-    if not all(first):
-        return False
+    is_bolder = lines[0].weight >= lines[1].weight + _BOLDER
     has_values = any(_DIGIT.search(cell) and not _YEAR.fullmatch(cell) for cell in first)
     valued = sum(_DIGIT.search(cell) is not None for cell in following)
-    return lines[0].weight >= lines[1].weight + _BOLDER or (not has_values and 2 * valued >= len(following))
+    if all(first) and (is_bolder or (not has_values and 2 * valued >= len(following))):
+        shown.insert(1, f"|{' --- |' * len(columns)}")
+    return "\n".join(shown)
 
 
 _MAX_BOOKMARKS = 5000
