@@ -30,6 +30,7 @@ from groundwire.kernel.errors import (
     StoreUnavailableError,
 )
 
+# What is not stored before a crash counts as downtime; storing it more often would add to every write.
 _STORE_EVERY_MS = 1000
 _STEADY, _DOWN, _WALL = "steady_ms", "downtime_ms", "wall_ms"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+# What shells report for a process that SIGINT (2) ended: 128 + 2.
 EXIT_INTERRUPTED = 130
 _SHOWN_CHARS = 100
 

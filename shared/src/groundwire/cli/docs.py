@@ -217,6 +217,7 @@ def purge_documents(collection: str, filter_json: str, yes: bool, no_wait: bool)
 chunks_app = click.Group("chunks", help="List, show and change chunks.")
 _CHUNK_COLUMNS = ("chunk", "characters", "heading and text")
 _EXCERPT_CHARS = 60
+# Chunk numbers stay below 2^53, so that JavaScript numbers hold them.
 _MAX_CHUNK_NUMBER = 2**53 - 1
 
 

@@ -67,7 +67,8 @@ class Outcome:
 def evaluate(questions: Path, collection: str, options: retrieval_options_pb2.RetrievalOptions) -> None:
     """Measure how well searches find what labelled questions need.
 
-    Each line names a question, the document that answers it, and a quote from there that a result has to hold.
+    Prints recall, rank and redundancy. Each line names a question, the document that answers it, and a quote from there
+    that a result has to hold.
     """
     labelled = read_questions(read_text(questions), str(questions))
     quiet = is_json() or not is_terminal(err=True)

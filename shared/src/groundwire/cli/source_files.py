@@ -15,6 +15,7 @@ _SUFFIXES = ".csv .docx .htm .html .jsonl .markdown .md .ndjson .pdf .rst .text 
 SUFFIXES = frozenset(_SUFFIXES.split())
 """Files that are taken from a folder whatever is in them; a file that is named itself is always taken."""
 _SNIFFED_BYTES = 4096
+# In bytes of UTF-8: the last character of the sniffed bytes may be incomplete.
 _LONGEST_CHARACTER = 4
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 # What to do instead of naming standard input (True) or a URL.

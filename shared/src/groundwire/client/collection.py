@@ -49,6 +49,7 @@ from groundwire.client.transport import (
     StreamOperation,
     SyncCaller,
     Transport,
+    paged_items,
 )
 from groundwire.client.uploads import UNARY_BYTES, ingest_files, put_chunks, upload
 from groundwire.client.values import Fields, FilterJson, fields_message, filter_message, named_value, purge_filter
@@ -558,13 +559,8 @@ class CollectionOperations(Operations, RecordOperations):
             include_deleted=include_deleted,
             page_size=_PAGE_SIZE,
         )
-        while True:
-            page = await self._transport.send(Contract.list_documents, request)
-            for message in page.documents:
-                yield Document.of(message)
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
+        async for message in paged_items(self._transport, Contract.list_documents, request, "documents"):
+            yield Document.of(message)
 
     @Operation
     async def text(self, reference: str) -> str:
@@ -701,13 +697,8 @@ class ClientOperations(Operations):
                 print(info.name, info.document_count)
         """
         request = collections_pb.ListCollectionsRequest(page_size=_PAGE_SIZE)
-        while True:
-            page = await self._transport.send(Contract.list_collections, request)
-            for message in page.collections:
-                yield CollectionInfo.of(message)
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
+        async for message in paged_items(self._transport, Contract.list_collections, request, "collections"):
+            yield CollectionInfo.of(message)
 
     @Operation
     async def upload_document(

@@ -3,7 +3,7 @@
 Every method is written once and is blocking in `Collection`, awaited in `AsyncCollection`.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, TypedDict, Unpack
@@ -15,7 +15,7 @@ from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.client.contract import Contract
 from groundwire.client.results import Deletion, Hit, SearchResults, joined, time_of
-from groundwire.client.transport import Caller, Operation, StreamOperation
+from groundwire.client.transport import Caller, Operation, StreamOperation, paged_items
 from groundwire.client.values import (
     FilterJson,
     MetadataValue,
@@ -317,8 +317,7 @@ class RecordOperations(Caller):
             record_type, text = said.pop("record_type", ""), said.pop("text", "")
             messages.append(new_record(record_type, text, said, f"records[{index}]."))
         outcomes: list[pb.BatchUpsertRecordsOutcome] = []
-        while len(outcomes) < len(messages):
-            batch = _next_batch(messages[len(outcomes) :][:_BATCH_RECORDS])
+        for batch in record_batches(messages):
             outcomes += await self._upsert(batch, allow_partial=allow_partial)
         return [
             RecordResult.of(each.result) if each.HasField("result") else from_status(each.error) for each in outcomes
@@ -376,13 +375,8 @@ class RecordOperations(Caller):
         )
         if order_by:
             request.order_by = named_value("order_by", pb.RecordOrder, order_by)
-        while True:
-            page = await self._transport.send(Contract.list_records, request)
-            for message in page.records:
-                yield Record.of(message)
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
+        async for message in paged_items(self._transport, Contract.list_records, request, "records"):
+            yield Record.of(message)
 
     @Operation
     async def recall(
@@ -662,13 +656,18 @@ def _record(record_type: str, fields: Mapping[str, Any], place: str = "") -> rec
     return message
 
 
-def _next_batch(records: Sequence[record_pb2.Record]) -> Sequence[record_pb2.Record]:
+def record_batches(records: Iterable[record_pb2.Record]) -> Iterator[list[record_pb2.Record]]:
+    """Yield records in the batches in which they are sent, in order."""
+    batch: list[record_pb2.Record] = []
     size = 0
-    for count, record in enumerate(records, 1):
+    for record in records:
+        batch.append(record)
         size += record.ByteSize()
-        if size >= _BATCH_BYTES:
-            return records[:count]
-    return records
+        if len(batch) == _BATCH_RECORDS or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _check_selection(ids: str | Sequence[str], condition: FilterJson | None) -> None:

@@ -319,6 +319,19 @@ Transport: TypeAlias = SyncTransport | AsyncTransport
 """What coroutines for both kinds of client send their calls with."""
 
 
+async def paged_items(
+    transport: Transport, call: ContractCall[Any, Any], request: Any, field: str
+) -> AsyncGenerator[Any, None]:
+    """Yield what the pages of a list call have in `field`; a page is fetched when it is needed."""
+    while True:
+        page = await transport.send(call, request)
+        for item in getattr(page, field):
+            yield item
+        if not page.next_page_token:
+            return
+        request.page_token = page.next_page_token
+
+
 async def _awaited_messages(
     first: Message, items: Iterable[ItemT] | AsyncIterable[ItemT], make: Callable[[ItemT], Message]
 ) -> AsyncIterator[Message]:

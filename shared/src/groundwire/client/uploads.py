@@ -35,6 +35,7 @@ _BATCH_BYTES: Final = 2 * 1024 * 1024
 _BATCH_DOCUMENTS: Final = 100
 PUT_CHUNKS_PATH: Final = "/groundwire.api.ingest.v1.IngestService/PutChunks"
 _PART_BYTES: Final = 1024 * 1024
+# A character takes up to four bytes of UTF-8, so that a run always fits into a part.
 _RUN_CHARS: Final = _PART_BYTES // 4
 # Attempts in a row that bring the upload no further; with the pauses between them a server may take 15 s to return.
 _MAX_ATTEMPTS: Final = 7

@@ -13,6 +13,7 @@ from typing import Final
 
 _MAIN = "groundwire.processes.child_main"
 _KILL_S = 5.0
+# The watcher exits with the code of the worker, of which -64 to -1, those of signals, wrap around to 192 to 255.
 _SIGNALS_FROM = 192
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

@@ -14,6 +14,7 @@ import socket
 import sys
 from collections.abc import Sequence
 
+# From linux/prctl.h: Python has no name for it.
 _PR_SET_PDEATHSIG = 1
 
 

@@ -11,6 +11,7 @@ from groundwire.kernel.errors import InvalidRequestError
 
 ValueT = TypeVar("ValueT")
 
+# A change counts once two looks in a row see the same, and is to be in force within a second.
 _LOOK_S: Final = 0.3
 _MAX_BYTES: Final = 16 << 20
 

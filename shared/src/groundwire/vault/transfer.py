@@ -12,9 +12,10 @@ chunk is right, so that a file may be changed by hand. A file without `extra` is
 import hashlib
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Final
 
 from google.protobuf import json_format
@@ -23,6 +24,7 @@ from groundwire.api.common.v1.record_pb2 import MemoryKind, Record, RecordOrigin
 from groundwire.api.common.v1.role_pb2 import Role
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.client import GroundwireClient
+from groundwire.client.records import record_batches
 from groundwire.client.values import enum_name, named_value
 from groundwire.kernel.errors import AlreadyExistsError, GroundwireError, InvalidRequestError, UnavailableError
 from groundwire.kernel.records import is_memory_id
@@ -31,7 +33,6 @@ from groundwire.vault.chunk import Chunk, checked_chunk
 from groundwire.vault.store import ChunkStore
 
 _PAGE = 100
-_BATCH_BYTES = 2 * 1024 * 1024
 _LINK_KINDS = {"supports": pb.LINK_KIND_SUPPORTS, "contradicts": pb.LINK_KIND_CONTRADICTS}
 # What the three sources of a chunk stand for (C08); the first of each is what a chunk of that source becomes.
 _SOURCES = {
@@ -222,15 +223,13 @@ def _upsert(
 ) -> dict[str, pb.RecordResult | GroundwireError]:
     """Store records, by the ids of their chunks; return what became of each, and note in `failed` what was refused."""
     results: dict[str, pb.RecordResult | GroundwireError] = {}
-    for batch in _batches(records):
+    chunk_ids = iter(records)
+    for batch in record_batches(records.values()):
         request = pb.BatchUpsertRecordsRequest(
-            collection=collection,
-            records=[records[chunk_id] for chunk_id in batch],
-            allow_partial=True,
-            keep_history=True,
+            collection=collection, records=batch, allow_partial=True, keep_history=True
         )
         response = client.batch_upsert_records.send(request)
-        for chunk_id, outcome in zip(batch, response.outcomes, strict=True):
+        for chunk_id, outcome in zip(list(islice(chunk_ids, len(batch))), response.outcomes, strict=True):
             failed.pop(chunk_id, None)
             if outcome.HasField("error"):
                 error = from_status(outcome.error)
@@ -352,16 +351,3 @@ def _add_links(
 
 def _moment(record: Record) -> tuple[datetime, bool]:
     return record.timestamp.ToDatetime(UTC), record.turn.role == Role.ROLE_ASSISTANT
-
-
-def _batches(records: dict[str, Record]) -> Iterator[Sequence[str]]:
-    batch: list[str] = []
-    size = 0
-    for chunk_id, record in records.items():
-        batch.append(chunk_id)
-        size += record.ByteSize()
-        if len(batch) == _PAGE or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
