@@ -18,6 +18,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.chroma.store import ChromaVectorStore
+from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.factory import open_vector_store
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
 from tests.conformance.memory_folder import memory_folder
@@ -218,6 +219,29 @@ def test_what_is_written_while_a_collection_is_written_anew_is_in_it_afterwards(
     assert set(store.numbers("gw-a", Budget())) == expected
     some = store.fetch("gw-a", written, Budget())
     assert [payload["title"] for payload in some.payloads] == ["second"] * len(written)
+    store.close()
+
+
+@pytest.mark.parametrize("at_any_size", [False, True], ids=["within a call", "behind calls"])
+def test_writers_wait_for_a_collection_to_be_rewritten_only_where_a_call_waits_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, at_any_size: bool
+) -> None:
+    store = QdrantEdgeVectorStore(folder)
+    store.create_collection("gw-a", 8, Budget())
+    vectors = np.tile(np.eye(8, dtype=np.float32), (75, 1))
+    store.upsert("gw-a", PointBatch(range(1, 601), vectors, [{"title": "tides"}] * 600), Budget())
+    store.delete("gw-a", [1], Budget())
+    write, commands = EngineProcess.write, list[str]()
+
+    def note_and_write(engine: EngineProcess, budget: Budget, command: str, *given: Any, **named: Any) -> Any:
+        commands.append(command)
+        return write(engine, budget, command, *given, **named)
+
+    monkeypatch.setattr(EngineProcess, "write", note_and_write)
+    assert store.scrub("gw-a", Budget(), at_any_size=at_any_size)
+    # The command that reads all points while writers wait.
+    assert ("rewrite" in commands) == (not at_any_size)
+    assert set(store.numbers("gw-a", Budget())) == set(range(2, 601))
     store.close()
 
 

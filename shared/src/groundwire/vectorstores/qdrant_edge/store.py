@@ -47,6 +47,8 @@ _COMPILE = ConditionCompiler(_ENGINE, matches_substrings=True)
 _BUILDER_NICENESS = 15
 # Closing a shard flushes it: up to 3 s for a large one on a busy disk.
 _CLOSE_S = 60.0
+# Points that are rewritten in a tenth of a second at most.
+_REWRITTEN_IN_PLACE = 500
 _PAGE = 10_000
 # Limit for starting an engine, or opening one collection.
 _START_S = 30.0
@@ -149,7 +151,9 @@ class QdrantEdgeVectorStore(EngineStore):
                 return True  # another call has done it meanwhile, for both
             if not served.is_complete:
                 return False
-            if self.count(collection, budget) <= self._scrub_at_once:
+            # In place is fastest for the call that waits for it; behind the calls it must not keep writers waiting.
+            in_place = min(_REWRITTEN_IN_PLACE, self._scrub_at_once) if at_any_size else self._scrub_at_once
+            if self.count(collection, budget) <= in_place:
                 target = new_copy(served.folder)
                 try:
                     with served.writing(budget) as path:
