@@ -7,7 +7,15 @@ import pytest
 
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.client import Answer, Citation, Span
-from groundwire.client.values import Fields, enum_name, fields_message, filter_message, plain_metadata
+from groundwire.client.values import (
+    Fields,
+    FilterJson,
+    both_filters,
+    enum_name,
+    fields_message,
+    filter_message,
+    plain_metadata,
+)
 from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
 
 
@@ -78,3 +86,23 @@ def test_a_citation_can_be_made_from_plain_data() -> None:
     message = citation.to_message()
     assert Citation.of(message) == citation
     assert (message.document_id, message.generation, message.span.end_byte) == ("doc_1", 2, 8)
+
+
+@pytest.mark.parametrize(
+    ("condition", "both"),
+    [
+        (None, {"scope": "global"}),
+        ({"topic": "sea"}, {"scope": "global", "topic": "sea"}),
+        ('{"scope": {"$foo": 1}}', {"scope": {"$foo": 1}, "$and": [{"scope": "global"}]}),
+        (
+            {"scope": "a", "$and": [{"b": 1}, {"c": {"$foo": 2}}]},
+            {"scope": "a", "$and": [{"b": 1}, {"c": {"$foo": 2}}, {"scope": "global"}]},
+        ),
+        ({"$and": 7}, {"$and": [{"scope": "global"}, {"$and": 7}]}),
+        ("[]", {"$and": [{"scope": "global"}, []]}),
+    ],
+)
+def test_what_somebody_filters_by_stays_where_it_was_written(
+    condition: FilterJson | None, both: dict[str, object]
+) -> None:
+    assert both_filters({"scope": "global"}, condition) == both

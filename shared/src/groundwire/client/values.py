@@ -99,9 +99,12 @@ def both_filters(own: Mapping[str, Any], condition: FilterJson | None) -> dict[s
         InvalidRequestError: `condition` is a text that is no JSON.
     """
     given = {} if condition is None else filter_json(condition)
-    if isinstance(given, Mapping) and own.keys().isdisjoint(given):
+    if not isinstance(given, Mapping) or not isinstance(given.get("$and", []), list):
+        return {"$and": [own, given]}  # no filter: the server refuses it
+    if own.keys().isdisjoint(given):
         return {**own, **given}
-    return {"$and": [own, given]}
+    # Last, so that the clauses of `condition` keep their places.
+    return {**given, "$and": [*given.get("$and", []), own]}
 
 
 def purge_filter(condition: FilterJson) -> filter_pb2.Filter | None:
