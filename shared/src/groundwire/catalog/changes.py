@@ -55,7 +55,7 @@ def rename_chapter(
 
 
 def rewrite_payloads(connection: Connection, document: RowMapping, which: ColumnElement[bool]) -> list[int]:
-    """Make the filter keys of live chunks anew of what their rows and their document say now.
+    """Recompute the filter keys of live chunks from their rows and their document.
 
     Counts as a change that readers see. Until the engine has the new keys too, a search answers filters from the
     catalog (`SearchView.engine_keeps_up`).

@@ -346,7 +346,7 @@ last_key = _by_connection(sqlite.last_key, postgresql.last_key)
 continue_keys = _by_connection(sqlite.continue_keys, postgresql.continue_keys)
 """Lets the keys that a table gives go on behind the last one, the highest so far or a higher one."""
 interruptible = _by_connection(sqlite.interruptible, postgresql.interruptible)
-"""Lets statements of the connection fail, as if the database did not answer, soon after a function says so."""
+"""Lets statements of the connection fail, as if the database did not answer, once a function returns true."""
 file_problems = _by_connection(sqlite.file_problems, postgresql.file_problems)
 """What the database itself finds wrong: the number of the row, or nothing, and what to say."""
 

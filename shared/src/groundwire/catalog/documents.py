@@ -429,7 +429,7 @@ class Documents(Aggregate):
         return written
 
     def _insert(self, prepared: Sequence[Prepared]) -> list[PendingGeneration]:
-        """Write the generations; whoever can read their rows can see that they are under way."""
+        """Write the generations; they are registered as under way before their rows become readable."""
         keys: list[int] = []
 
         def work(connection: Connection) -> list[PendingGeneration]:

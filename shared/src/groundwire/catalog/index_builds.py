@@ -176,7 +176,7 @@ class IndexBuilds(Aggregate):
     def follow(self, left: Collection) -> Collection:
         """Return the collection as it is now, after its engine collection `left` was found to be gone or replaced.
 
-        Whoever wrote to `left` may have made it anew, so it is queued to be dropped once more when it was replaced.
+        A writer to `left` may have recreated it, so it is queued to be dropped again when it was replaced.
 
         Raises:
             CollectionNotFoundError: the collection was deleted.

@@ -467,7 +467,7 @@ def owner_class(schema: str) -> int:
 
 @cache
 def _limited_connection() -> Any:
-    """Return the class of connections that are closed when `must_end`, given how long a wait has lasted, says so.
+    """Return a class of connections that are closed when `must_end`, given the length of a wait, returns true.
 
     It is asked every tenth of a second in which the server is silent. The server's own limits do not help when it is
     frozen, or when the network drops everything.

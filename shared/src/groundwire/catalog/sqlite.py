@@ -469,7 +469,7 @@ class CatalogFile:
         self.path = path
         self._lock = OwnerLock(path, path.with_name(f"{path.name}.lock"), "a catalog file")
         try:
-            # Made here, for the owner alone, because SQLite would make it for everybody whom the umask lets in.
+            # Created here, readable by the owner only, because SQLite would apply the umask.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except BaseException:
             self._lock.release()

@@ -227,7 +227,7 @@ class SyncTransport(_Transport):
                     if offset is not None:
                         offsets.put(offset)
             finally:
-                offsets.put(None)  # or the sender would wait for an offset for ever
+                offsets.put(None)  # or the sender would wait for an offset forever
                 call.cancel()  # a report may have raised while parts were still being sent
 
     async def converse(
@@ -311,7 +311,7 @@ class AsyncTransport(_Transport):
                     if offset is not None:
                         offsets.put_nowait(offset)
             finally:
-                offsets.put_nowait(None)  # or the sender would wait for an offset for ever
+                offsets.put_nowait(None)  # or the sender would wait for an offset forever
                 call.cancel()
 
 

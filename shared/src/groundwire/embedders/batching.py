@@ -35,7 +35,7 @@ _CLOSE_WAIT_S = 5.0
 _DOCUMENTS_WAIT_S = 60.0
 
 BATCH_S: Final = 0.03
-"""A batch of documents should take this long while somebody asks: what a query waits for at worst."""
+"""A batch of documents should take this long while there are queries: what a query waits at worst."""
 
 QUIET_BATCH_S: Final = 0.12
 """The same while nobody asks: at the speed of a core without matrix units four texts of a usual chunk, which cost a
@@ -91,7 +91,7 @@ class Call:
     _ready: threading.Condition = field(default_factory=threading.Condition)
 
     def expect(self, sequences: Sequence[TokenIds]) -> list[Item]:
-        """Return the work for more sequences, longest first so that neighbours need little padding."""
+        """Return the call for some sequences, longest first, so that neighbours need little padding."""
         with self._ready:
             first = len(self._vectors)
             self._vectors.extend([None] * len(sequences))
@@ -101,7 +101,7 @@ class Call:
 
     @property
     def has_failed(self) -> bool:
-        """Return whether further work for this call is in vain."""
+        """Return whether further work for this call would be wasted."""
         return self._error is not None
 
     def deliver(self, row: int, vector: Vectors) -> None:
@@ -158,7 +158,7 @@ class Schedule:
 
     @property
     def waiting(self) -> tuple[int, int]:
-        """Return how many urgent calls and how many others have something left to run."""
+        """Return how many urgent calls and how many others have unfinished work."""
         return len(self._urgent), len(self._patient)
 
     def add(self, call: Call, items: list[Item], *, urgent: bool) -> None:
@@ -180,7 +180,7 @@ class Schedule:
             self._changed.notify(len(items))
 
     def drop(self, call: Call) -> None:
-        """Forget what is queued for a call that nobody waits for any more."""
+        """Remove the queued work of a call that nobody waits for any more."""
         with self._changed:
             call.slices.clear()
             for turns in (self._urgent, self._patient):
@@ -204,7 +204,7 @@ class Schedule:
             return []
 
     def finish(self, batch: list[Item]) -> None:
-        """End what `next_batch` began."""
+        """Note that a batch of `next_batch` has run."""
         with self._changed:
             del self._running[id(batch)]
             if self._closed:
@@ -226,12 +226,12 @@ class Schedule:
             return max(0.0, overdue)
 
     def wait_until_idle(self, timeout_s: float) -> bool:
-        """Block until nothing runs any more; return whether that happened in time."""
+        """Wait until nothing runs any more; return whether that happened in time."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, timeout_s)
 
     def _pick(self) -> list[Item]:
-        """Return the next batch; empty when it was the turn of calls that have failed, which are gone then."""
+        """Return the next batch; empty when all calls whose turn it was had failed, which removes them."""
         if self._urgent and not (self._patient and self._urgent_run >= MAX_QUERY_RUN):
             self._urgent_run += 1
             most = max(self._tokens_per_s * BATCH_S, _MIN_TOKENS)
@@ -245,7 +245,7 @@ class Schedule:
         return self._take(self._patient, _Batch(size, _MIN_LENGTH_RATIO))
 
     def _take(self, turns: deque[Call], batch: "_Batch") -> list[Item]:
-        """Return a batch of the call whose turn it is, filled up with what fits of those that wait behind it."""
+        """Return a batch of the call whose turn it is, filled up with fitting items of the calls behind it."""
         # A failed call stays in the queue until its caller wakes up.
         calls = [call for call in turns if not call.has_failed]
         for call in calls:
@@ -257,7 +257,7 @@ class Schedule:
         return batch.items
 
     def record(self, tokens: int, seconds: float) -> None:
-        """Learn from a batch of `tokens` (padding included) how fast one worker is."""
+        """Update the measured speed of a worker from a batch of `tokens` (padding included)."""
         with self._changed:
             speed = tokens / max(seconds, 1e-6)
             self._tokens_per_s += _NEW_SPEED_WEIGHT * (speed - self._tokens_per_s)
@@ -282,11 +282,11 @@ class _Running:
     batch: list[Item]
 
     def overdue_s(self, now: float) -> float:
-        """Return by how much it is late; negative while it is not."""
+        """Return by how many seconds the inference is late; negative while it is not."""
         return now - self.started - _SLACK * self.usual_s
 
     def serves(self, call: Call) -> bool:
-        """Return whether it makes vectors of this call."""
+        """Return whether the inference makes vectors for this call."""
         return any(item.call is call for item in self.batch)
 
 
@@ -313,7 +313,7 @@ class _Batch:
 
 
 class BatchingEmbedder:
-    """Batches across calls: nobody waits while the engine is idle, and what arrives meanwhile runs together.
+    """Batches across calls: an idle engine starts at once, and texts that arrive meanwhile run together.
 
     Texts are tokenised in the caller's thread; inferences run in threads of its own, so that a caller can leave an
     inference that hangs.
@@ -340,12 +340,12 @@ class BatchingEmbedder:
 
     @property
     def engine_name(self) -> str:
-        """Return what operators see: library and precision."""
+        """Return the name for operators: library and precision."""
         return self._engine.name
 
     @property
     def batch_sizes(self) -> Counter[int]:
-        """Return how many inferences there were of each number of texts."""
+        """Return how many inferences ran, by the number of their texts."""
         return self._schedule.batch_sizes
 
     @property

@@ -21,7 +21,7 @@ from groundwire.kernel.errors import MissingExtraError
 
 
 def describe_bert(files: ModelFiles) -> LanguageModel:
-    """Return what the files say of a BERT model without prompts; the probe digest is empty until vectors exist."""
+    """Describe a BERT model without prompts from its files; the probe digest is empty until vectors exist."""
     config = _json(files.folder / "config.json")
     tokenizer = tokenizers.Tokenizer.from_file(str(files.folder / "tokenizer.json"))
     # The file sets truncation and padding for training; here windows and batches take care of both.

@@ -57,7 +57,7 @@ _TIMED_TEXTS = [*LONG_TEXTS[:2]] * 4
 
 
 class EngineName(StrEnum):
-    """What an operator may ask for."""
+    """The engines that an operator may ask for."""
 
     AUTO = "auto"
     TORCH = "torch"
@@ -228,7 +228,7 @@ def _on_openvino(files: ModelFiles, cache_dir: Path, *, may_decline: bool) -> tu
 
 
 def _fastest(conversion: Conversion) -> OpenVinoEngine:
-    """Return the fastest precision that is close enough, and note it for this processor."""
+    """Return the fastest precision that is close enough, and record it for this processor."""
     fp32 = _verified(conversion, "f32", CHECK_TEXTS)
     chosen, precision = fp32, "f32"
     if has_bfloat16():
@@ -265,7 +265,7 @@ def _verified(conversion: Conversion, precision: str, texts: tuple[str, ...]) ->
 
 
 def _speed_ratio(one: Engine, other: Engine, model: LanguageModel) -> float:
-    """Return how many times as fast `one` is with all its streams busy: the best of a few alternating rounds."""
+    """Return how many times as fast `one` is with all streams busy: the best of a few alternating rounds."""
     tokens = ModelTokenizer(model.tokenizer).encode(_TIMED_TEXTS)
 
     def work(engine: Engine, pool: ThreadPoolExecutor) -> Callable[[], object]:

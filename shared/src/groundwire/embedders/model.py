@@ -60,7 +60,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class LanguageModel:
-    """All that is known of a model without its weights."""
+    """Everything about a model except its weights."""
 
     identity: EmbeddingIdentity
     tokenizer: TokenizerDefinition

@@ -57,7 +57,7 @@ class EndpointModel:
 
 
 class OpenAiCompatibleEmbedder:
-    """Asks an endpoint for vectors, with time limits, and again where that can help.
+    """Requests vectors from an endpoint, with time limits and with retries where they can help.
 
     Tokens are words and punctuation marks, since the model's own tokenizer is not here. What may have more than
     `max_tokens` is sent in windows, whose vectors are averaged.
@@ -109,7 +109,7 @@ class OpenAiCompatibleEmbedder:
 
     @property
     def identity(self) -> EmbeddingIdentity:
-        """Return the identity of the vectors, by what the endpoint gave when this was made."""
+        """Return the identity of the vectors, as the endpoint gave it at the start."""
         return self._identity
 
     @property
@@ -119,7 +119,7 @@ class OpenAiCompatibleEmbedder:
 
     @property
     def is_responsive(self) -> bool:
-        """Return whether the endpoint answers; one that was lost is looked for every two seconds, in the background."""
+        """Return whether the endpoint answers; a lost one is probed every two seconds, in the background."""
         if time.monotonic() > min(list(self._due.values()), default=float("inf")):
             return False
         if self._is_lost and time.monotonic() - self._looked_at > _LOOK_EVERY_S:
@@ -138,7 +138,7 @@ class OpenAiCompatibleEmbedder:
         return self._embed(texts, self._model.query_prompt, budget, urgent=True)
 
     def close(self) -> None:
-        """End what runs, whatever the endpoint does; idempotent."""
+        """Cancel what runs, whatever the endpoint does; idempotent."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_CONNECT_S)
@@ -238,7 +238,7 @@ class OpenAiCompatibleEmbedder:
 
 
 def _windows(prompt: str, text: str, max_bytes: int) -> list[str]:
-    """Return a text behind the prompt, in parts of at most so many bytes, cut between words where there are any."""
+    """Return a text after the prompt, in parts of at most `max_bytes`, cut between words where possible."""
     if not text.strip():
         return [prompt + _BLANK]
     room = max(64, max_bytes - len(prompt.encode()))

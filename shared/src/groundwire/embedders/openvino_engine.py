@@ -70,13 +70,13 @@ class OpenVinoEngine:
             self._compiled: Any = core.compile_model(model, "CPU", options)
             return
         # What was compiled stays beside the model, without its weights: that halves the time of compiling. OpenVINO
-        # makes it anew if it is damaged, but not if another process is writing it: that gave a model that fails.
+        # rebuilds it if it is damaged, but not while another process writes it: that gave a model that fails.
         cache = {"CACHE_DIR": str(model.parent), "CACHE_MODE": "OPTIMIZE_SIZE"}
         with _locked(model.parent) as is_locked:
             self._compiled = core.compile_model(str(model), "CPU", options | (cache if is_locked else {}))
 
     def infer(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Vectors:
-        """Return float32 of shape (n, dimensions); requests are made when needed and used again."""
+        """Return float32 of shape (n, dimensions); inference requests are created when needed and reused."""
         try:
             request = self._idle.pop()
         except IndexError:
@@ -87,14 +87,14 @@ class OpenVinoEngine:
         return vectors
 
     def close(self) -> None:
-        """Let go of the compiled model."""
+        """Release the compiled model."""
         self._idle.clear()
         self._compiled = None
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a folder against other processes; yield false when one of them does not let go of it."""
+    """Hold the lock of a folder; yield false when another process does not release it."""
     descriptor = os.open(folder, os.O_RDONLY)
     is_locked = False
     ends_at = time.monotonic() + _COMPILING_S
@@ -137,7 +137,7 @@ def import_openvino() -> Any:
 
 
 def processor() -> str:
-    """Return what OpenVINO says of the processor: a name for figures measured on it."""
+    """Return OpenVINO's description of the processor, the name under which its measurements are stored."""
     core = import_openvino().Core()
     abilities = ",".join(sorted(core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")))
     return f"{core.get_property('CPU', 'FULL_DEVICE_NAME')} {abilities} x{len(os.sched_getaffinity(0))}"
@@ -165,7 +165,7 @@ class Conversion:
         return self.folder / _GRAPH
 
     def noted(self, name: str) -> dict[str, Any]:
-        """Return what `note` kept under this name, empty when nothing or nothing readable."""
+        """Return what `note` stored under this name, empty when there is nothing readable."""
         try:
             note = json.loads((self.folder / _note_file(name)).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -173,7 +173,7 @@ class Conversion:
         return note if isinstance(note, dict) else {}
 
     def note(self, name: str, content: dict[str, Any]) -> None:
-        """Keep figures measured with this model, for instance on one processor; in vain where the disk refuses."""
+        """Store figures measured with this model, such as on one processor; errors of the disk are ignored."""
         try:
             # Renamed into place: another process may read it at any moment.
             handle, temporary = tempfile.mkstemp(prefix=".note-", dir=self.folder)
@@ -184,7 +184,7 @@ class Conversion:
             _LOG.warning("what was measured of %s will be measured again: %s", self.folder, error)
 
     def discard(self) -> None:
-        """Remove it, so that the next start converts again."""
+        """Remove the conversion, so that the next start converts again."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

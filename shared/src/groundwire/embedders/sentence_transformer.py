@@ -59,7 +59,7 @@ class TorchEngine:
         return vectors
 
     def close(self) -> None:
-        """Let go of the weights."""
+        """Release the weights."""
         self._module = None
 
 
@@ -89,7 +89,7 @@ def load_module(files: ModelFiles) -> Any:
 
 
 def describe(module: Any, files: ModelFiles) -> LanguageModel:
-    """Return what is known of a loaded model.
+    """Describe a loaded model.
 
     Raises:
         InvalidRequestError: the model takes no token sequences, or has no tokenizer of the tokenizers library.

@@ -208,7 +208,7 @@ def _changed(path: Path) -> Iterator[dict[str, ApiKey]]:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-                # Whoever may read the file may read the replacement: a server under another account must see a
+                # The replacement keeps the file's readers: a server under another account must see a
                 # revocation.
                 with suppress(FileNotFoundError):
                     status = path.stat()

@@ -58,7 +58,7 @@ def with_z(moment: datetime) -> str:
 
 
 def not_blank(value: str) -> str:
-    """Return a text that says something; ValueError for white space alone, NUL and half characters."""
+    """Return a text that is not blank; ValueError for white space alone, NUL and lone surrogates."""
     if not value.strip():
         raise ValueError("must not be blank")
     return _without_nul(value)
@@ -85,7 +85,7 @@ def _tags(values: list[str]) -> list[str]:
 
 
 def _importance(value: Any) -> Any:
-    """Give the reason in the words of the source design (requirement S0-27, trap T06)."""
+    """Refuse in the words of the source design (requirement S0-27, trap T06)."""
     if type(value) is not int or not 1 <= value <= 5:  # noqa: PLR2004 - the two bounds of the message
         raise ValueError("importance must be between 1 and 5, a whole number")
     return value

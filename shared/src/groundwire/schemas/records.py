@@ -163,7 +163,7 @@ def _turn_range(value: str) -> str:
 
 
 class SummaryMetadata(RecordMetadata):
-    """Several turns in short."""
+    """A summary of several turns."""
 
     REQUIRED: ClassVar[tuple[str, ...]] = ("type", "timestamp", "conversation_id")
     EXAMPLE: ClassVar[dict[str, Any]] = {

@@ -57,7 +57,7 @@ class _Part(BaseModel):
 
 
 class ChunkMetadata(_Part):
-    """How a chunk came about, and how often it was read."""
+    """Where a chunk comes from, and how often it was read."""
 
     created: DocumentTime
     conversation_id: Conversation | None = None

@@ -73,7 +73,7 @@ class VaultReport:
 
     @property
     def consistent(self) -> bool:
-        """Tell whether nothing is left that is wrong."""
+        """Tell whether no problem is left."""
         return not self.corrupt and (self.repaired or not self.wrong_indexes)
 
 
@@ -253,7 +253,7 @@ class ChunkStore:
             )
 
     def add_link(self, chunk_id: str, link_type: str, target_id: str) -> Chunk:
-        """Say that a memory supports or contradicts another; the other types of links are made by themselves.
+        """Add a link that says that a memory supports or contradicts another; other links are automatic.
 
         Raises:
             ChunkNotFoundError: one of the two is not there.
@@ -268,7 +268,7 @@ class ChunkStore:
             return self._replace_targets(chunk_id, link_type, target_id, [target_id])
 
     def remove_link(self, chunk_id: str, link_type: str, target_id: str) -> Chunk:
-        """Take back what `add_link` said; nothing changes where there is no such link.
+        """Remove a link of `add_link`; nothing changes where there is no such link.
 
         Raises:
             ChunkNotFoundError: the linking chunk is not there.
@@ -279,7 +279,7 @@ class ChunkStore:
             return self._replace_targets(chunk_id, link_type, target_id, [])
 
     def put_chunks(self, chunks: Iterable[Chunk], *, archived: bool = False) -> None:
-        """Write chunks as they are, over those of the same ids wherever they are; the indexes are written once.
+        """Write chunks unchanged, replacing those with the same ids in either place; the indexes are written once.
 
         Each leaves its own audit record.
         """
@@ -345,14 +345,14 @@ class ChunkStore:
         return True
 
     def _settle(self, chunk: Chunk) -> Chunk:
-        """Write a live chunk with all that follows from it, links and indexes, and return it as it is then."""
+        """Write a live chunk with the links and indexes that follow from it, and return the result."""
         self._write(chunk, self._month(chunk.id))
         self._relink(chunk.id)
         self._write_indexes()
         return self._live.chunks[chunk.id]
 
     def _replace_targets(self, chunk_id: str, link_type: str, target_id: str, targets: list[str]) -> Chunk:
-        """Put `targets` in the place of a target among the links of one type."""
+        """Replace a target by `targets` among the links of one type."""
         chunk = self._existing(chunk_id)
         others = [target for target in getattr(chunk.links, link_type) if target != target_id]
         linked = self._write_links(chunk, **{link_type: others + targets})
@@ -400,9 +400,9 @@ class ChunkStore:
     # Links
 
     def _relink(self, chunk_id: str) -> None:
-        """Work out the automatic links of a chunk that came, changed or left, and those of others to it.
+        """Recompute the automatic links of a chunk that was added, changed or removed, and those of others to it.
 
-        Called with the lock held. Of the others it reads all and writes those whose links come out differently.
+        Called with the lock held. It reads all other chunks and writes those whose links change.
         """
         chunks = self._read_live()
         memories = {other.id: other.linked_memory() for other in chunks.values()}
@@ -451,16 +451,16 @@ class ChunkStore:
     # Indexes
 
     def _write_indexes(self) -> list[str]:
-        """Make the three files say what the chunk files do; return the names of those that did not."""
+        """Rewrite the index files that do not match the chunk files; return their names."""
         self._read_live()
-        # Each only if it says something else: a sync of the disk costs more than a comparison.
+        # Only files that differ: a sync of the disk costs more than a comparison.
         wrong = self._wrong_indexes()
         for name, content in wrong.items():
             replace_file(self._index / name, content)
         return list(wrong)
 
     def _wrong_indexes(self) -> dict[str, str]:
-        """Return what the index files that differ from the live chunks, as they were read last, must say."""
+        """Return the right content of the index files that differ from the live chunks as last read."""
         chunks = [self._live.chunks[chunk_id] for chunk_id in sorted(self._live.chunks)]
         by_tag: dict[str, list[str]] = defaultdict(list)
         for chunk in chunks:
@@ -552,7 +552,7 @@ def _read_file(path: Path) -> Chunk:
 
 
 def _bytes_of(path: Path) -> bytes:
-    """Return what a plain file holds, without waiting for what is none.
+    """Return the content of a regular file, without blocking on anything else, such as a pipe.
 
     Raises:
         FileNotFoundError: there is no such file.

@@ -61,7 +61,7 @@ _DETAILS_SAID_BY_CHUNK = ("kind", "confidence", "tags", "conversation_id")
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What an export did to the files of a vault: how many are new or changed, are as they were, and were removed."""
+    """What an export did: how many files are new or changed, unchanged, and removed."""
 
     written: int
     unchanged: int
@@ -184,7 +184,7 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
     ordered = sorted(records, key=lambda each: (*_moment(records[each]), chunks[each].metadata.created, each))
     named = {each: (chunks[each].extra or {}).get("document_id") for each in ordered}
     held = {document_id: each for each, document_id in named.items() if isinstance(document_id, str)}
-    # Documents of records are named anew by the server, so what quotes them waits until all are there.
+    # The server gives documents of records new ids, so records that quote them wait until all are stored.
     quotes: dict[str, list[str]] = {}
     for chunk_id in ordered:
         quoted = list(records[chunk_id].quoted_document_ids)
@@ -240,7 +240,7 @@ def _upsert(
 
 
 def _other_id(record: Record, collection: str) -> str:
-    """Return an id for a record whose own is taken in a collection, the same one each time."""
+    """Return a deterministic id for a record whose own is taken in a collection."""
     digest = hashlib.sha256(f"{collection}\x00{record.record_id}".encode()).hexdigest()
     if record.record_type == RecordType.RECORD_TYPE_MEMORY:
         return f"{record.record_id[:-8]}{digest[:8]}"

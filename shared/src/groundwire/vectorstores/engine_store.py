@@ -174,7 +174,7 @@ class EngineStore(EngineAdapter):
         """Mark the folder as the engine's, unless it is.
 
         A file that a power cut or anything else left empty or garbled is rewritten: the engine finds out which
-        collections it can open, and the others are made again from the catalog.
+        collections it can open, and the others are rebuilt from the catalog.
         """
         expected = f"{self._engine_name} {LAYOUT}"
         got = marker.read_text(encoding="ascii", errors="replace").strip() if marker.exists() else ""

@@ -8,7 +8,7 @@ One folder holds each copy, and a small file names the serving one:
 
 CURRENT is replaced by rename, so a kill or a power cut at any moment leaves the old or the new copy. Whatever CURRENT
 does not name is a leftover of a killed build and is removed when the store opens (LevelDB's scheme). A collection
-whose CURRENT says nothing that can be used is gone: it is made again from the catalog.
+whose CURRENT is unusable is gone: it is rebuilt from the catalog.
 """
 
 import json
