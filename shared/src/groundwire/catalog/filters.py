@@ -119,7 +119,11 @@ def _ordered(each: Element, comparator: Comparator, value: str | Number) -> Cond
         return and_(each.c.type == "text", holds(as_text(each.c.value), value))
     if _is_nan(value):  # NaN compares with nothing
         return false()
-    nearest, nearest_holds = _nearest(value), holds
+    try:
+        nearest = float(value)
+    except OverflowError:
+        nearest = math.inf if value > 0 else -math.inf
+    nearest_holds = holds
     upwards = comparator in {Comparator.GT, Comparator.GTE}
     if nearest > value:
         nearest_holds = operator.ge if upwards else operator.lt
@@ -130,13 +134,6 @@ def _ordered(each: Element, comparator: Comparator, value: str | Number) -> Cond
 
 def _is_nan(value: Number) -> bool:
     return isinstance(value, float) and math.isnan(value)
-
-
-def _nearest(value: Number) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
 
 
 DOCUMENT_FIELDS = frozenset(

@@ -290,7 +290,10 @@ def matches(condition: Filter, payload: Payload) -> bool:
         case Membership(field, values, negated):
             return _any_equal(elements(payload, field), values) is not negated
         case Containment(field, value, negated):
-            return _contains(payload, field, value) is not negated
+            held = payload.get(field)
+            if isinstance(held, str):
+                return (isinstance(value, str) and value in held) is not negated
+            return (isinstance(held, tuple) and _any_equal(held, (value,))) is not negated
         case Like(field, pattern):
             regex = like_regex(pattern)
             return any(isinstance(each, str) and regex.fullmatch(each) for each in elements(payload, field))
@@ -337,10 +340,3 @@ def like_regex(pattern: str) -> re.Pattern[str]:
 def _any_equal(values: tuple[Scalar, ...], others: tuple[Scalar, ...]) -> bool:
     # Only within one kind: in Python True equals 1 and False equals 0.
     return any(kind_of(value) is kind_of(other) and value == other for value in values for other in others)
-
-
-def _contains(payload: Payload, field: str, value: Scalar) -> bool:
-    held = payload.get(field)
-    if isinstance(held, str):
-        return isinstance(value, str) and value in held
-    return isinstance(held, tuple) and _any_equal(held, (value,))

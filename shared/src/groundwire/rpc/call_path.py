@@ -97,14 +97,10 @@ class CallPath(grpc.GenericRpcHandler):
         # Wrapped once: the library asks for the handler at every call.
         if (known := self._methods.get(method)) is not None:
             return known
-        for each in self._services:
-            if (handler := each.service(handler_call_details)) is not None:
-                wrapped = self._methods[method] = self._wrap(method, handler)
-                return wrapped
-        return None
-
-    def _wrap(self, method: str, handler: Any) -> MethodHandler:
-        """Return a handler that takes a stream of bytes and runs the path, which reads the requests."""
+        handlers = (each.service(handler_call_details) for each in self._services)
+        handler: Any = next((each for each in handlers if each is not None), None)
+        if handler is None:
+            return None
         inbound = "stream" if handler.request_streaming else "unary"
         outbound = "stream" if handler.response_streaming else "unary"
         behaviour = as_coroutine(method, getattr(handler, f"{inbound}_{outbound}"))
@@ -113,13 +109,15 @@ class CallPath(grpc.GenericRpcHandler):
         async def handle(_requests: Any, context: Any) -> Any:
             return await self._handle(Call(method, work, context, handler, self._idle_s), behaviour, limit_s)
 
-        replaced: MethodHandler = handler._replace(
+        # The library hands over a stream of bytes, from which the path reads the requests.
+        wrapped: MethodHandler = handler._replace(
             request_streaming=True,
             request_deserializer=None,
             response_serializer=None,
             **({f"{inbound}_{outbound}": None} | {f"stream_{outbound}": handle}),
         )
-        return replaced
+        self._methods[method] = wrapped
+        return wrapped
 
     async def _handle(self, call: Call, behaviour: Handler, limit_s: float | None) -> Any:
         """Bind the context of the call, respond, and log method, code, time, request id and peer; never its content."""
