@@ -231,7 +231,7 @@ class CallPath(grpc.GenericRpcHandler):
                 raise
             finally:
                 # From here on the client has to read the response; the library would wait for that without limit.
-                call.limit(self._idle_s if call.has_place else None)
+                call.limit(None if call.free_place is None else self._idle_s)
         except grpc.aio.AbortError:
             raise  # the status was sent
         except Exception as caught:  # noqa: BLE001 - as_groundwire_error logs what is not ours

@@ -111,11 +111,6 @@ class Call:
         return getattr(self.context, name)
 
     @property
-    def has_place(self) -> bool:
-        """Return whether the call is counted among those of its kind."""
-        return self.free_place is not None
-
-    @property
     def is_infrastructure(self) -> bool:
         """Return whether this is a health check or reflection, which go on while the server drains."""
         return self.work in INFRASTRUCTURE

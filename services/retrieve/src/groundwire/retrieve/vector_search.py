@@ -146,7 +146,14 @@ class VectorSearch:
         if self._matches.where is None and plan.path not in {VectorPath.EXACT, VectorPath.APPROXIMATE}:
             # The caller gave no filter, and is not to learn that there are records it must not see.
             plan = VectorPlan(VectorPath.APPROXIMATE)
-        return self._with_superseded(near, vector, limit), plan
+        superseded = self._view.superseded(self._matches.where)
+        if len(superseded) > 0:
+            # The view still sees chunks that are no longer live, and the engine has forgotten them.
+            others = superseded[~np.isin(superseded, near.numbers)]
+            further = self._compare(vector, *self._stored(others), limit)
+            merged = merge(near, further, limit)
+            near = Neighbours(merged.numbers, merged.similarities, near.is_all and len(further) + len(near) <= limit)
+        return near, plan
 
     def similarities(
         self, vector: Vectors, numbers: Numbers, stored: tuple[Numbers, Vectors], *, asks_engine: bool
@@ -227,17 +234,6 @@ class VectorSearch:
             part = self._stored(numbers[start : start + _MATRIX_NUMBERS])
             near = merge(near, self._compare(vector, *part, limit), limit)
         return Neighbours(near.numbers, near.similarities, is_all)
-
-    def _with_superseded(self, near: Neighbours, vector: Vectors, limit: int) -> Neighbours:
-        """Add what the view still sees and is not live any more; the engine has forgotten it."""
-        numbers = self._view.superseded(self._matches.where)
-        if len(numbers) == 0:
-            return near
-        left = numbers[~np.isin(numbers, near.numbers)]
-        further = self._compare(vector, *self._stored(left), limit)
-        merged = merge(near, further, limit)
-        is_all = near.is_all and len(further) + len(near) <= limit
-        return Neighbours(merged.numbers, merged.similarities, is_all)
 
     def _stored(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors, Numbers]:
         """Return the stored vectors of chunks at length 1, and the numbers of those that have none."""
