@@ -16,6 +16,7 @@ from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.catalog import sqlite
 from groundwire.catalog.deletions import Deleted
 from groundwire.catalog.documents import Documents
+from groundwire.ingest import records as ingest_records
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import PermissionDeniedError, StoreUnavailableError
@@ -24,7 +25,7 @@ from groundwire.kernel.identity import Identity
 from groundwire.rpc import request_context
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.ingest.harness import Harness, blocking
-from tests.integration.records.keeping import FAQ, record
+from tests.integration.records.keeping import FAQ, memory, record
 
 _FEW, _MANY = 3, 60
 _SLACK = 20
@@ -232,3 +233,19 @@ def test_nothing_is_purged_where_the_last_step_would_be_refused(harness: Harness
         contextvars.copy_context().run(purge)
     left = blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection="refused")).records
     assert len(left) == 6
+
+
+def test_a_made_id_that_is_taken_is_made_again(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [f"chunk-2026-02-10-0000000{end}" for end in "112"]
+    monkeypatch.setattr(ingest_records, "new_record_id", lambda *_: ids.pop(0))
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection="docs"))
+    results = [
+        blocking(harness.service.records.BatchUpsertRecords)(
+            pb.BatchUpsertRecordsRequest(collection="docs", records=[memory(text)])
+        )
+        .outcomes[0]
+        .result
+        for text in ("The deadline is in May.", "The office is in Bonn.")
+    ]
+    assert [each.record_id[-1] for each in results] == ["1", "2"]
+    assert [each.outcome for each in results] == [pb.RECORD_OUTCOME_CREATED] * 2

@@ -153,8 +153,8 @@ class RecordUpkeep:
             for name in sorted({str(turn.metadata["conversation_id"]) for turn in turns}):
                 stack.enter_context(self.conversations.hold((found.uid, name), budget))
             for attempt in range(1, _ATTEMPTS + 1):
-                plan = self._plan(identity, found, items, allow_partial=allow_partial)
                 try:
+                    plan = self._plan(identity, found, items, allow_partial=allow_partial)
                     return self._write(found, plan, budget, receipt)
                 except DocumentChangedError:
                     if attempt == _ATTEMPTS:
