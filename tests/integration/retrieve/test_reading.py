@@ -35,17 +35,22 @@ def read_whole(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @contextmanager
 def counting_reads(library: Library) -> Iterator[list[int]]:
     """Count how often a connection of the catalog is taken."""
-    read, taken = library.database.read, list[int]()
+    database, taken = library.database, list[int]()
+    read, rows = database.read, database.rows
 
-    def counted() -> Any:
+    def counted_read() -> Any:
         taken.append(1)
         return read()
 
-    library.database.read = counted  # type: ignore[method-assign]  # counted
+    def counted_rows(*arguments: Any) -> Any:
+        taken.append(1)
+        return rows(*arguments)
+
+    database.read, database.rows = counted_read, counted_rows  # type: ignore[method-assign,assignment]  # counted
     try:
         yield taken
     finally:
-        library.database.read = read  # type: ignore[method-assign]  # as before
+        database.read, database.rows = read, rows  # type: ignore[method-assign]  # as before
 
 
 def _by_vector(seed: int, **options: Any) -> SearchRequest:
@@ -76,7 +81,7 @@ def test_where_ranks_do_not_depend_on_one_another_two_spare_chunks_are_read(
 def test_a_search_by_vector_takes_one_connection_and_none_where_its_results_are_known(tmp_path: Path) -> None:
     library = Library(tmp_path)
     library.put("a.txt", _TEXTS)
-    library.search(_by_vector(0))  # counts the chunks of the collection
+    library.search(_by_vector(0))  # counts the chunks of the collection, and reads their document
     with counting_reads(library) as taken:
         first = library.search(_by_vector(1, top_k=28))
         assert len(taken) == 1

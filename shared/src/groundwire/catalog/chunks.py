@@ -25,7 +25,6 @@ from groundwire.catalog.rows import (
     live_generation_keys,
     require_collection,
     then,
-    to_document,
     to_stored_chunks,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
@@ -36,7 +35,6 @@ from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.chunk import ChunkLocation, StoredChunk
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
 from groundwire.kernel.filters import And, FieldKind, Filter
@@ -240,34 +238,35 @@ def live_chunks(connection: Connection, tenant: str, collection: str, numbers: S
     return {number: found[number] for number in numbers if number in found}
 
 
+def _with_position(found: Select[Any]) -> Select[Any]:
+    """Return the statement for what is found in a collection, and the position at which that had last changed.
+
+    Both are of one moment, without a transaction. It takes the key of the `collection`, and `values` as JSON.
+    """
+    position = collections.c.changed_position
+    # By itself SQLAlchemy would make the collections inside the statement those outside of it.
+    return select(position, found.correlate(None).scalar_subquery()).where(
+        collections.c.collection_key == bindparam("collection")
+    )
+
+
 # "+ 0" keeps SQLite from beginning with all generations of the collection instead of the few chunks.
-_LIVE_ROWS = CompiledArray(
+LIVE_CHUNKS = _with_position(
     select(array_of(*CHUNK_COLUMNS, chunks.c.document_key))
     .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
     .where(
-        among(chunks.c.chunk_number, bindparam("numbers")),
+        among(chunks.c.chunk_number, bindparam("values")),
         generations.c.collection_key + 0 == bindparam("collection"),
         IS_LIVE,
     )
 )
-_DOCUMENTS = CompiledArray(
+"""Those of the chunks with these numbers that are live, in no order: rows for `to_stored_chunk`."""
+DOCUMENTS_BY_KEY = _with_position(
     select(array_of(*DOCUMENT_COLUMNS))
     .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
-    .where(among(documents.c.document_key, bindparam("keys")))
+    .where(among(documents.c.document_key, bindparam("values")))
 )
-
-
-def live_rows(connection: Connection, collection_key: int, numbers: Sequence[int]) -> list[Sequence[Any]]:
-    """Return those of the chunks that are live in the collection, as `to_stored_chunk` takes them, in no order.
-
-    The key of its document stands in each at `DOCUMENT_KEY_AT`.
-    """
-    return _LIVE_ROWS.read(connection, {"numbers": encode_json(list(numbers)), "collection": collection_key})
-
-
-def documents_by_key(connection: Connection, keys: Iterable[int]) -> dict[int, Document]:
-    """Return documents by their keys, which stay inside the catalog."""
-    return {row[0]: to_document(row) for row in _DOCUMENTS.read(connection, {"keys": encode_json(list(keys))})}
+"""The documents with these keys, which stay inside the catalog: rows for `to_document`."""
 
 
 class ChunkFacts(NamedTuple):
@@ -330,20 +329,22 @@ def _facts_statement(*of_document: Any) -> Select[Any]:
         .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
         .join(documents, generations.c.document_key == documents.c.document_key)
         # "+ 0" keeps SQLite from beginning with all generations of the collection instead of the few chunks.
-        .where(
-            among(_c.chunk_number, bindparam("numbers")), generations.c.collection_key + 0 == bindparam("collection")
-        )
+        .where(among(_c.chunk_number, bindparam("values")), generations.c.collection_key + 0 == bindparam("collection"))
     )
 
 
-_FACTS_NOW = CompiledArray(_facts_statement(*_DOCUMENT_FACTS).where(IS_LIVE))
+FACTS_NOW = _with_position(_facts_statement(*_DOCUMENT_FACTS).where(IS_LIVE))
+"""The facts of those of the chunks with these numbers that are live, in no order: rows for `to_facts`."""
 _FACTS_THEN = CompiledArray(_facts_statement(*map(then, _DOCUMENT_FACTS)))
 
 
 def facts_of(stored: StoredChunk) -> ChunkFacts:
-    """Return the facts of a chunk that has been read whole."""
+    """Return the facts of a chunk that has been read whole; worked out once."""
+    known: ChunkFacts | None = stored.memo.get("facts")
+    if known is not None:
+        return known
     chunk, document = stored.chunk, stored.document
-    return ChunkFacts(
+    facts = stored.memo["facts"] = ChunkFacts(
         stored.chunk_number,
         document.document_id,
         stored.generation,
@@ -358,6 +359,7 @@ def facts_of(stored: StoredChunk) -> ChunkFacts:
         document.source_uri,
         document.chunk_count,
     )
+    return facts
 
 
 def words_hash(content: str) -> int:
@@ -365,23 +367,14 @@ def words_hash(content: str) -> int:
     return hash(" ".join(content.casefold().split()))
 
 
-def facts_now(connection: Connection, collection_key: int, numbers: Sequence[int]) -> list[ChunkFacts]:
-    """Return the facts of those of the chunks that are live in the collection."""
-    return _read_facts(connection, _FACTS_NOW, collection_key, numbers)
+def facts_then(connection: Connection, collection_key: int, numbers: Sequence[int]) -> list[Any]:
+    """Return the facts of chunks that were visible once, as they were then: rows for `to_facts`."""
+    return _FACTS_THEN.read(connection, {"values": encode_json(list(numbers)), "collection": collection_key})
 
 
-def facts_then(connection: Connection, collection_key: int, numbers: Sequence[int]) -> list[ChunkFacts]:
-    """Return the facts of chunks that were visible once, as they were then."""
-    return _read_facts(connection, _FACTS_THEN, collection_key, numbers)
-
-
-def _read_facts(
-    connection: Connection, statement: CompiledArray, collection_key: int, numbers: Sequence[int]
-) -> list[ChunkFacts]:
-    rows = statement.read(connection, {"numbers": encode_json(list(numbers)), "collection": collection_key})
-    for row in rows:
-        row[_CONTENT_AT] = words_hash(row[_CONTENT_AT])
-    return [ChunkFacts(*row) for row in rows]
+def to_facts(row: list[Any]) -> ChunkFacts:
+    row[_CONTENT_AT] = words_hash(row[_CONTENT_AT])
+    return ChunkFacts(*row)
 
 
 _MAX_NUMBER = 2**53

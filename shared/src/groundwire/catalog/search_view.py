@@ -1,7 +1,7 @@
 """What a search reads of a collection: many short reads that agree with one another."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -23,10 +23,17 @@ from sqlalchemy import (
     union_all,
 )
 
-from groundwire.catalog.chunks import ChunkFacts, documents_by_key, facts_now, facts_then, live_rows
+from groundwire.catalog.chunks import (
+    DOCUMENTS_BY_KEY,
+    FACTS_NOW,
+    LIVE_CHUNKS,
+    ChunkFacts,
+    facts_then,
+    to_facts,
+)
 from groundwire.catalog.database import Database
-from groundwire.catalog.dialects import CompiledArray, among, array_in, array_of, driver_rows, read_array
-from groundwire.catalog.encoding import encode_json
+from groundwire.catalog.dialects import CompiledArray, among, array_in, array_of, driver_rows, execute, read_array
+from groundwire.catalog.encoding import decode_json, encode_json
 from groundwire.catalog.filters import chunks_matching, to_sql
 from groundwire.catalog.generations import check_snapshot, oldest_snapshot
 from groundwire.catalog.lexical_search import LexicalMatches, LexicalSearch, Reading, live_numbers
@@ -37,6 +44,7 @@ from groundwire.catalog.rows import (
     GenerationState,
     select_chunks_then,
     to_collection,
+    to_document,
     to_stored_chunk,
     to_stored_chunks,
     visible_at,
@@ -61,7 +69,7 @@ RememberedT = TypeVar("RememberedT")
 Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
 # The size of a cache entry besides its texts: its objects, its key and its slot in the cache.
-_FACTS_BYTES, _CHUNK_BYTES, _RECORD_BYTES, _TYPE_BYTES = 400, 3000, 500, 150
+_FACTS_BYTES, _CHUNK_BYTES, _RECORD_BYTES, _TYPE_BYTES = 400, 2500, 500, 150
 # Of the numbers of chunks in scopes that are remembered.
 _SCOPES_BYTES = 32 << 20
 # Chunks that an estimate looks at: two standard errors are 4 % of all chunks at most, and 0.8 % at a share of 1 %.
@@ -356,6 +364,27 @@ class SearchView:
                     self.has_lost_history = True
             yield _Read(connection, as_of, changed, rewritten)
 
+    def _find_now(self, statement: Select[Any], values: Sequence[int]) -> list[Any] | None:
+        """Return what a statement of `chunks` finds, None when it takes a `_read` to tell how the view sees it.
+
+        Nearly always the collection has not changed since the view was opened. Then one statement suffices, where a
+        read takes four, each of which gives up the interpreter lock.
+        """
+        if self.snapshot is not None or self.has_lost_history or getattr(self._of_thread, "read", None) is not None:
+            return None
+        rows = self._database.rows(statement, {"collection": self._key, "values": encode_json(list(values))})
+        return decode_json(rows[0][1]) if rows and rows[0][0] == self.changed_position else None
+
+    def _finding_in(self, read: _Read) -> Callable[[Select[Any], Sequence[int]], list[Any]]:
+        """Return how to find within a read what `_find_now` finds without one."""
+
+        def find(statement: Select[Any], values: Sequence[int]) -> list[Any]:
+            given = {"collection": self._key, "values": encode_json(list(values))}
+            found: list[Any] = decode_json(execute(read.connection, statement, given).one()[1])
+            return found
+
+        return find
+
     @property
     def is_limited(self) -> bool:
         """Return whether the collection has records that this view does not see."""
@@ -579,17 +608,22 @@ class SearchView:
         facts, numbers = self._remembered(self._figures.facts, numbers)
         if not numbers:
             return facts
-        with self._read() as read:
-            if read.as_of is not None or self._may_have_lost(where):
-                numbers = sorted(self._among(read, where if self.has_lost_history else None, numbers))
-            read_facts = facts_now if read.as_of is None else facts_then
-            for each in read_facts(read.connection, self._key, numbers):
-                facts[each.number] = each
-                if self._is_of_view(read):
-                    key = (self._key, self.changed_position, each.number)
-                    of_texts = bytes_of(each.source_uri, each.chapter, each.section, each.section_title)
-                    weight = _FACTS_BYTES + of_texts + bytes_of(each.hierarchy_path)
-                    self._figures.facts.put(key, each, weight)
+        rows, is_of_view = self._find_now(FACTS_NOW, numbers), True
+        if rows is None:
+            with self._read() as read:
+                if read.as_of is not None or self._may_have_lost(where):
+                    numbers = sorted(self._among(read, where if self.has_lost_history else None, numbers))
+                is_of_view = self._is_of_view(read)
+                if read.as_of is None:
+                    rows = self._finding_in(read)(FACTS_NOW, numbers)
+                else:
+                    rows = facts_then(read.connection, self._key, numbers)
+        for each in map(to_facts, rows):
+            facts[each.number] = each
+            if is_of_view:
+                key = (self._key, self.changed_position, each.number)
+                of_texts = bytes_of(each.source_uri, each.chapter, each.section, each.section_title)
+                self._figures.facts.put(key, each, _FACTS_BYTES + of_texts + bytes_of(each.hierarchy_path))
         return facts
 
     def newest(self, conversation_id: str, record_type: str, where: Filter | None, limit: int) -> list[int]:
@@ -630,14 +664,17 @@ class SearchView:
         known, numbers = self._remembered(self._figures.chunks, numbers)
         if not numbers:
             return known
-        with self._read() as read:
-            if self._may_have_lost(where):
-                matching = self._among(read, where, numbers)
-                numbers = [number for number in numbers if number in matching]
-            if read.as_of is None:
-                known |= self._live(read, numbers)
-                return {number: known[number] for number in given if number in known}
-            known |= {stored.chunk_number: stored for stored in self._then(read, numbers)}
+        found = self._live(self._find_now, numbers, self.changed_position)
+        if found is None:
+            with self._read() as read:
+                if self._may_have_lost(where):
+                    matching = self._among(read, where, numbers)
+                    numbers = [number for number in numbers if number in matching]
+                if read.as_of is None:
+                    found = self._live(self._finding_in(read), numbers, read.changed)
+                else:
+                    found = {stored.chunk_number: stored for stored in self._then(read, numbers)}
+        known |= found or {}
         return {number: known[number] for number in given if number in known}
 
     def _then(self, read: _Read, numbers: Sequence[int]) -> list[StoredChunk]:
@@ -646,23 +683,35 @@ class SearchView:
         rows = read.connection.execute(select_chunks_then(among(chunks.c.chunk_number, visible))).all()
         return list(to_stored_chunks(rows))
 
-    def _live(self, read: _Read, numbers: Sequence[int]) -> dict[int, StoredChunk]:
-        """Read live chunks, with documents that other chunks have brought along; remember both."""
-        rows, cache = live_rows(read.connection, self._key, numbers), self._figures.documents
+    def _live(
+        self, find: Callable[[Select[Any], Sequence[int]], list[Any] | None], numbers: Sequence[int], changed: int
+    ) -> dict[int, StoredChunk] | None:
+        """Find live chunks, with documents that other chunks have brought along; remember both.
+
+        `changed` is the position of what is found. Returns None where `find` does.
+        """
+        rows, cache = find(LIVE_CHUNKS, numbers), self._figures.documents
+        if rows is None:
+            return None
         keys = list({row[DOCUMENT_KEY_AT] for row in rows})
-        remembered = cache.get_all((self._key, read.changed, key) for key in keys)
+        remembered = cache.get_all((self._key, changed, key) for key in keys)
         known = {key: entry for key, entry in zip(keys, remembered, strict=True) if entry is not None}
         missing = [key for key in keys if key not in known]
-        for key, document in documents_by_key(read.connection, missing).items() if missing else ():
-            known[key] = (document, document.held_bytes)
-            cache.put((self._key, read.changed, key), known[key], _FACTS_BYTES + known[key][1])
+        if missing:
+            if (of_documents := find(DOCUMENTS_BY_KEY, missing)) is None:
+                return None
+            for row in of_documents:
+                document = to_document(row)
+                known[row[0]] = (document, document.held_bytes)
+                cache.put((self._key, changed, row[0]), known[row[0]], _FACTS_BYTES + known[row[0]][1])
         live = {}
         for row in rows:
             document, weight = known[row[DOCUMENT_KEY_AT]]
             live[row[0]] = stored = to_stored_chunk(row, document)
-            if self._is_of_view(read):
-                # The document counts with each of its chunks, which keep it when it is not remembered itself any more.
-                weight += _CHUNK_BYTES + stored.chunk.held_bytes
+            if changed == self.changed_position and self.snapshot is None:
+                # The document counts with each of its chunks, which keep it when it is not remembered itself any more,
+                # and the texts twice, since the chunk keeps its message.
+                weight += _CHUNK_BYTES + 2 * stored.chunk.held_bytes
                 self._figures.chunks.put((self._key, self.changed_position, row[0]), stored, weight)
         return live
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
+from typing import Any
 
 from groundwire.kernel.bounded_cache import bytes_of
 from groundwire.kernel.clock import epoch_ms
@@ -203,7 +204,8 @@ class StoredChunk:
     """A chunk with its identity in the catalog and the document it belongs to.
 
     `chunk_number` is unique in the system and never reused, 1 <= n < 2^53. `embed_time` is when its vector was
-    made, `ingest_time` when its generation was stored.
+    made, `ingest_time` when its generation was stored. `memo` keeps what others derive from it, such as its message,
+    as long as the chunk itself is kept.
     """
 
     chunk_number: int
@@ -214,6 +216,8 @@ class StoredChunk:
     embed_time: datetime
     ingest_time: datetime
     links: ChunkLinks = ChunkLinks()
+    # No argument, so that `replace` makes a chunk without what was derived from the other one.
+    memo: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def tags(self) -> tuple[str, ...]:

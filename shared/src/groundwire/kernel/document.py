@@ -96,7 +96,7 @@ class Document:
     `delete_time` is set while it is deleted softly; its generation is then the one that a restoration brings back.
     `alias_uris` are the first ALIASES_SHOWN of the `alias_count` other sources that stand for it, in rising order;
     `alias_changes` counts how often these changed. `source_version` is the highest that it was
-    ingested with.
+    ingested with. `memo` keeps what others derive from it, such as its message.
     """
 
     document_id: str
@@ -120,6 +120,8 @@ class Document:
     source_version: int | None = None
     alias_count: int = 0
     alias_changes: int = 0
+    # No argument, so that `replace` makes a document without what was derived from the other one.
+    memo: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def etag(self) -> str:
