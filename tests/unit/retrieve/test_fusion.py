@@ -16,7 +16,7 @@ def fused(similarities: Mapping[int, float], lexical: Mapping[int, float], dense
     numbers = np.array([*similarities], dtype=np.int64)
     raw = np.array([lexical.get(number, 0.0) for number in similarities], dtype=np.float64)
     scores = fuse(numbers, np.array([*similarities.values()], dtype=np.float64), raw, dense_weight)
-    return [scores.score(place) for place in range(len(scores))]
+    return scores.at(range(len(scores)))
 
 
 _SCORES = st.dictionaries(st.integers(1, 50), st.floats(0, 1), min_size=1, max_size=20)

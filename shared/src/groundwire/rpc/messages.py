@@ -1,6 +1,6 @@
 """Chunks and documents as messages, whole or as far as a view of hits goes (`HitView` in the contract)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -160,22 +160,31 @@ def to_identity_message(identity: EmbeddingIdentity) -> embedding_pb2.EmbeddingI
 # Views
 
 
-def chunk_in_view(stored: StoredChunk, view: "HitView.ValueType") -> chunk_pb2.Chunk:
-    """Return the message of a chunk as far as the view goes; unspecified means `BASIC`."""
+def chunk_in_view(stored: StoredChunk, view: "HitView.ValueType") -> bytes:
+    """Return the serialized message of a chunk as far as the view goes; unspecified means `BASIC`."""
     if view == HIT_VIEW_FULL:
-        return to_chunk_message(stored)
+        return to_chunk_message(stored).SerializeToString()
     if view == HIT_VIEW_IDS:
-        return chunk_pb2.Chunk(**_ids_of(stored))
-    # Built directly, not by merging the basic message: every search builds ten, and merging would copy each.
-    return chunk_pb2.Chunk(**_ids_of(stored), **_basics_of(stored))
+        return chunk_pb2.Chunk(**_ids_of(stored)).SerializeToString()
+    # Remembered with the chunk: the same chunks are found again and again, and building takes longer than parsing.
+    raw: bytes | None = stored.memo.get("basic")
+    if raw is None:
+        raw = stored.memo["basic"] = chunk_pb2.Chunk(**_ids_of(stored), **_basics_of(stored)).SerializeToString()
+    return raw
 
 
-def documents_in_view(documents: Iterable[Document], view: "HitView.ValueType") -> list[document_pb2.Document]:
-    """Return the messages of the documents as far as the view goes, each once, in the order of their first mention."""
+def documents_in_view(documents: Iterable[Document], view: "HitView.ValueType") -> Iterator[bytes]:
+    """Yield the serialized messages of the documents as far as the view goes, each once, as first mentioned."""
     if view == HIT_VIEW_IDS:
-        return []
-    to_message = to_document_message if view == HIT_VIEW_FULL else _to_basic_document
-    return [to_message(document) for document in {each.document_id: each for each in documents}.values()]
+        return
+    for document in {each.document_id: each for each in documents}.values():
+        if view == HIT_VIEW_FULL:
+            yield to_document_message(document).SerializeToString()
+            continue
+        raw: bytes | None = document.memo.get("basic")
+        if raw is None:
+            raw = document.memo["basic"] = _to_basic_document(document).SerializeToString()
+        yield raw
 
 
 def only_ids(hit: Hit) -> Hit:

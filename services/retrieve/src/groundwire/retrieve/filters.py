@@ -1,6 +1,7 @@
 """Which chunks a filter lets through, answered once for all chunks or only for those that turn up."""
 
 import hashlib
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +50,15 @@ class FilterMatches:
         """Whether every visible chunk of the collection passes."""
         self._view = view
         self._cache = cache
-        # Not the filter itself: True == 1 == 1.0 in Python, and not in filters. Not its text: that may be long.
-        digest = hashlib.sha256(repr((where, view.scopes if view.is_limited else None)).encode()).digest()
-        self._key = (view.collection.uid, view.changed_position, digest)
         self._numbers: Numbers | None = None
         self.is_rare = False
         """Whether the filter is for a rare type of record, so that the few chunks that pass are known."""
+
+    @cached_property
+    def _key(self) -> tuple[str, int, bytes]:
+        # Not the filter itself: True == 1 == 1.0 in Python, and not in filters. Not its text: that may be long.
+        text = repr((self.where, self._view.scopes if self._view.is_limited else None))
+        return self._view.collection.uid, self._view.changed_position, hashlib.sha256(text.encode()).digest()
 
     def work_out_rare(self, record_type: str, at_most: int) -> None:
         """Work out which chunks pass if the filter is for a type of record of which there are at most so many."""

@@ -1,9 +1,11 @@
 """Scores of candidates, column by column: similarity and words on one scale, and the order of memories (C10)."""
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +18,7 @@ Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(NamedTuple):
     """The scores of one candidate, all in [0, 1], higher is better.
 
     `lexical` is the share of the best lexical score of the query, 0 when no term matched. `relevance` is what
@@ -65,7 +66,7 @@ class Scores:
         """Return the candidates with another relevance, in the same order."""
         return replace(self, relevance=relevance)
 
-    def take(self, at: NDArray[np.intp] | NDArray[np.bool_]) -> "Scores":
+    def take(self, at: NDArray[np.intp] | slice) -> "Scores":
         """Return the candidates at these places."""
         return Scores(*(None if column is None else column[at] for column in self._columns()))  # type: ignore[arg-type]  # in order
 
@@ -81,21 +82,14 @@ class Scores:
         columns = zip(self._columns(), others._columns(), strict=True)  # noqa: SLF001 - the same class
         return Scores(*(joined(*pair) for pair in columns))  # type: ignore[arg-type]  # in order
 
-    def score(self, at: int) -> Score:
-        """Return the scores of the candidate at a place."""
-        ranked, rerank = (
-            None if column is None or np.isnan(column[at]) else float(column[at])
-            for column in (self.ranked, self.rerank)
+    def at(self, places: Sequence[int]) -> list[Score]:
+        """Return the scores of the candidates at these places."""
+        *columns, ranked, rerank = (None if each is None else each[places].tolist() for each in self._columns())
+        optional = (
+            [None] * len(places) if values is None else [None if math.isnan(each) else each for each in values]
+            for values in (ranked, rerank)
         )
-        return Score(
-            number=int(self.numbers[at]),
-            relevance=float(self.relevance[at]),
-            similarity=float(self.similarity[at]),
-            lexical=float(self.lexical[at]),
-            fused=float(self.fused[at]),
-            ranked=ranked,
-            rerank=rerank,
-        )
+        return [Score(*row) for row in zip(*columns, *optional, strict=True)]
 
     def _columns(self) -> tuple[Numbers | Floats | None, ...]:
         first = (self.numbers, self.relevance, self.similarity, self.lexical, self.fused)

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -177,24 +177,44 @@ def eligible(facts: Sequence[ChunkFacts], withheld: Mapping[int, Fate], *, colla
     `facts` come best first. `collapse` leaves out what repeats a better one.
     """
     places, repeated = [], {}
-    seen = _Repetitions()
+    numbers: dict[int, int] = {}
+    spans: dict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
     for place, each in enumerate(facts):
         if each.number in withheld:
             continue
-        if collapse and (better := seen.better_than(each)) is not None:
-            repeated[each.number] = better
-        else:
-            places.append(place)
+        if collapse:
+            # The same words in the same order, whatever the case and the spaces (requirement C06), or better chunks
+            # of the document cover most of it (S1-55).
+            of_generation = spans[each.document_id, each.generation]
+            better = numbers.get(each.words_hash) or (of_generation and _covering(of_generation, each.start, each.end))
+            if better:
+                repeated[each.number] = better
+                continue
+            numbers[each.words_hash] = each.number
+            of_generation.append((each.start, each.end, each.number))
+        places.append(place)
     return Eligible(places, repeated, withheld)
+
+
+def _covering(others: Iterable[tuple[int, int, int]], start: int, end: int) -> int | None:
+    """Return the number of the first of the spans that together cover enough of a chunk."""
+    touching = [each for each in others if each[0] < end and each[1] > start]
+    position, covered = start, 0
+    for other_start, other_end, _ in sorted(touching):
+        covered += max(0, min(other_end, end) - max(other_start, position))
+        position = max(position, min(other_end, end))
+    return touching[0][2] if touching and covered >= COVERED * (end - start) else None
 
 
 def withheld_among(facts: Iterable[ChunkFacts], approved_prefixes: Sequence[Sequence[str]]) -> dict[int, Fate]:
     """Return the numbers of the chunks that must not be returned, with the reasons."""
-    fates = (
-        (each.number, withheld_because(each.source_uri, each.section_title, each.chapter, approved_prefixes))
-        for each in facts
-    )
-    return {number: fate for number, fate in fates if fate is not None}
+    approved_prefixes = [prefixes for prefixes in approved_prefixes if prefixes]
+    fates = {}
+    for each in facts:
+        fate = withheld_because(each.source_uri, each.section_title, each.chapter, approved_prefixes)
+        if fate is not None:
+            fates[each.number] = fate
+    return fates
 
 
 def withheld_because(
@@ -208,41 +228,7 @@ def withheld_because(
     return None if is_complete else Fate.INCOMPLETE
 
 
-class _Repetitions:
-    """The chunks seen so far, best first."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[int, int] = {}
-        self._spans: dict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
-
-    def better_than(self, chunk: ChunkFacts) -> int | None:
-        """Return the number of the better chunk that this one repeats, else None and count it as seen.
-
-        A chunk repeats another when both have the same words in the same order, whatever the case and the
-        spaces (requirement C06), or when better ones of its document cover most of it (S1-55).
-        """
-        words_hash = chunk.words_hash
-        repeated = self._numbers.get(words_hash) or self._covering(chunk)
-        if repeated is None:
-            self._numbers[words_hash] = chunk.number
-            self._spans[chunk.document_id, chunk.generation].append((chunk.start, chunk.end, chunk.number))
-        return repeated
-
-    def _covering(self, chunk: ChunkFacts) -> int | None:
-        """Return the first of the better chunks that together cover enough of this one."""
-        others = self._spans.get((chunk.document_id, chunk.generation))
-        if others is None:
-            return None
-        touching = [each for each in others if each[0] < chunk.end and each[1] > chunk.start]
-        position, covered = chunk.start, 0
-        for start, end, _ in sorted(touching):
-            covered += max(0, min(end, chunk.end) - max(start, position))
-            position = max(position, min(end, chunk.end))
-        return touching[0][2] if touching and covered >= COVERED * (chunk.end - chunk.start) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(NamedTuple):
     """A candidate that becomes a result; `step` counts from 1, `penalty` is what it lost when it was selected."""
 
     place: int

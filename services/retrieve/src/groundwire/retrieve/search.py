@@ -1,7 +1,6 @@
 """Search a collection, in one direction: resolve, plan, retrieve, fuse and rank, hydrate, respond."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -275,15 +274,14 @@ class Search:
         def work(view: SearchView, is_last: bool) -> SearchResult:
             # A restarted attempt reports its own states; the call was received once.
             del progress.reached[1:]
-            return self.search_in(view, request, budget, progress, is_last=is_last, begun=begun)
+            return self.search_in(view, request, budget, progress, is_last=is_last, begun=begun, started=started)
 
         try:
             result = self.read(request, budget, work)
         except GroundwireError as error:
             error.metadata["last_state"] = progress.reached[-1][0].value
             raise
-        total_s = result.times.total_s if started is None else time.perf_counter() - started
-        return replace(result, times=replace(result.times, total_s=total_s), chosen_sections=chosen)
+        return replace(result, chosen_sections=chosen) if chosen else result
 
     def read(self, request: SearchRequest, budget: Budget, work: Callable[[SearchView, bool], ResultT]) -> ResultT:
         """Return what `work` makes of a view of the collection that the request names.
@@ -326,11 +324,13 @@ class Search:
         *,
         is_last: bool,
         begun: float | None = None,
+        started: float | None = None,
         record_type: str | None = None,
         shared: SharedCandidates | None = None,
     ) -> SearchResult:
         """Return the best chunks of a view for an interpreted request; errors are those of `search`.
 
+        `begun` and `started` are the readings of `time.perf_counter` when the search began and when its call came in.
         `record_type` is that of which the filter of the request lets pass alone, empty for documents that are no
         records, None for all. `shared` are candidates of any type for the same query.
 
@@ -368,7 +368,7 @@ class Search:
         # Respond.
         evidence = self._evidence(pool, plan, ranked, selected, hits, embedded, view) if request.explain else None
         progress.enter(SearchState.COMPLETED)
-        total_s, embedding_s = time.perf_counter() - begun, embedded.elapsed_s if embedded else 0.0
+        now, embedding_s = time.perf_counter(), embedded.elapsed_s if embedded else 0.0
         dense = pool.stages.get(StageKind.DENSE)
         return SearchResult(
             query=request.query,
@@ -376,7 +376,11 @@ class Search:
             plan=plan,
             counts=_counts(ranked, plan.min_relevance),
             times=SearchTimes(
-                embedding_s, total_s - embedding_s, total_s, tuple(progress.reached), dense.elapsed_s if dense else None
+                embedding_s=embedding_s,
+                search_s=now - begun - embedding_s,
+                total_s=now - (begun if started is None else started),
+                states=tuple(progress.reached),
+                engine_s=dense.elapsed_s if dense else None,
             ),
             position=view.position,
             changed_position=view.changed_position,
@@ -577,15 +581,13 @@ class Search:
                 and plan.ranking is Ranking.RELEVANCE
             )
             for count in sorted({plan.top_k + _SPARE, window} if is_plain else {window}):
-                looked_at = min(count, len(scores))
-                facts = pool.facts(scores.numbers[:count], whole=count < window)
-                if len(facts) < looked_at:
+                best = scores.take(slice(count))
+                facts = pool.facts(best.numbers, whole=count < window)
+                if len(facts) < len(best):
                     break  # one is not visible, so more may not be
-                top, chosen, memory = self._ordered(
-                    scores.take(np.arange(looked_at)), facts, plan, pool, request, budget
-                )
-                if len(chosen.places) >= plan.top_k or (candidates.exhausted and looked_at == len(scores)):
-                    every = top.before(scores.take(np.arange(looked_at, len(scores))))
+                ordered, chosen, memory = self._ordered(best, facts, plan, pool, request, budget)
+                if len(chosen.places) >= plan.top_k or (candidates.exhausted and len(best) == len(scores)):
+                    every = scores if ordered is best else ordered.before(scores.take(slice(count, None)))
                     return _Ranked(every, candidates, facts, chosen, 0, memory)
         depth = plan.depth
         while True:
@@ -631,7 +633,7 @@ class Search:
             weights, numbers = plan.collection.settings.retrieval.memory, ordered.numbers.tolist()
             against = pool.view.contradictions(numbers)
             ordered, memory = rank_memories(ordered, pool.view.records(numbers), weights, plan.asked, against)
-        in_order = [facts[number] for number in ordered.numbers.tolist()]
+        in_order = of_scores if ordered is scores else [facts[number] for number in ordered.numbers.tolist()]
         return ordered, eligible(in_order, withheld, collapse=request.collapse_duplicates), memory
 
     def _window(self, plan: SearchPlan) -> int:
@@ -720,7 +722,7 @@ def _hydrated(
     ranked: _Ranked, selected: Sequence[Selected], pool: CandidateSearch, order: ResultOrder
 ) -> tuple[SearchHit, ...]:
     """Read the selected candidates, given best first, and number them in the order asked for."""
-    scores = [ranked.scores.score(each.place) for each in selected]
+    scores = ranked.scores.at([each.place for each in selected])
     stored = pool.chunks([score.number for score in scores])
     pairs = [(score, stored[score.number]) for score in scores if score.number in stored]
     if order is not ResultOrder.RELEVANCE:
@@ -734,14 +736,14 @@ def _hydrated(
 
 
 def _counts(ranked: _Ranked, min_relevance: float) -> SearchCounts:
-    fates = Counter(ranked.eligible.withheld.values())
+    fates = [*ranked.eligible.withheld.values()]
     return SearchCounts(
         candidates=len(ranked.scores) + ranked.stale,
         stale=ranked.stale,
         duplicates=len(ranked.eligible.repeated),
-        below_threshold=int((ranked.tested() < min_relevance).sum()),
-        rejected=fates[Fate.SOURCE_REJECTED],
-        incomplete=fates[Fate.INCOMPLETE],
+        below_threshold=int(np.count_nonzero(ranked.tested() < min_relevance)),
+        rejected=fates.count(Fate.SOURCE_REJECTED),
+        incomplete=fates.count(Fate.INCOMPLETE),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from groundwire.catalog.scopes import Scopes
 from groundwire.kernel.chunk import StoredChunk
@@ -172,8 +173,7 @@ class SearchPlan:
     phrases: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SearchHit:
+class SearchHit(NamedTuple):
     """One result; `rank` counts from 1. `memory` is there where memories are ranked."""
 
     rank: int

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from groundwire.api.common.v1 import degraded_stage_pb2
@@ -52,11 +51,11 @@ def to_retrieve_response(
     The report says all that is known of the search itself.
     """
     options, mode = request.options, result.plan.mode
-    response = pb.RetrieveResponse(
-        results=[to_hit(hit, options.view, has_words=mode is not SearchMode.VECTOR) for hit in result.hits],
-        documents=documents_in_view((hit.stored.document for hit in result.hits), options.view),
-        passages=map(to_passage_message, passages),
-    )
+    response = pb.RetrieveResponse(passages=map(to_passage_message, passages))
+    for hit in result.hits:
+        fill_hit(response.results.add(), hit, options.view, has_words=mode is not SearchMode.VECTOR)
+    for raw in documents_in_view((hit.stored.document for hit in result.hits), options.view):
+        response.documents.add().MergeFromString(raw)
     if options.include_flat_view:
         for message, hit in zip(response.results, result.hits, strict=True):
             for key, value in to_metadata(flat_view(hit.stored, result.plan.collection.profile)).items():
@@ -160,20 +159,18 @@ def cut_to_size(response: pb.RetrieveResponse, max_bytes: int) -> pb.RetrieveRes
     return response
 
 
-def to_hit(hit: SearchHit, view: "HitView.ValueType", *, has_words: bool = True) -> Hit:
-    """Return the message of a result; `has_words` says that the search looked for words."""
-    memory = None
+def fill_hit(message: Hit, hit: SearchHit, view: "HitView.ValueType", *, has_words: bool = True) -> None:
+    """Fill in the empty message of a result; `has_words` says that the search looked for words."""
+    message.rank = hit.rank
+    message.relevance_score = hit.score.relevance
+    message.similarity = hit.score.similarity
+    if has_words:
+        message.lexical_score = hit.score.lexical
+    message.chunk.MergeFromString(chunk_in_view(hit.stored, view))
     if hit.memory is not None:
-        values = {name: getattr(hit.memory, name) for name in MemoryScore.DESCRIPTOR.fields_by_name}
-        memory = MemoryScore(**{name: value for name, value in values.items() if math.isfinite(value)})
-    return Hit(
-        rank=hit.rank,
-        relevance_score=hit.score.relevance,
-        similarity=hit.score.similarity,
-        lexical_score=hit.score.lexical if has_words else None,
-        chunk=chunk_in_view(hit.stored, view),
-        memory_score=memory,
-    )
+        for name in MemoryScore.DESCRIPTOR.fields_by_name:
+            if math.isfinite(value := getattr(hit.memory, name)):
+                setattr(message.memory_score, name, value)
 
 
 def to_parse_response(parsed: ParsedQuestion) -> pb.ParseQueryResponse:
@@ -289,7 +286,7 @@ def to_explain_plan(evidence: Evidence, plan: SearchPlan) -> explain_pb.ExplainP
     Stages come in order, candidates as results by rank, then near misses by relevance.
     """
     places = {number: place for place, number in enumerate(evidence.scores.numbers.tolist())}
-    listed = [evidence.scores.score(places[number]) for number in evidence.listed]
+    listed = evidence.scores.at([places[number] for number in evidence.listed])
     scores = _Scores(listed, evidence, plan)
     return explain_pb.ExplainPlan(
         stages=[_to_stage(stage, evidence, plan) for stage in evidence.stages],
@@ -353,7 +350,7 @@ class _Scores:
         memory = self._evidence.memory.get(score.number)
         if memory is None:
             return self._relevance(score)
-        similarity = self._relevance(replace(score, relevance=memory.similarity))
+        similarity = self._relevance(score._replace(relevance=memory.similarity))
         weights = self._plan.collection.settings.retrieval.memory
         total = weights.similarity + weights.importance + weights.recency
         similarity.weight = weights.similarity / total
@@ -458,13 +455,15 @@ def to_context_response(request: pb.RetrieveContextRequest, context: Context) ->
             )
             for kind, section in context.sections.items()
         ],
-        document_results=[to_hit(hit, view) for hit in hits],
-        documents=documents_in_view((hit.stored.document for hit in hits), view),
         omitted_document_result_count=context.documents.omitted,
         token_count=context.tokens,
         snapshot=context.position,
         consistency_token=context.consistency_token,
     )
+    for hit in hits:
+        fill_hit(response.document_results.add(), hit, view)
+    for raw in documents_in_view((hit.stored.document for hit in hits), view):
+        response.documents.add().MergeFromString(raw)
     if context.lacks_dense:
         response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_DENSE)
     return response
@@ -473,9 +472,12 @@ def to_context_response(request: pb.RetrieveContextRequest, context: Context) ->
 def _to_context_entry(entry: ContextEntry, rank: int) -> pb.ContextEntry:
     stored = entry.stored
     record = StoredRecord(stored.document, stored.chunk.content, stored.chunk.token_count, stored.chunk.embedding_hash)
-    hit = Hit(chunk=chunk_in_view(stored, HIT_VIEW_IDS)) if entry.hit is None else to_hit(entry.hit, HIT_VIEW_IDS)
-    hit.rank = rank
-    message = pb.ContextEntry(record=to_record_message(record), hit=hit, contradicts=entry.contradicts)
+    message = pb.ContextEntry(record=to_record_message(record), contradicts=entry.contradicts)
+    if entry.hit is None:
+        message.hit.chunk.MergeFromString(chunk_in_view(stored, HIT_VIEW_IDS))
+    else:
+        fill_hit(message.hit, entry.hit, HIT_VIEW_IDS)
+    message.hit.rank = rank
     message.record.ClearField("links")
     # Those of seventy records may be twice as large as a response can be.
     message.record.ClearField("quoted_document_ids")
