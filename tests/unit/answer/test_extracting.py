@@ -19,7 +19,7 @@ from groundwire.answer.extractive.scoring import (
     score_excerpts,
     shortlist,
 )
-from groundwire.answer.extractive.selection import corroborations, in_full, select_excerpts
+from groundwire.answer.extractive.selection import corroborations, in_full, of_each_side, select_excerpts
 from groundwire.answer.extractive.summary import summarise
 from groundwire.answer.plain_text import plain_text
 from groundwire.answer.summary_requests import named_place
@@ -45,7 +45,7 @@ def _best(question: str, *contents: str) -> str:
 def _selected(question: str, scored: list[Scored]) -> list[str]:
     weights = rarities(read_question(question), [item.excerpt for item in scored])
     best = min(scored, key=Scored.order)
-    return [item.excerpt.text for item in select_excerpts(best, scored, weights)]
+    return [item.excerpt.text for item in select_excerpts([best], scored, weights)]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,54 @@ def test_operators_are_words_of_a_question() -> None:
     assert read_question("Foxes - and owls | mice: who eats?").stems == ("fox", "owl", "mic", "eat")
     rows = "| Operator | Meaning |\n|---|---|\n| `!` | turns a value round |\n| `@` | binds a value |\n"
     assert _best("What does the @ operator do?", rows) == "Operator @: binds a value"
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("Copayment: A copayment, also known as a copay, is a fixed fee.", 1.0),
+        ("The copay plan, which you choose once a year, is a fixed fee.", 1.0),
+        ("A copay is another kind of fee.", 1.0),
+        ("Ask for your copay, which is a fixed fee.", 0.7),
+        ("Nobody can waive a copay\u2014a fee that is fixed.", 0.7),
+        ("Copays are a great way to save money.", 0.3),
+        ("Overall, copays are a great way to save money.", 0.0),
+        ("A refund, also known as a rebate, is a fixed fee.", 0.0),
+        ("Your copay desk, which opens at nine, is a room.", 0.3),
+    ],
+)
+def test_how_far_a_sentence_defines_the_subject(text: str, match: float) -> None:
+    question = read_question("What is a copay?")
+    assert definition_match(question, text, text) == pytest.approx(match)
+
+
+def test_a_definition_supports_the_answer_to_what_something_is() -> None:
+    question = read_question("What is a copay?")
+    defining, mentioning = _scored("What is a copay?", "Ask for your copay, which is a fixed fee.", "Ask for a copay.")
+    support = Support(question, [defining, mentioning])
+    assert support.parts(defining)["defines"] == 1.0
+    assert support.parts(mentioning)["defines"] == 0.0
+
+
+def test_what_announces_itself_defines_nothing() -> None:
+    content = "Owls are fond of mice. Before describing the owls, we review owls in other books."
+    assert _best("What are owls?", content) == "Owls are fond of mice."
+
+
+def _compared(question: str, *contents: str) -> list[str]:
+    """Return what is quoted of a comparison that the first of the contents leads."""
+    scored = _scored(question, *contents)
+    return [each.excerpt.text for each in of_each_side(read_question(question), scored[0], scored)]
+
+
+def test_a_comparison_speaks_of_both_sides() -> None:
+    question = "What is the difference between a fox and an owl?"
+    fox, owl = "A fox is a beast that hunts alone.", "An owl is a bird that sees at night."
+    assert _compared(question, fox, "Somebody saw an owl.", owl) == [fox, owl]
+    assert _compared(question, owl, "Somebody saw an owl.", fox) == [owl, fox]
+    contrast = "Unlike a fox, an owl sees at night."
+    assert _compared(question, contrast, fox, owl) == [contrast]
+    assert _compared(question, fox, "Somebody saw an owl.") == [fox]
 
 
 def test_what_one_of_two_things_is_tells_their_difference() -> None:
@@ -530,7 +578,7 @@ def test_hostile_text_is_read_in_no_time(piece: str) -> None:
     excerpts = shortlist(question, find_excerpts(passages), 64)
     scored = score_excerpts(question, excerpts, [1.0] * len(excerpts))
     lead, _ = Support(question, scored).lead()
-    select_excerpts(lead, scored, rarities(question, excerpts))
+    select_excerpts([lead], scored, rarities(question, excerpts))
     assert time.thread_time() - began < 2.0
 
 

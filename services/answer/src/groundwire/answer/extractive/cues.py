@@ -63,12 +63,13 @@ _ANNOUNCEMENT = re.compile(
     r"|discusses|shows|introduces|lists|provides)\b|\b(?:section|chapter) (?:later|earlier)\b"
     r"|\b(?:we|you)['\u2019]ll (?:\w+ )?(?:see|learn|look|discuss|cover|talk|explore|use|write|build|create|define"
     r"|explain|describe|introduce|start|begin)"
+    r"|^before (?:we|\w+ing)\b|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",
     re.IGNORECASE,
 )
 _DEFINING_VERB = re.compile(
     r"\b(?:(?P<copula>is|are|was|were)"
-    r"(?= (?:an?|the|one|any|part|code|data|how|what|when|where|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
+    r"(?= (?:an?|the|one|another|any|part|code|data|how|what|when|where|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
     r"|(?P<verb>means?|refers? to|describes?|lets?|allows?|enables?|provides?|defines?)|is|are|was|were)\b"
 )
 INTRODUCED_AS_TERM = 0.6
@@ -79,7 +80,26 @@ _SUBORDINATE = re.compile(
 )
 _DOES = re.compile(r"(?!is$|was$|has$|does$)[a-z]{2,}[a-rt-z]s")
 _ARTICLES = frozenset({"a", "an", "the"})
-_ASIDE = re.compile(r"^\w+ly,? |, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},")
+_ASIDE = re.compile(
+    r"^\w+ly,? |, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},|, (?:which|who) [^,]{1,80},"
+)
+# Two names of one thing, as in "Copayment: A copayment, also known as a copay, is ...".
+_ALIAS = re.compile(r"(?:^|,) ?(?:also |or )?(?:(?:known as|called|abbreviated) )?(?P<term>[^,:]{2,40})(?=[,:])")
+# "Copays are a great way to save money" praises them and does not say what they are.
+_PRAISE = re.compile(
+    r" (?:an? |the )?(?:\w+ly )?(?:great|good|better|best|excellent|important|essential|crucial|critical|vital|key"
+    r"|valuable|useful|helpful|powerful|popular|common|similar|perfect)\b",
+    re.IGNORECASE,
+)
+# "Be aware of the formulary, which is a list of medications", "a dangling pointer\u2014a pointer that ...".
+_APPOSITION = re.compile(r"(?:, which (?:is|are|was|were) |\u2014)(?=(?:an?|the|any) )")
+# Words that say of what kind a thing is: "the match statement" for `match`, "the String type" for `String`.
+_KINDS = frozenset(
+    content_stems(
+        "type method function operator keyword command statement expression macro trait struct enum module crate"
+        " package library class object attribute field option flag setting value plan service record concept term tool"
+    )
+)
 _MARK = r"(?:\*\*|__|\*|_|\u201c|\u201d|\")"
 _TERM = re.compile(rf"(?<!\w){_MARK}(?P<term>[^*_\"\u201d]{{2,60}}){_MARK}(?!\w)")
 
@@ -130,25 +150,35 @@ def definition_match(question: Question, text: str, source: str) -> float:
     """Return how far the sentence defines the question's subject, or one of the things that it compares.
 
     1 if the subject is its own and it says what that is (`Ownership is a set of rules`), 0.7 if it only says something
-    of it (`Ownership is new to many`), 0.6 if it introduces it as a term (`… is called ownership`), 0.3 if it opens
-    with it, else 0. Terms are set off in the `source` of the text, which has its marks.
+    of it (`Ownership is new to many`) or says what it is in passing (`… ownership, which is a set of rules`), 0.6 if it
+    introduces it as a term (`… is called ownership`), 0.3 if it opens with it or only praises it, else 0. Terms are set
+    off in the `source` of the text, which has its marks.
     """
     if question.subject:
-        return _defines(set(question.subject), text, source)
-    return max((_defines(side, text, source) for side in question.sides), default=0.0)
+        return defines(set(question.subject), text, source)
+    return max((defines(side, text, source) for side in question.sides), default=0.0)
 
 
-def _defines(subject: AbstractSet[str], text: str, source: str) -> float:
+def defines(subject: AbstractSet[str], text: str, source: str) -> float:
+    """Return how far a sentence defines a subject, given as stems; see `definition_match`."""
     verb = None if _SUBORDINATE.match(text) else _DEFINING_VERB.search(text)
     if verb is not None:
         front = _ASIDE.sub(" ", text[: verb.start()])
         defined = _stems(front)
-        if defined == subject and not NEGATION.match(text, verb.end() + 1):
+        is_denied = NEGATION.match(text, verb.end() + 1) is not None
+        is_praise = verb["copula"] and _PRAISE.match(text, verb.end()) is not None
+        is_named = any(_stems(match["term"]) == subject for match in _ALIAS.finditer(text, 0, verb.start()))
+        is_subject = subject <= defined and defined - subject <= _KINDS
+        if (is_subject or is_named) and not is_denied and not is_praise:
             return 1.0 if verb["copula"] or verb["verb"] else 0.7
+        if is_praise:
+            return 0.3 if is_subject else 0.0
         # "Rust's closures are ...", but not "The crate root is ..." for a crate.
         is_head = set(content_stems(front)[-len(subject) :]) == subject
         if is_head and len(defined) == len(subject) + 1 and verb["copula"]:
             return 0.7
+    if any(set(content_stems(text[: each.start()])[-len(subject) :]) == subject for each in _APPOSITION.finditer(text)):
+        return 0.7
     # "A trait object points to both": whatever it does tells what it is.
     first = [word for word in words(text)[: len(subject) + 2] if word not in _ARTICLES][: len(subject) + 1]
     if {stem(word) for word in first[:-1]} == subject and _DOES.fullmatch(first[-1]):

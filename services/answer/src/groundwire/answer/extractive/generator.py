@@ -16,7 +16,7 @@ from groundwire.answer.extractive.scoring import (
     shortlist,
     without_superseded,
 )
-from groundwire.answer.extractive.selection import corroborations, in_full, select_excerpts
+from groundwire.answer.extractive.selection import corroborations, in_full, of_each_side, select_excerpts
 from groundwire.answer.extractive.similarity import estimate_similarities
 from groundwire.answer.extractive.summary import summarise
 from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
@@ -87,7 +87,8 @@ class ExtractiveGenerator:
             return []
         lead = in_full(question, lead, scored)
         limit = 1 if answers_in_full(question, lead) else self._max_excerpts
-        chosen = select_excerpts(lead, scored, rarities(question, [each.excerpt for each in every]), limit)
+        weights = rarities(question, [each.excerpt for each in every])
+        chosen = select_excerpts(of_each_side(question, lead, scored), scored, weights, limit)
         return _statements(
             [
                 (

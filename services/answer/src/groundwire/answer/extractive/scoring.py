@@ -42,7 +42,8 @@ class Scored:
     """An excerpt with its parts, each in [0, 1], and the score it is ranked by, about 0 to 1.2.
 
     `similarity` is the cosine to the question, negative ones as 0; `coverage` the share of the question's
-    words in it, by rarity, those that only stand around it counted in part; `headed` tells how far the heading above it
+    words in it, by rarity, those that only stand around it counted in part; `definition` tells how far it says what the
+    subject of the question is, `headed` tells how far the heading above it
     says what the question asks.
     """
 
@@ -50,6 +51,7 @@ class Scored:
     similarity: float
     coverage: float
     score: float
+    definition: float = 0.0
     headed: float = 0.0
 
     def with_similarity(self, similarity: float) -> "Scored":
@@ -248,7 +250,7 @@ def score_excerpts(question: Question, excerpts: Sequence[Excerpt], similarities
     for excerpt, similarity in zip(excerpts, similarities, strict=True):
         coverage = _coverage(weights, excerpt)
         parts = {"similarity": similarity, **_parts(question, weights, excerpt, coverage)}
-        scored.append(Scored(excerpt, similarity, coverage, _score(parts)))
+        scored.append(Scored(excerpt, similarity, coverage, _score(parts), parts["definition"]))
     return scored
 
 
@@ -364,6 +366,7 @@ class Support:
             "headed": item.headed,
             "identified": float(bool(self._identifiers) and all(name in text for name in self._identifiers)),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
+            "defines": float(bool(question.subject) and item.definition >= INTRODUCED_AS_TERM),
             "missing_number": float(any(fact.kind is not FactKind.NAME for fact in missing)),
             "missing_name": float(lacks_identifier or unnamed),
             "missing_negation": float(self._is_negated and not NEGATION.search(around)),

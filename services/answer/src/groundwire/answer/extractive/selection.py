@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from groundwire.answer.extractive.cues import INTRODUCED_AS_TERM, defines, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt
 from groundwire.answer.extractive.question import Question, QuestionKind
 from groundwire.answer.extractive.scoring import Scored, covered, resemble
@@ -24,26 +25,26 @@ _ARTICLES = frozenset({"a", "an", "the"})
 
 
 def select_excerpts(
-    best: Scored, scored: Sequence[Scored], weights: Mapping[str, float], limit: int = MAX_EXCERPTS
+    leads: Sequence[Scored], scored: Sequence[Scored], weights: Mapping[str, float], limit: int = MAX_EXCERPTS
 ) -> list[Scored]:
     """Return 1 to `limit` excerpts in the order to be read.
 
-    The best comes in first. A further one comes in while its score is close to that of the best, it says something
-    else, and it belongs there: it stands in a paragraph, list or table that is quoted, or it has words of the question
-    that none chosen so far has. The best is read first, a sentence together with chosen sentences right before or after
-    it; the others follow document by document, each in source order. Equal scores go by rank of the passage, then by
-    place, so the choice is deterministic.
+    The leads come in first, the best of them at the head. A further one comes in while its score is close to that of
+    the best, it says something else, and it belongs there: it stands in a paragraph, list or table that is quoted, or
+    it has words of the question that none chosen so far has. The best is read first, a sentence together with chosen
+    sentences right before or after it; the others follow document by document, each in source order. Equal scores go by
+    rank of the passage, then by place, so the choice is deterministic.
 
     Args:
-        best: the excerpt that leads the answer.
+        leads: the excerpt that leads the answer, and what belongs to it.
         scored: the excerpts, the best among them.
         weights: the stems of the question with their rarities.
         limit: most excerpts to return.
     """
-    chosen = [best]
+    best, *_ = chosen = list(leads)
     # A whole list is an answer of its own, and none beside another.
     others = (
-        [] if best.excerpt.is_whole else [each for each in scored if each is not best and not each.excerpt.is_whole]
+        [] if best.excerpt.is_whole else [each for each in scored if each not in chosen and not each.excerpt.is_whole]
     )
     while len(chosen) < limit:
         unmet = {stem: weight for stem, weight in weights.items() if not any(stem in c.excerpt.stems for c in chosen)}
@@ -72,6 +73,31 @@ def select_excerpts(
     documents = list(dict.fromkeys(item.excerpt.passage.document_id for item in rest))
     rest.sort(key=lambda item: (documents.index(item.excerpt.passage.document_id), _source_position(item.excerpt)))
     return [*lead, *rest]
+
+
+def of_each_side(question: Question, lead: Scored, scored: Sequence[Scored]) -> list[Scored]:
+    """Return the lead of a comparison and, for each thing compared that it does not speak of, the best that does.
+
+    That is a sentence that sets the two apart, or one that says what the thing is: texts seldom do the former.
+    """
+    chosen = [lead]
+    both = frozenset().union(*question.sides)
+    for side in question.sides:
+        own = side.difference(*(other for other in question.sides if other != side)) or side
+        if any(own <= each.excerpt.stems for each in chosen):
+            continue
+        speaking = [
+            each
+            for each in scored
+            if not each.excerpt.is_whole
+            and (
+                (both <= each.excerpt.stems and kind_match(question, each.excerpt.text) > 0)
+                or defines(side, each.excerpt.text, each.excerpt.text) >= INTRODUCED_AS_TERM
+            )
+        ]
+        if speaking:
+            chosen.append(min(speaking, key=Scored.order))
+    return chosen
 
 
 def in_full(question: Question, lead: Scored, scored: Sequence[Scored]) -> Scored:
