@@ -11,11 +11,11 @@ from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.cli.citations import quoted_place
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import grounding_json, shown_name
-from groundwire.cli.options import collection_option, read_text, server_options
+from groundwire.cli.options import collection_option, input_argument, read_text, server_options
 from groundwire.cli.output import excerpt, print_line, print_table, print_text, printed_as_json
 from groundwire.cli.search import retrieval_options
 
-app = click.Group("answers", help="List and show answers that are kept.")
+app = click.Group("answers", help="List and show stored answers.")
 _COLUMNS = ("time", "session", "answer", "stale", "question")
 
 
@@ -26,7 +26,7 @@ _COLUMNS = ("time", "session", "answer", "stale", "question")
 @click.option("--stale", is_flag=True, help="Only answers whose sources have changed since or are gone.")
 @server_options
 def list_answers(collection: str, user: str, session: str, *, stale: bool) -> None:
-    """List answers that are kept, the newest first."""
+    """List stored answers, newest first."""
     with connect() as client:
         pages = all_items(
             client.list_answers, "answers", collection=collection, user_id=user, session_id=session, stale=stale
@@ -89,17 +89,13 @@ _FAILED = frozenset(
 
 
 @click.command()
-@click.argument(
-    "text",
-    type=click.Path(path_type=Path, allow_dash=True),
-    help="File with the text, plain or Markdown; - reads standard input.",
-)
+@input_argument("text", "File with the text, plain or Markdown")
 @collection_option
 @click.option("--chunk", "chunk_ids", multiple=True, help="Compare with this chunk only; may be given several times.")
 @retrieval_options
 @server_options
 def ground(text: Path, collection: str, chunk_ids: tuple[str, ...], options: RetrievalOptions) -> None:
-    """Compare a text, whoever wrote it, with the sources: claim by claim.
+    """Check a text against the sources, claim by claim, whoever wrote it.
 
     Exits with 1 if a claim that needs a source has none.
     """

@@ -66,7 +66,7 @@ _catalog_option = click.option(
 @_catalog_option
 @json_option
 def backup(folder: Path, data: Path, catalog: str) -> None:
-    """Copy a catalog into a new folder, as it is at one moment; its servers may run and write."""
+    """Copy a catalog into a new folder as a consistent snapshot; its servers may keep running and writing."""
     source = _url(catalog, data)
     with _new_folder(folder) as part:
         created = datetime.now(UTC).isoformat(timespec="seconds")
@@ -89,7 +89,7 @@ def backup(folder: Path, data: Path, catalog: str) -> None:
 @click.option("--no-check", is_flag=True, help="Start no server on it to make its indexes and compare everything.")
 @json_option
 def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
-    """Put a backup into an empty data folder or database, and check it; exits with 1 if findings are left."""
+    """Restore a backup into an empty data folder or database and check it; exits with 1 if problems remain."""
     try:
         manifest: dict[str, Any] = json.loads((folder / _MANIFEST).read_bytes())
         files: dict[str, Any] = manifest["files"]
@@ -131,7 +131,7 @@ def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
 @click.option("--to", "target", required=True, help="New folder, or postgresql://… of an empty database.")
 @json_option
 def copy(source: str, target: str) -> None:
-    """Copy a catalog, or a backup, into a new folder or an empty PostgreSQL database, all of it or nothing.
+    """Copy a catalog or a backup into a new folder or an empty PostgreSQL database, all or nothing.
 
     Vectors are in the catalog: a server that is started on the copy fills its vector store from it.
     """
@@ -155,7 +155,7 @@ def copy(source: str, target: str) -> None:
 @click.option("--check", is_flag=True, help="Change nothing, and exit with 1 if migrations are pending.")
 @json_option
 def migrate(data: Path, catalog: str, check: bool) -> None:
-    """Bring the schema of a catalog to this version, as the start of a server does.
+    """Migrate a catalog to the schema of this version, as a server does when it starts.
 
     What is on PostgreSQL may be in use meanwhile. A file must not be, unless you only `--check`.
     """

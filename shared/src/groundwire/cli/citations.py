@@ -21,7 +21,7 @@ from groundwire.api.answer.v1 import answer_pb2, citation_pb2, citation_style_pb
 from groundwire.api.common.v1 import document_pb2, span_pb2
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.cli.connection import connect
-from groundwire.cli.options import read_json, server_options
+from groundwire.cli.options import input_argument, read_json, server_options
 from groundwire.cli.output import many_lines, one_line, page_place, print_text, printed_as_json
 from groundwire.client import GroundwireClient
 from groundwire.client.values import enum_value
@@ -122,15 +122,11 @@ _STYLES = ("numbered", "inline", "source-nodes", "apa", "apa-plain")
 
 
 @click.command()
-@click.argument(
-    "answer",
-    type=click.Path(path_type=Path, allow_dash=True),
-    help="What `ask --json` or `ground --json` printed; - reads standard input.",
-)
-@click.option("--style", type=click.Choice(_STYLES), default="numbered", help="How to write them.")
+@input_argument("answer", "What `ask --json` or `ground --json` printed")
+@click.option("--style", type=click.Choice(_STYLES), default="numbered", help="Citation style.")
 @server_options
 def cite(answer: Path, style: str) -> None:
-    """Write the citations of an answer as text, such as a list of references."""
+    """Format the citations of an answer as text, such as a list of references."""
     document = read_json(answer)
     citations = read_citations(document, str(answer))
     content = document.get("answer", "")

@@ -61,6 +61,7 @@ def answers() -> bool:
 def all_items(call: Callable[..., Any], field: str, page_size: int = _PAGE_SIZE, **request: Any) -> Iterator[Any]:
     """Yield what the pages of a list call have in `field`; a page is fetched when it is needed."""
     token = ""
+    # A page may be empty and still have a successor, so only the token ends the list.
     while True:
         page = call(**request, page_size=page_size, page_token=token)
         yield from getattr(page, field)

@@ -49,7 +49,7 @@ document_argument = click.argument("document", metavar="DOCUMENT", help="Id or s
 @collection_option
 @filter_option
 @click.option("--prefix", default="", help="Only documents whose source starts with this.")
-@click.option("--deleted", is_flag=True, help="Also documents that were deleted softly.")
+@click.option("--deleted", is_flag=True, help="Include documents that were deleted but can be restored.")
 @server_options
 def list_documents(collection: str, filter_json: str | None, prefix: str, deleted: bool) -> None:
     """List the documents in the order of their sources; with a filter those that have a chunk it matches."""
@@ -125,7 +125,7 @@ def update_document(
 @app.command("delete")
 @document_argument
 @collection_option
-@click.option("--purge", is_flag=True, help="For good: it cannot be restored.")
+@click.option("--purge", is_flag=True, help="Delete permanently: it cannot be restored.")
 @etag_option
 @server_options
 def delete_document(document: str, collection: str, purge: bool, etag: str) -> None:

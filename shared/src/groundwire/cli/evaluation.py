@@ -12,12 +12,11 @@ import click
 
 from groundwire.api.common.v1 import retrieval_options_pb2
 from groundwire.api.common.v1.chunk_pb2 import Chunk
-from groundwire.api.common.v1.document_pb2 import DocumentReference
-from groundwire.cli.connection import by_id_or_source, connect
-from groundwire.cli.options import collection_option, is_json, read_text, server_options
+from groundwire.cli.connection import connect
+from groundwire.cli.options import collection_option, input_argument, is_json, read_text, server_options
 from groundwire.cli.output import ProgressBar, counted, excerpt, is_terminal, print_line, print_table, printed_as_json
 from groundwire.cli.search import retrieval_options
-from groundwire.client import GroundwireClient
+from groundwire.client import Collection
 from groundwire.kernel.errors import InvalidRequestError
 
 _FIELDS: Final = ("question", "source", "quote")
@@ -56,16 +55,12 @@ class Outcome:
 
 
 @click.command()
-@click.argument(
-    "questions",
-    type=click.Path(path_type=Path, allow_dash=True),
-    help="JSON Lines of `question`, `source` and, better, `quote`; - reads standard input.",
-)
+@input_argument("questions", "JSON Lines of `question`, `source` and, better, `quote`")
 @collection_option
 @retrieval_options
 @server_options
 def evaluate(questions: Path, collection: str, options: retrieval_options_pb2.RetrievalOptions) -> None:
-    """Measure how well searches find what labelled questions need.
+    """Measure how well searches find the answers to labelled questions.
 
     Prints recall, rank and redundancy. Each line names a question, the document that answers it, and a quote from there
     that a result has to hold.
@@ -74,7 +69,7 @@ def evaluate(questions: Path, collection: str, options: retrieval_options_pb2.Re
     quiet = is_json() or not is_terminal(err=True)
     outcomes = []
     with connect() as client, ProgressBar("evaluating", len(labelled), quiet=quiet) as bar:
-        evidence = _Evidence(client, collection)
+        evidence = _Evidence(client.collection(collection))
         # All of it first: a mistake in the last line must not cost the time of the searches.
         wanted = [evidence.of(each) for each in labelled]
         for each, (document_id, quotes) in zip(labelled, wanted, strict=True):
@@ -125,8 +120,7 @@ def read_questions(text: str, name: str) -> list[LabelledQuestion]:
 class _Evidence:
     """Looks up where quotes stand; reads each document once."""
 
-    def __init__(self, client: GroundwireClient, collection: str) -> None:
-        self._client = client
+    def __init__(self, collection: Collection) -> None:
         self._collection = collection
         self._read: dict[str, tuple[str, str]] = {}
 
@@ -138,7 +132,8 @@ class _Evidence:
             InvalidRequestError: the quote does not stand in it.
         """
         if labelled.source not in self._read:
-            self._read[labelled.source] = self._document(labelled.source)
+            document_id = self._collection.document(labelled.source).document_id
+            self._read[labelled.source] = document_id, self._collection.text(document_id)
         document_id, text = self._read[labelled.source]
         # Line ends and runs of blanks change when somebody copies a sentence from a page.
         pattern = r"\s+".join(map(re.escape, labelled.quote.split()))
@@ -147,15 +142,6 @@ class _Evidence:
             absent = f"{labelled.source!r} does not hold {labelled.quote!r}"
             raise InvalidRequestError.of("quote", f"line {labelled.line}: {absent}")
         return document_id, quotes
-
-    def _document(self, source: str) -> tuple[str, str]:
-        def read(reference: DocumentReference) -> tuple[str, str]:
-            document = self._client.get_document(collection=self._collection, reference=reference).document
-            exact = DocumentReference(document_id=document.document_id)
-            parts = self._client.document_text(collection=self._collection, reference=exact)
-            return document.document_id, "".join(part.text for part in parts)
-
-        return by_id_or_source(source, read)
 
 
 def outcome_of(

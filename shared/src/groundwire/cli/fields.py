@@ -91,6 +91,7 @@ def assign_fields(
     Raises:
         InvalidRequestError: as `assign` does.
     """
+    # A mask names whole fields; keys of metadata change one by one and would otherwise replace all the others.
     mask, metadata = assign(fields, assignments, cleared, ALIASES), getattr(fields, _METADATA)
     for path in mask.paths:
         name, _, key = path.partition(".")

@@ -76,41 +76,49 @@ _NAMED = 20
 @click.option(
     "--chunker",
     type=click.Choice(["structure", "sentence", "hierarchy", "fixed"]),
-    help="How these files are cut, instead of the collection's way.",
+    help="How to split these files into chunks, instead of the collection's setting.",
 )
 @click.option(
-    "--target-size", type=click.IntRange(1, MOST), help="Size of a chunk to aim at, instead of the collection's."
+    "--target-size", type=click.IntRange(1, MOST), help="Target size of a chunk, instead of the collection's setting."
 )
 @click.option(
-    "--minimum-size", type=click.IntRange(1, MOST), help="Smallest size of a chunk, instead of the collection's."
+    "--minimum-size", type=click.IntRange(1, MOST), help="Minimum size of a chunk, instead of the collection's setting."
 )
 @click.option(
-    "--maximum-size", type=click.IntRange(1, MOST), help="Largest size of a chunk, instead of the collection's."
+    "--maximum-size", type=click.IntRange(1, MOST), help="Maximum size of a chunk, instead of the collection's setting."
 )
 @click.option(
-    "--overlap", type=click.FloatRange(min=0.0, max=0.5), help="Share of a chunk that neighbours share, below 0.5."
+    "--overlap",
+    type=click.FloatRange(min=0.0, max=0.5),
+    help="Share of a chunk that overlaps its neighbour, below 0.5.",
 )
 @set_option
 @click.option(
     "--metadata",
     type=click.Path(path_type=Path),
-    help="JSON or YAML file with fields of all files, and of single ones.",
+    help="JSON or YAML file with fields for all files and for single ones.",
 )
 @click.option(
-    "--include", metavar="GLOB", multiple=True, help="Only files or folders of this name; may be given several times."
+    "--include",
+    metavar="GLOB",
+    multiple=True,
+    help="Only files or folders whose name matches; may be given several times.",
 )
 @click.option(
-    "--exclude", metavar="GLOB", multiple=True, help="No files or folders of this name; may be given several times."
+    "--exclude",
+    metavar="GLOB",
+    multiple=True,
+    help="Skip files or folders whose name matches; may be given several times.",
 )
 @click.option(
-    "--source-version", type=INT64, help="Version of all these files; one below that of a stored document is refused."
+    "--source-version", type=INT64, help="Version of all these files; one below that of the stored document is refused."
 )
-@click.option("--jobs", type=click.IntRange(min=1, max=32), default=DEFAULT_JOBS, help="Files in flight at a time.")
-@click.option("--plan", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--jobs", type=click.IntRange(min=1, max=32), default=DEFAULT_JOBS, help="Files to ingest at a time.")
+@click.option("--plan", is_flag=True, help="Show what would be done without doing it.")
 @click.option("--delete-missing", is_flag=True, help="Delete documents of these folders whose files are gone.")
 @yes_option
-@click.option("--follow-links", is_flag=True, help="Follow links that lead out of the folders.")
-@click.option("--verbose", "-v", is_flag=True, help="Name everything that is left out.")
+@click.option("--follow-links", is_flag=True, help="Follow links that point outside the folders.")
+@click.option("--verbose", "-v", is_flag=True, help="List everything that is skipped.")
 @server_options
 def ingest(
     sources: tuple[str, ...],
@@ -133,7 +141,7 @@ def ingest(
     follow_links: bool,
     verbose: bool,
 ) -> None:
-    """Ingest files and folders; unchanged files cost nothing, so an interrupted run is simply repeated.
+    """Ingest files and folders; unchanged files cost nothing, so an interrupted run can simply be repeated.
 
     Exits with 1 if any file failed, naming each, and when the deletion was not confirmed; with 130 if interrupted.
     """
@@ -293,6 +301,7 @@ class IngestRun:
                 self.client.delete_document(collection=self.collection, reference=reference)
             except DocumentNotFoundError:
                 continue
+        # A renamed file was ingested as another source of the document that has just been deleted; ingest it again.
         gone = {document["document_id"] for document in missing}
         homeless = {outcome.source for outcome in outcomes if outcome.document_id in gone}
         files = [file for file in self.sources.files if file.source_uri in homeless]

@@ -12,7 +12,7 @@ from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.identity import Identity, Quota, Right
 from groundwire.rpc.key_file import ApiKey, create_key, parse_rights, parse_scopes, read_key_file, revoke_key
 
-app = click.Group("keys", help="Make, list and revoke the API keys of a server, in its file.")
+app = click.Group("keys", help="Create, list and revoke API keys in the key file of a server.")
 _COLUMNS = ("key", "tenant", "subject", "rights", "scopes", "state", "expires")
 
 keys_option = click.option(
@@ -26,7 +26,7 @@ keys_option = click.option(
 
 
 @app.command("create")
-@click.argument("subject", help="Who will call: a person or a program.")
+@click.argument("subject", help="Who will use the key: a person or a program.")
 @click.option(
     "--right",
     "rights",
@@ -35,16 +35,22 @@ keys_option = click.option(
     required=True,
     help="What the key allows: write includes read, admin both; service is for `serve answer`.",
 )
-@click.option("--tenant", default=DEFAULT_TENANT, help="Whose data the key sees.")
+@click.option("--tenant", default=DEFAULT_TENANT, help="Tenant whose data the key can access.")
 @click.option(
-    "--scope", "scopes", multiple=True, metavar="SCOPE", help="Scope of records that the key sees; none means all."
+    "--scope",
+    "scopes",
+    multiple=True,
+    metavar="SCOPE",
+    help="Scope of records that the key can access; all if not given.",
 )
-@click.option("--days", type=click.IntRange(1, 36_500), help="Days until the key expires; without it never.")
+@click.option("--days", type=click.IntRange(1, 36_500), help="Days until the key expires; never if not given.")
 @click.option("--per-second", type=click.FloatRange(min=0, min_open=True), help="Units of work a second.")
-@click.option("--burst", type=click.FloatRange(min=0, min_open=True), help="Units at once after a pause.")
-@click.option("--at-a-time", type=click.IntRange(1, MOST), help="Calls at a time.")
+@click.option("--burst", type=click.FloatRange(min=0, min_open=True), help="Units of work at once after a pause.")
+@click.option("--at-a-time", type=click.IntRange(1, MOST), help="Concurrent calls.")
 @click.option("--documents", type=click.IntRange(1, MOST), help="Documents that the tenant may have stored.")
-@click.option("--stored-bytes", type=click.IntRange(1, INT64.max), help="Bytes of text that it may have stored.")
+@click.option(
+    "--stored-bytes", type=click.IntRange(1, INT64.max), help="Bytes of text that the tenant may have stored."
+)
 @keys_option
 @json_option
 def create(
@@ -60,7 +66,7 @@ def create(
     stored_bytes: int | None,
     path: Path,
 ) -> None:
-    """Make a key and print it; it is shown this once, and the file has its hash only.
+    """Create a key and print it; this is the only time it is shown, because the file holds only its hash.
 
     A subject may have two active keys: make the new one, give it to whoever calls, then revoke the old one.
     """
@@ -81,7 +87,7 @@ def create(
 @keys_option
 @json_option
 def list_keys(path: Path) -> None:
-    """List the keys, without their secrets, which nobody has any more."""
+    """List the keys without their secrets, which are not stored."""
     listed = [_to_json(key) for key in read_key_file(path).keys.values()]
     if printed_as_json(listed):
         return

@@ -78,13 +78,17 @@ bench = click.Group("bench", help="Measure a server.")
 
 @bench.command()
 @collection_option
-@click.option("--rate", type=click.FloatRange(0.1, 10_000), default=20.0, help="Calls a second, whatever comes back.")
+@click.option(
+    "--rate", type=click.FloatRange(0.1, 10_000), default=20.0, help="Calls a second, however long they take."
+)
 @click.option("--duration", "duration_s", type=click.FloatRange(1, 86_400), default=30.0, help="Seconds.")
 @click.option("--mix", default="search=8,ask=1,ingest=1", help="Shares of search, ask and ingest.")
 @click.option("--queries", type=click.Path(path_type=Path, exists=True), required=True, help="Questions, one a line.")
-@click.option("--slo", type=click.Path(path_type=Path, exists=True), help="YAML file of limits; exits with 1 over one.")
+@click.option(
+    "--slo", type=click.Path(path_type=Path, exists=True), help="YAML file of limits; exits with 1 if one is exceeded."
+)
 @click.option("--html", "page", type=click.Path(path_type=Path), help="File for a report with plots.")
-@click.option("--seed", type=INT64, default=0, help="Of the moments at which calls begin and what they ask.")
+@click.option("--seed", type=INT64, default=0, help="Seed of the moments at which calls begin and of what they ask.")
 @server_options
 def load(
     collection: str,
@@ -218,6 +222,7 @@ class _Run:
             ticker = asyncio.create_task(self._tell(began))
             try:
                 for number, (due_s, kind) in enumerate(schedule):
+                    # Measured from the beginning: delays of single calls would add up otherwise.
                     await asyncio.sleep(due_s - (time.perf_counter() - began))
                     call = asyncio.create_task(self._measured(kind, calls[kind], number, began, due_s))
                     self._under_way.add(call)

@@ -51,9 +51,9 @@ _EXCERPT_CHARS = 80
 id_argument = click.argument("record_id", metavar="ID", help="Id of the record.")
 ids_argument = click.argument("record_ids", metavar="ID...", nargs=-1, required=True, help="Ids of the records.")
 type_option = click.option(
-    "--type", "record_type", type=click.Choice(_TYPES), default="memory", help="What the record is."
+    "--type", "record_type", type=click.Choice(_TYPES), default="memory", help="Type of the record."
 )
-entity_option = click.option("--entity", help="Whom it is for; without it everybody.")
+entity_option = click.option("--entity", help="Entity that the record is for; everybody if not given.")
 memory_filter_option = click.option(
     "--filter", "condition", help='Filter as JSON, such as {"tags": "deadline"}; see docs/reference/records.md.'
 )
@@ -122,11 +122,13 @@ def _show_result(result: pb.RecordResult) -> None:
 
 @app.command("list")
 @collection_option
-@click.option("--type", "record_type", type=click.Choice([*_TYPES, "any"]), default="memory", help="What to list.")
-@click.option("--entity", help="Only records of this one.")
+@click.option(
+    "--type", "record_type", type=click.Choice([*_TYPES, "any"]), default="memory", help="Type of the records to list."
+)
+@click.option("--entity", help="Only records of this entity.")
 @memory_filter_option
 @click.option("--order", type=click.Choice(_ORDERS), default="timestamp-desc", help="Order.")
-@click.option("--deleted", is_flag=True, help="Also records that were deleted and can be restored.")
+@click.option("--deleted", is_flag=True, help="Include records that were deleted but can be restored.")
 @server_options
 def list_records(
     collection: str, record_type: str, entity: str | None, condition: str | None, order: str, deleted: bool
@@ -154,10 +156,14 @@ def list_records(
 @click.argument("query", metavar="TEXT", help="What to look for.")
 @collection_option
 @click.option(
-    "--top-k", "-k", "k", type=click.IntRange(1, MOST), help="Most results; the collection's default if not given."
+    "--top-k",
+    "-k",
+    "k",
+    type=click.IntRange(1, MOST),
+    help="Maximum number of results; the collection's default if not given.",
 )
-@click.option("--entity", help="Whose memories; without it global ones.")
-@click.option("--include-global", is_flag=True, help="Global memories besides those of the entity.")
+@click.option("--entity", help="Entity whose memories are searched; global ones if not given.")
+@click.option("--include-global", is_flag=True, help="Include global memories too.")
 @memory_filter_option
 @server_options
 def search_memories(
@@ -177,10 +183,10 @@ def search_memories(
 @app.command("context")
 @click.argument("query", metavar="TEXT", help="What the user says.")
 @collection_option
-@click.option("--conversation", default="", help="Conversation whose latest turns and summaries are wanted.")
-@click.option("--entity", help="Whose records; without it global ones.")
-@click.option("--include-global", is_flag=True, help="Global records besides those of the entity.")
-@click.option("--max-tokens", type=click.IntRange(1, MOST), help="Most tokens of all texts together.")
+@click.option("--conversation", default="", help="Conversation whose latest turns and summaries are included.")
+@click.option("--entity", help="Entity whose records are included; global ones if not given.")
+@click.option("--include-global", is_flag=True, help="Include global records too.")
+@click.option("--max-tokens", type=click.IntRange(1, MOST), help="Maximum number of tokens of all texts together.")
 @server_options
 def retrieve_context(
     query: str,
@@ -206,7 +212,7 @@ def retrieve_context(
 @id_argument
 @collection_option
 @click.option("--count", is_flag=True, help="Count this as an access.")
-@click.option("--deleted", is_flag=True, help="Also a record that was deleted and can be restored.")
+@click.option("--deleted", is_flag=True, help="Show the record even if it was deleted but can be restored.")
 @server_options
 def get_record(record_id: str, collection: str, count: bool, deleted: bool) -> None:
     """Show a record with its links and its text."""
@@ -224,7 +230,7 @@ def get_record(record_id: str, collection: str, count: bool, deleted: bool) -> N
 @app.command("update")
 @id_argument
 @collection_option
-@click.option("--text", help="New text; its vector is made anew.")
+@click.option("--text", help="New text, which is embedded again.")
 @set_option
 @unset_option
 @etag_option
@@ -277,7 +283,7 @@ def link_records(**links: Any) -> None:
     "suggested_contradicts",
     multiple=True,
     metavar="ID",
-    help="Record that the server says it may contradict, and does not.",
+    help="Record that the server wrongly suggested it contradicts.",
 )
 @server_options
 def unlink_records(**links: Any) -> None:
@@ -303,9 +309,9 @@ def _check_selection(record_ids: tuple[str, ...], entity: str | None, condition:
 @app.command("delete")
 @click.argument("record_ids", metavar="[ID]...", nargs=-1, help="Ids of the records.")
 @collection_option
-@click.option("--entity", help="Delete all records of this one, of whatever type.")
+@click.option("--entity", help="Delete all records of this entity, of any type.")
 @memory_filter_option
-@click.option("--permanent", is_flag=True, help="For good: they cannot be restored.")
+@click.option("--permanent", is_flag=True, help="Delete permanently: they cannot be restored.")
 @yes_option
 @server_options
 def delete_records(
@@ -334,7 +340,7 @@ def delete_records(
 @app.command("restore")
 @click.argument("record_ids", metavar="[ID]...", nargs=-1, help="Ids of the records.")
 @collection_option
-@click.option("--entity", help="Restore all records of this one, of whatever type.")
+@click.option("--entity", help="Restore all records of this entity, of any type.")
 @memory_filter_option
 @server_options
 def restore_records(record_ids: tuple[str, ...], collection: str, entity: str | None, condition: str | None) -> None:

@@ -33,10 +33,10 @@ _STATS_COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", 
 
 
 @click.command()
-@click.option("--service", help="Ask for one service only.")
+@click.option("--service", help="Check only this service.")
 @server_options
 def health(service: str | None) -> None:
-    """Print the state of each service and what fails behind the calls; exits with 1 unless all are serving."""
+    """Print the state of each service and failing background work; exits with 1 unless all are serving."""
     # No failure gets as far as `connect`: that nothing answers is a result too, UNREACHABLE.
     with connect() as client:
         states = {name: _state(client, name) for name in ([service] if service else _SERVICES)}
@@ -90,10 +90,10 @@ def show_housekeeping(housekeeping: maintenance_service_pb2.GetHousekeepingRespo
 
 @click.command()
 @click.option("--collection", "-c", default="", help="Only searches in this collection.")
-@click.option("--window", type=float, help="Only searches of the last so many seconds, at most 3600.")
+@click.option("--window", type=float, help="Only searches of the last N seconds, at most 3600.")
 @server_options
 def pipeline(collection: str, window: float | None) -> None:
-    """Show the figures of the server's searches since it started, or of a recent window."""
+    """Show search statistics since the server started, or for a recent window."""
     duration = None
     if window is not None:
         if not 0 < window <= _LONGEST_WINDOW_S:  # no number is none of them either
@@ -124,7 +124,7 @@ def pipeline(collection: str, window: float | None) -> None:
 @click.option("--until", type=click.DateTime(), help="Only queries before this time; UTC.")
 @server_options
 def logs(collection: str, count: int, since: datetime | None, until: datetime | None) -> None:
-    """Show the queries that were asked, newest first."""
+    """Show logged queries, newest first."""
     with connect() as client:
         pages = all_items(
             client.list_query_logs,
@@ -160,7 +160,7 @@ def _shown_time(message: Timestamp) -> str:
 @click.option("--collection", "-c", default="", help="Collection to show in detail; all in short if not given.")
 @server_options
 def stats(collection: str) -> None:
-    """Show the figures of what is live, counted in the catalog."""
+    """Show statistics of live documents and chunks, counted in the catalog."""
     with connect() as client:
         listed = list(all_items(client.list_stats, "stats", collection=collection))
     if printed_as_json(listed):

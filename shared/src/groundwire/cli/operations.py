@@ -19,11 +19,13 @@ from groundwire.rpc.error_status import from_status
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 
-app = click.Group("operations", help="List, show and cancel long work.")
+app = click.Group("operations", help="List, show and cancel long-running operations.")
 _COLUMNS = ("operation", "call", "collection", "state", "since")
 
 name_argument = click.argument("name", metavar="NAME", help="Name of the operation.")
-no_wait_option = click.option("--no-wait", is_flag=True, help="Print the name of the operation and leave it alone.")
+no_wait_option = click.option(
+    "--no-wait", is_flag=True, help="Print the name of the operation instead of waiting for it."
+)
 
 
 def finished(
@@ -83,7 +85,7 @@ def get_operation(name: str) -> None:
 @name_argument
 @server_options
 def cancel_operation(name: str) -> None:
-    """Tell an operation to stop; one that has ended stays as it is."""
+    """Cancel an operation; one that has ended stays as it is."""
     with connect() as client:
         client.cancel_operation(name=name)
     if not printed_as_json({"name": name}):
@@ -104,7 +106,7 @@ def _operation_json(operation: operations_pb2.Operation) -> dict[str, Any]:
 @no_wait_option
 @server_options
 def reindex(collection: str, no_wait: bool) -> None:
-    """Build the indexes of a collection anew from the catalog; the old ones serve until the new ones are complete.
+    """Rebuild the indexes of a collection from the catalog; the old ones serve until the new ones are complete.
 
     Stopping it changes nothing.
     """
@@ -116,7 +118,7 @@ def reindex(collection: str, no_wait: bool) -> None:
 @no_wait_option
 @server_options
 def reembed(collection: str, no_wait: bool) -> None:
-    """Embed a collection with the server's model and move over to it when complete.
+    """Embed a collection again with the server's model and switch to it when complete.
 
     Stopping it changes nothing; the vectors made so far are kept for the next run.
     """
@@ -136,11 +138,11 @@ def _build(method: str, collection: str, *, no_wait: bool) -> None:
 
 @click.command()
 @click.option("--collection", "-c", default="", help="Collection to check; all and what they share if not given.")
-@click.option("--repair", is_flag=True, help="Make vectors and indexes equal to the catalog.")
+@click.option("--repair", is_flag=True, help="Repair vectors and indexes from the catalog.")
 @no_wait_option
 @server_options
 def fsck(collection: str, repair: bool, no_wait: bool) -> None:
-    """Check a running server's stores; exits with 1 if findings are left."""
+    """Check the stores of a running server; exits with 1 if problems remain."""
     with connect() as client:
         operation = client.check_store(collection=collection, repair=repair)
         report = finished(client, operation, pb.StoreReport, no_wait=no_wait)

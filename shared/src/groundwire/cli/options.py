@@ -18,7 +18,7 @@ INT32, INT64 = click.IntRange(-(2**31), 2**31 - 1), click.IntRange(-(2**63), 2**
 """Whole numbers that a message can hold; the server says which of them it takes."""
 MOST = INT32.max
 collection_option = click.option("--collection", "-c", required=True, help="Collection to use.")
-etag_option = click.option("--etag", default="", help="Only if it still has this etag.")
+etag_option = click.option("--etag", default="", help="Change it only if it still has this etag.")
 filter_option = click.option(
     "--filter", "filter_json", help='Filter as JSON, such as {"chapter": "Traits"}; see docs/reference/filters.md.'
 )
@@ -60,19 +60,22 @@ json_option = _context_option("--json", "as_json", is_flag=True, help="Print JSO
 _SERVER_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     json_option,
     _context_option(
-        "--tls-client-key", envvar="GROUNDWIRE_TLS_CLIENT_KEY", type=_FILE, help="Key of that certificate."
+        "--tls-client-key",
+        envvar="GROUNDWIRE_TLS_CLIENT_KEY",
+        type=_FILE,
+        help="Private key of the client certificate.",
     ),
     _context_option(
         "--tls-client-certificate",
         envvar="GROUNDWIRE_TLS_CLIENT_CERTIFICATE",
         type=_FILE,
-        help="Certificate of the client, where the server asks for one.",
+        help="Client certificate, if the server requires one.",
     ),
     _context_option(
         "--tls-ca",
         envvar="GROUNDWIRE_TLS_CA",
         type=_FILE,
-        help="Authority of the server's certificate; implies --tls.",
+        help="Authority that signed the server's certificate; implies --tls.",
     ),
     _context_option("--tls", envvar="GROUNDWIRE_TLS", is_flag=True, help="Connect with TLS."),
     _context_option(
@@ -82,7 +85,7 @@ _SERVER_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--address",
         envvar="GROUNDWIRE_ADDRESS",
         default="127.0.0.1:50051",
-        help="Server to talk to, or one for each service: ingest=HOST:PORT,retrieve=HOST:PORT,answer=HOST:PORT.",
+        help="Server to connect to, or one for each service: ingest=HOST:PORT,retrieve=HOST:PORT,answer=HOST:PORT.",
     ),
 )
 
@@ -92,6 +95,12 @@ def server_options(command: CommandT) -> CommandT:
     for option in _SERVER_OPTIONS:
         command = option(command)
     return command
+
+
+def input_argument(name: str, description: str) -> Callable[[CommandT], CommandT]:
+    """Make an argument that names a file, or `-` for standard input, to be read with `read_json` or `read_text`."""
+    kind = click.Path(path_type=Path, allow_dash=True)
+    return click.argument(name, type=kind, help=f"{description}; - reads standard input.")
 
 
 class Interrupted(Exception):  # noqa: N818 - it is what somebody wanted

@@ -19,7 +19,7 @@ from typing import Any, Self, TextIO, TypeAlias
 import click
 
 from groundwire.api.ingest.v1 import progress_pb2
-from groundwire.cli.messages import shown_name
+from groundwire.cli.messages import message_json, shown_name
 from groundwire.cli.options import is_json
 
 Styled: TypeAlias = tuple[str, str]
@@ -49,6 +49,7 @@ class _Escapes(dict[int, str | int]):
         super().__init__((ord(character), character) for character in allowed + _JOINERS)
         self._escape = escape
 
+    # Filled as characters are met: a table of all of Unicode would slow down the start of every command.
     def __missing__(self, code: int) -> str | int:
         character = chr(code)
         has_look = character.isprintable() or unicodedata.category(character) == "Zs"
@@ -115,7 +116,7 @@ def print_json(value: Any, *, err: bool = False, indent: int | None = 2) -> None
     """
     stream = sys.stderr if err else sys.stdout
     is_utf8 = (stream.encoding or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(value, ensure_ascii=not is_utf8, indent=indent, default=_message_json)
+    text = json.dumps(value, ensure_ascii=not is_utf8, indent=indent, default=message_json)
     _echo(text.translate(_JSON) + "\n", err=err)
 
 
@@ -124,12 +125,6 @@ def printed_as_json(value: Any) -> bool:
     if is_json():
         print_json(value)
     return is_json()
-
-
-def _message_json(message: Any) -> dict[str, Any]:
-    from groundwire.cli.messages import message_json  # noqa: PLC0415 - several commands know no messages
-
-    return message_json(message)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str, *, is_excerpt: bool = False) -> None:

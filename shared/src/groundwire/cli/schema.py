@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from groundwire.cli.connection import connect
-from groundwire.cli.options import read_json, server_options
+from groundwire.cli.options import input_argument, read_json, server_options
 from groundwire.cli.output import print_fields, print_json, print_line, print_table, printed_as_json
 from groundwire.client.values import plain_metadata, value_message
 from groundwire.kernel.errors import InvalidRequestError
@@ -69,9 +69,7 @@ def _type_of(field: dict[str, Any], whole: dict[str, Any]) -> str:
 
 @click.command()
 @click.argument("kind", help=f"Kind of metadata: {_KINDS}.")
-@click.argument(
-    "metadata", type=click.Path(path_type=Path, allow_dash=True), help="JSON object in a file; - reads standard input."
-)
+@input_argument("metadata", "JSON object in a file")
 @server_options
 def validate(kind: str, metadata: Path) -> None:
     """Check metadata and show it with defaults filled in; nothing is stored.

@@ -26,7 +26,16 @@ from groundwire.cli.messages import (
     search_json,
     shown_name,
 )
-from groundwire.cli.options import INT32, INT64, collection_option, filter_option, is_json, read_json, server_options
+from groundwire.cli.options import (
+    INT32,
+    INT64,
+    collection_option,
+    filter_option,
+    input_argument,
+    is_json,
+    read_json,
+    server_options,
+)
 from groundwire.cli.output import (
     counted,
     excerpt,
@@ -74,16 +83,21 @@ def retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
 
     decorated: Callable[..., None] = with_message
     for option in (
-        click.option("--include-global", is_flag=True, help="With --entity: global records too."),
-        click.option("--entity", help="Whose records; without it global ones. Documents are for everybody."),
-        click.option("--min-relevance", type=float, help="Lowest score, 0 to 1; the collection's default."),
+        click.option("--include-global", is_flag=True, help="With --entity, search global records too."),
+        click.option(
+            "--entity",
+            help="Entity whose records are searched; global records if not given. Documents are open to all.",
+        ),
+        click.option(
+            "--min-relevance", type=float, help="Lowest score to return, 0 to 1; the collection's default if not given."
+        ),
         click.option(
             "--mode",
             type=click.Choice(["hybrid", "vector", "lexical"]),
-            help="What is searched; the collection's default.",
+            help="How to search; the collection's default if not given.",
         ),
         filter_option,
-        click.option("-k", "--top-k", type=INT32, help="Number of chunks; the collection's default."),
+        click.option("-k", "--top-k", type=INT32, help="Number of chunks; the collection's default if not given."),
     ):
         decorated = option(decorated)
     return decorated
@@ -98,25 +112,25 @@ def retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
     "query_types",
     type=click.Choice(["conceptual", "factual", "section-based"]),
     multiple=True,
-    help="Type of query to prefer, most wanted first; may be given several times.",
+    help="Type of query to prefer, most preferred first; may be given several times.",
 )
 @click.option("--self-query", is_flag=True, help="Derive a filter from the text first.")
-@click.option("--top-down", is_flag=True, help="Choose chapters and sections first.")
+@click.option("--top-down", is_flag=True, help="Select chapters and sections first, then search within them.")
 @click.option(
     "--expand",
     "expand_mode",
     type=click.Choice(["window", "neighbours", "parent", _HIERARCHY]),
-    help="Show the results with their surroundings.",
+    help="Show the results with the text around them.",
 )
 @click.option(
     "--radius",
     type=INT32,
     help="With --expand: sentences or chunks on each side, or levels up the hierarchy; the server's default.",
 )
-@click.option("--exact", is_flag=True, help="Compare with every vector instead of an index.")
-@click.option("--diversity", type=float, help="How much results that resemble each other make way, 0 to 1.")
-@click.option("--snapshot", type=INT64, help="Read as of this position of the catalog.")
-@click.option("--explain", is_flag=True, help="Show how the ranking came about.")
+@click.option("--exact", is_flag=True, help="Compare with every vector instead of using an index.")
+@click.option("--diversity", type=float, help="How strongly to penalise results that resemble each other, 0 to 1.")
+@click.option("--snapshot", type=INT64, help="Search as of this position of the catalog.")
+@click.option("--explain", is_flag=True, help="Explain how the results were ranked.")
 @server_options
 def search(
     text: str,
@@ -132,7 +146,7 @@ def search(
     snapshot: int | None,
     explain: bool,
 ) -> None:
-    """Show the chunks that match a text best, with their scores and places."""
+    """Show the chunks that match a text best, with scores and locations."""
     options.MergeFrom(
         retrieval_options_pb2.RetrievalOptions(
             query_types=[enum_value(search_mode_pb2.QueryType.DESCRIPTOR, each) for each in query_types],
@@ -236,22 +250,24 @@ def _show_hits(response: pb.RetrieveResponse) -> None:
 @click.argument("text", help="The question.")
 @collection_option
 @click.option("--session", help="Session to continue; `new` starts one and prints its id.")
-@click.option("--keep-for", help="Keep the answer for so long, such as 12h or 30d; `answers get` shows it again.")
-@click.option("--stream", is_flag=True, help="Show the answer as it is made.")
+@click.option("--keep-for", help="How long to store the answer, such as 12h or 30d; `answers get` shows it again.")
+@click.option("--stream", is_flag=True, help="Show the answer as it is generated.")
 @click.option("--show", is_flag=True, help="Show each quote in its paragraph, highlighted.")
 @click.option(
     "--html",
     "page",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the answer with its sources to this file, as a page for browsers.",
+    help="Write the answer and its sources to this file as an HTML page.",
 )
 @click.option(
     "--grounding",
     type=click.Choice(["strict", "annotate"]),
     default="strict",
-    help="What becomes of sentences of a chat model that no source supports: strict drops, annotate names them.",
+    help="What to do with a chat model's sentences that no source supports: strict drops them, annotate marks them.",
 )
-@click.option("--strictness", type=float, help="How sure an answer must be, 0 to 1; the server's default.")
+@click.option(
+    "--strictness", type=float, help="How confident an answer must be, 0 to 1; the server's default if not given."
+)
 @retrieval_options
 @server_options
 def ask(
@@ -266,7 +282,7 @@ def ask(
     options: retrieval_options_pb2.RetrievalOptions,
     strictness: float | None,
 ) -> None:
-    """Answer a question from a collection, every sentence with a citation that has been checked."""
+    """Answer a question from a collection, with a verified citation for every sentence."""
     if show and is_json():
         raise click.UsageError("--show is for people and --json for programs; give one of them")
     # The id is made here, so that a retry of the call is the same question and the output can name it.
@@ -345,11 +361,7 @@ def streamed(client: GroundwireClient, request: answer_service_pb.AskRequest, *,
 
 
 @click.command()
-@click.argument(
-    "answer",
-    type=click.Path(path_type=Path, allow_dash=True),
-    help="What `ask --json` printed; - reads standard input.",
-)
+@input_argument("answer", "What `ask --json` printed")
 @server_options
 def verify(answer: Path) -> None:
     """Compare each quote of an answer with the stored text, character for character.

@@ -35,7 +35,7 @@ env_file_option = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     expose_value=False,
     callback=_read_variables,
-    help="File with variables, one NAME=value a line; those of the environment go before them.",
+    help="File with variables, one NAME=value a line; the environment takes precedence.",
 )
 
 
@@ -48,9 +48,9 @@ env_file_option = click.option(
 )
 @env_file_option
 @click.option("--listen", help="HOST:PORT to listen on; port 0 picks a free one.")
-@click.option("--metrics", help="HOST:PORT that Prometheus reads figures from, such as 127.0.0.1:9464.")
+@click.option("--metrics", help="HOST:PORT to serve Prometheus metrics on, such as 127.0.0.1:9464.")
 @click.option("--keys", type=click.Path(path_type=Path), help="File of API keys; see `groundwire keys`.")
-@click.option("--insecure", is_flag=True, default=None, help="Let the network call without a credential.")
+@click.option("--insecure", is_flag=True, default=None, help="Accept calls from the network without credentials.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder for all data.")
 @click.option("--vectors", help="Vector store: qdrant-edge:DIR, chroma:DIR, memory: or a server.")
 @click.option("--catalog", help="Catalog: sqlite:FILE or postgresql://USER@HOST/DATABASE.")

@@ -33,7 +33,11 @@ session_argument = click.argument("session_id", metavar="ID", help="Id of the se
 @click.option("--collection", "-c", default="", help="Only sessions about this collection.")
 @click.option("--user", default="", help="Only sessions of this user.")
 @click.option(
-    "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only sessions with this label; repeatable."
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Only sessions with this label; may be given several times.",
 )
 @server_options
 def list_sessions(collection: str, user: str, labels: tuple[str, ...]) -> None:
@@ -81,7 +85,7 @@ def get_session(session_id: str) -> None:
 @session_argument
 @server_options
 def list_messages(session_id: str) -> None:
-    """Show all that was said in a session, oldest first."""
+    """Show all messages of a session, oldest first."""
     with connect() as client:
         messages = list(all_items(client.list_messages, "messages", session_id=session_id))
     if printed_as_json(messages):
@@ -130,18 +134,20 @@ _NEW = "new"
 
 @click.command()
 @collection_option
-@click.option("--session", "session_id", default="", help="Session to continue; a new one otherwise.")
-@click.option("--user", default="", help="Whose new session it is; `sessions delete --user` deletes it.")
+@click.option("--session", "session_id", default="", help="Session to continue; a new one begins if not given.")
+@click.option("--user", default="", help="User of the new session; `sessions delete --user` deletes it.")
 @click.option(
     "--conversation",
     default="",
     metavar="ID",
     help="Record the new session in this conversation, conv-…; `new` begins one and prints its id.",
 )
-@click.option("--scope", default="", help="With --conversation: global or entity:NAME; of the --user if not given.")
+@click.option(
+    "--scope", default="", help="With --conversation: global or entity:NAME; the scope of --user if not given."
+)
 @server_options
 def chat(collection: str, session_id: str, user: str, conversation: str, scope: str) -> None:
-    """Ask one question after the other in a session.
+    """Ask questions one after another in a session.
 
     Each line is a question, understood from those before; the session ends with the input, Ctrl-D on a terminal. A
     question that breaks a rule is refused and the next one asked. With --json each answer is one line of JSON.

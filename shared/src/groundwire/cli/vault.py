@@ -38,7 +38,7 @@ existing_folder_argument = click.argument(
     callback=_existing_vault,
     help="Folder of the vault.",
 )
-verbose_option = click.option("--verbose", "-v", is_flag=True, help="Also print the audit record of every file.")
+verbose_option = click.option("--verbose", "-v", is_flag=True, help="Also print an audit record for every file.")
 
 
 class _Lines(logging.Handler):
@@ -104,7 +104,7 @@ def _show_export(report: "ExportReport") -> None:
 @folder_argument
 @collection_option
 @click.option(
-    "--interval", "interval_s", type=click.FloatRange(min=0.1), default=10.0, help="Seconds between two looks."
+    "--interval", "interval_s", type=click.FloatRange(min=0.1), default=10.0, help="Seconds between two exports."
 )
 @verbose_option
 @server_options
@@ -160,7 +160,7 @@ def import_vault(folder: Path, collection: str, verbose: bool) -> None:
 
 @app.command("check")
 @existing_folder_argument
-@click.option("--repair", is_flag=True, help="Write wrong and lost indexes anew.")
+@click.option("--repair", is_flag=True, help="Rewrite wrong and missing indexes.")
 @json_option
 def check_vault(folder: Path, repair: bool) -> None:
     """Read every file of a folder and compare its indexes with them; exits with 1 if anything stays wrong."""
