@@ -1,6 +1,6 @@
 """The full-text index: which chunks contain a word, how often and where; how it is written, checked and rebuilt.
 
-Whoever changes chunks changes it in the same transaction (docs/adr/0015).
+Every change to chunks updates it in the same transaction (docs/adr/0015).
 
 The chunks of a collection are in segments, those that readers see now (LIVE) apart from those that are kept for readers
 of the past (SUPERSEDED), so that nothing but a collection's own chunks is behind its scores. A generation is written
@@ -29,16 +29,16 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 
 SHARED_BITS = 16
-"""The chunks of a segment have the same number but for so many low bits, which is what a posting holds of it."""
+"""The numbers of the chunks of a segment differ only in this many low bits, which are all that a posting stores."""
 POSTING = np.dtype([("low", "<u2"), ("length", "<u2"), ("content", "<u2"), ("heading", "<u2")])
-"""A chunk that contains a word: how many words it has in all, and how often the word is in content and heading."""
+"""A chunk that contains a word: its number of words, and how often the word occurs in content and heading."""
 MEMBER = np.dtype([("low", "<u2"), ("length", "<u2")])
 POSITION = np.dtype("<u2")
-"""Counted in words, in the content from 0 on and in the heading from 0 on; `index_words.MOST_WORDS` fit."""
+"""Counted in words from 0, separately in content and heading; up to `index_words.MOST_WORDS` fit."""
 
-# Chunks of a segment that is not merged any more: a search looks into each, and a deletion rewrites rows of one.
+# A segment of this many chunks is no longer merged: few make searches fast, small ones make deletions cheap.
 _FULL = 4096
-# Words of a merged segment at most: writing one keeps other writers waiting for as long as it has words.
+# Most words of a merged segment: the more it has, the longer writing it keeps other writers waiting.
 _FULL_WORDS = 400_000
 # Segments of a similar size are merged when there are 16 of them, so that a posting is rewritten three times.
 _MERGED_AT_ONCE_BITS = 4
@@ -50,7 +50,7 @@ _s, _p = lexical_segments.c, lexical_postings.c
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the index has of a chunk."""
+    """The texts of a chunk that are indexed."""
 
     number: int
     content: str
@@ -64,7 +64,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of the index, not written yet; `rows` are (word, postings, positions) by word."""
+    """A part of the index that is not written yet; `rows` are (word, postings, positions), sorted by word."""
 
     high: int
     members: NDArray[np.void]
@@ -72,7 +72,7 @@ class Segment:
 
 
 def make_segments(entries: Sequence[Entry]) -> list[Segment]:
-    """Cut the texts of chunks into words and sort those; the numbers ascend."""
+    """Split the texts of chunks, whose numbers ascend, into words, and sort these into segments."""
     segments = []
     for high, alike in groupby(entries, lambda entry: entry.high):
         of_high = list(alike)
@@ -81,7 +81,7 @@ def make_segments(entries: Sequence[Entry]) -> list[Segment]:
 
 
 def make_segment(high: int, entries: Sequence[Entry]) -> Segment:
-    """Cut the texts of chunks that are to be in one segment; their numbers ascend and begin with `high`."""
+    """Make one segment of chunks whose numbers ascend and share the upper bits `high`."""
     # Two texts for each chunk: content and heading, in which positions are counted apart.
     texts = index_words().indexed([each for entry in entries for each in (entry.content, entry.heading)])
     ids: dict[str, int] = {}
@@ -119,8 +119,8 @@ def _starts(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def insert_pending(connection: Connection, collection_key: int, segments: Sequence[tuple[int, Segment]]) -> None:
-    """Write what will be searched once a generation, given by its key, is published; it goes with it until then."""
-    # Not merged: what may be taken back again is not mixed with what searches find.
+    """Write segments that searches find once their generation, given by its key, is published."""
+    # Not merged: they are dropped with their generation if it is never published.
     _insert(connection, collection_key, GenerationState.PENDING.value, segments)
 
 
@@ -132,13 +132,13 @@ _RELEASE = (
 
 
 def release_pending(connection: Connection, collection_key: int, generation_keys: Sequence[int]) -> None:
-    """Let searches find the chunks of pending generations."""
+    """Make the chunks of pending generations searchable."""
     execute(connection, _RELEASE, {"keys": encode_json(list(generation_keys))})
     _merge(connection, collection_key, GenerationState.LIVE.value)
 
 
 def add_chunks(connection: Connection, which: ColumnElement[bool]) -> None:
-    """Put chunks into the index, as the states of their generations are now; none of them may be in it.
+    """Add chunks to the index under the current states of their generations; none may be in it already.
 
     `which` is a condition on `chunks` and `generations`.
     """
@@ -153,7 +153,7 @@ def insert_segments(connection: Connection, collection_key: int, state: str, seg
 
 
 def remove_chunks(connection: Connection, which: ColumnElement[bool]) -> None:
-    """Take chunks out of the index; before they, or the states of their generations, change.
+    """Remove chunks from the index; call this before they or the states of their generations change.
 
     `which` is a condition on `chunks` and `generations`.
     """
@@ -162,12 +162,12 @@ def remove_chunks(connection: Connection, which: ColumnElement[bool]) -> None:
 
 
 def supersede_chunks(connection: Connection, which: ColumnElement[bool]) -> list[int]:
-    """Let readers of the past alone find live chunks, before their generation is superseded.
+    """Leave live chunks to readers of the past alone; call this before their generation is superseded.
 
-    Segments of nothing else, as those of large documents are, stay as they are; from others the chunks are taken out.
+    Segments that hold nothing else, such as those of large documents, are kept whole; others lose these chunks.
 
     Returns:
-        The numbers of the chunks that were taken out: `add_chunks` has to add them once the generation is superseded.
+        The numbers of the chunks that were removed; pass them to `add_chunks` once the generation is superseded.
     """
     taken_out: list[int] = []
     past = {"state": GenerationState.SUPERSEDED.value}
@@ -182,7 +182,7 @@ def supersede_chunks(connection: Connection, which: ColumnElement[bool]) -> list
 
 
 def _take_out(connection: Connection, collection_key: int, state: str, entries: Sequence[Entry]) -> list[int]:
-    """Take chunks out of segments that have others as well; return the keys of the segments that have no others."""
+    """Remove chunks from segments that have others as well; return the keys of the segments that have no others."""
     # Only segments with the same high bits can hold a chunk, so that most of a large collection is not even read.
     leaving: dict[int, list[Entry]] = defaultdict(list)
     for entry in entries:
@@ -227,25 +227,25 @@ def drop_segments(connection: Connection, segment_keys: Sequence[int]) -> None:
 
 
 def has_other_words(connection: Connection) -> bool:
-    """Return whether an earlier version, which cut texts by other rules, may have written a part of some index."""
+    """Tell whether an earlier version, which split texts by other rules, may have written part of an index."""
     of_rules = select(counters.c.value).where(counters.c.name == RULES_COUNTER)
     return bool(connection.execute(of_rules).scalar() != WORD_RULES)
 
 
 def members_of(stored: bytes, high: int) -> list[int]:
-    """Return the numbers of the chunks of a segment; of one that is cut off those that can be read."""
+    """Return the numbers of the chunks of a segment; of a truncated one, those that can be read."""
     whole = stored[: len(stored) // MEMBER.itemsize * MEMBER.itemsize]
     lows = np.frombuffer(whole, MEMBER)["low"].astype(np.int64)
     return list(((high << SHARED_BITS) | lows).tolist())
 
 
 def numbered(numbers: Iterable[int]) -> ColumnElement[bool]:
-    """Return the condition for chunks of some numbers, however many."""
+    """Return the condition that a chunk has one of the numbers, however many there are."""
     return among(chunks.c.chunk_number, map(int, numbers))
 
 
 def read_entries(connection: Connection, which: ColumnElement[bool]) -> Sequence[tuple[int, str, Entry]]:
-    """Return the searchable chunks that meet a condition as (key of the collection, state, entry), by those."""
+    """Return the searchable chunks that meet a condition as (key of the collection, state, entry), in that order."""
     statement = (
         select(
             generations.c.collection_key,
@@ -280,7 +280,7 @@ def _insert(
         {**of_all, "generation_key": of_generation, "high": segment.high, **_figures(segment.members)}
         for of_generation, segment in segments
     ]
-    # In no order, so that the database can take them all at once: no two segments have the same members.
+    # Rows return in any order, so that the database can insert them at once; their members tell which is which.
     made = {(row.high, row.members): row.segment_key for row in execute(connection, _INSERT, rows)}
     keys = [made[row["high"], row["members"]] for row in rows]
     _insert_postings(
@@ -311,7 +311,7 @@ def _lows(entries: Iterable[Entry]) -> NDArray[np.int64]:
 
 
 def _without(rows: Sequence[Any], lows: NDArray[np.int64]) -> list[tuple[str, bytes, bytes]]:
-    """Return rows of words, postings and positions without those of some chunks; rows that had no others go."""
+    """Remove some chunks from rows of words, postings and positions; a row that had no others is dropped."""
     # All at once: a text has hundreds of words, and most have few postings.
     postings = np.frombuffer(b"".join(row.postings for row in rows), POSTING)
     positions = np.frombuffer(b"".join(row.positions for row in rows), POSITION)
@@ -375,12 +375,12 @@ _CHUNKS_PER_TRANSACTION = 1024
 
 
 class LexicalCheck(Aggregate):
-    """Finds what differs, and repairs it; many short reads and transactions, so that others go on meanwhile."""
+    """Finds and repairs differences in many short reads and transactions, so that other work continues."""
 
     def problems(
         self, budget: Budget, tenant: str | None = None, names: Collection[str] | None = None
     ) -> Iterator[StoreFinding]:
-        """Yield what differs in some collections of a tenant, or in all; about a second for 5,000 chunks.
+        """Yield the differences in some collections of a tenant, or in all; 5,000 chunks take about a second.
 
         Raises:
             CallCancelledError: `budget` was cancelled.
