@@ -23,12 +23,12 @@ from groundwire.rpc.tls import ClientTls
 
 
 def token_from_file(path: Path) -> Callable[[], Mapping[str, str]]:
-    """Return the metadata of calls with the key or token of a file, for `metadata` of the clients.
+    """Return a function for `metadata` of the clients that sends the key or token in a file.
 
-    The file is read before each call, so that a token that somebody renews, or a key that is replaced, is used at once.
+    The file is read before each call, so that a renewed token or a replaced key takes effect at once.
 
     Raises:
-        InvalidRequestError: by the function: the file cannot be read, or is empty.
+        InvalidRequestError: raised by the function if the file cannot be read or is empty.
     """
 
     def metadata() -> Mapping[str, str]:
@@ -46,14 +46,14 @@ def token_from_file(path: Path) -> Callable[[], Mapping[str, str]]:
 def tls_from_files(
     ca: Path | None = None, certificate: Path | None = None, key: Path | None = None
 ) -> grpc.ChannelCredentials:
-    """Return the TLS of a connection, for `credentials` of the clients; all files are in PEM.
+    """Return TLS credentials for `credentials` of the clients; all files are in PEM.
 
-    A client reads the files again when they change: calls that begin then are made with them, on a new connection.
+    A client reads the files again when they change and makes later calls with them, on a new connection.
 
     Args:
-        ca: the authority that signed the server's certificate; None for those of the system.
-        certificate: what the client proves itself with, where the server asks for it.
-        key: that of the certificate.
+        ca: authority that signed the server's certificate; None for the authorities of the system.
+        certificate: the client's certificate, if the server asks for one.
+        key: private key of the certificate.
 
     Raises:
         InvalidRequestError: a file cannot be read, or certificate and key do not fit or one of them is missing.
@@ -70,17 +70,17 @@ def tls_from_files(
 class GroundwireClient(Contract, ClientOperations, SyncCaller):
     """Calls groundwire servers; safe to share between threads; close it or use it in `with`.
 
-    Calls that fail with UNAVAILABLE are repeated up to 3 times; mutating ones carry a request id, so that they
+    Calls that fail with UNAVAILABLE are retried up to 3 times; mutating ones carry a request id, so that they
     take effect once. After `close` every call raises CallCancelledError.
 
     Args:
         address: HOST:PORT of a server that has all services or the one that is called, or an address for each
             service: `ingest=HOST:PORT,retrieve=HOST:PORT,answer=HOST:PORT`. Instead of HOST:PORT any name that gRPC
-            resolves, such as `dns:///retrieve:50051`. What every server can tell of itself is asked of the first.
-        timeout_s: time limit of every call instead of those of `groundwire.rpc.methods`.
+            resolves, such as `dns:///retrieve:50051`. Calls that every server answers go to the first.
+        timeout_s: time limit of every call, instead of the defaults in `groundwire.rpc.methods`.
         credentials: for TLS; without them the connection is plain. Files of `tls_from_files` are read again when they
             change.
-        metadata: sent with every call, such as `{"authorization": "Bearer …"}`; a function is asked before each.
+        metadata: sent with every call, such as `{"authorization": "Bearer …"}`; a function is called before each.
 
     Example:
         with GroundwireClient("127.0.0.1:50051") as client:
@@ -107,13 +107,13 @@ class GroundwireClient(Contract, ClientOperations, SyncCaller):
         self.close()
 
     def close(self) -> None:
-        """Close the connection; running calls are cancelled, and an upload does not go on. May be called anywhere."""
+        """Close the connection and cancel running calls and uploads; may be called from any thread."""
         self._transport.closed.set()
         for channel in set(self._transport.channels.values()):  # services at one target share a channel
             channel.close()
 
     def collection(self, name: str) -> Collection:
-        """Return the collection of a name, which need not exist yet; asks the server nothing.
+        """Return a handle for a collection, which need not exist yet; sends nothing to the server.
 
         Example:
             handbook = client.collection("handbook")
@@ -124,7 +124,7 @@ class GroundwireClient(Contract, ClientOperations, SyncCaller):
 class AsyncGroundwireClient(Contract, ClientOperations, AsyncCaller):
     """`GroundwireClient` for asyncio: the same calls, awaited or iterated with `async for`.
 
-    Make it on the running event loop, and close it or use it in `async with`.
+    Create it on the running event loop, and close it or use it in `async with`.
 
     Example:
         async with AsyncGroundwireClient("127.0.0.1:50051") as client:

@@ -86,14 +86,14 @@ class Operations(Caller):
     async def wait(
         self, operation: IngestOperation | str, *, on_progress: Callable[[Progress], None] | None = None
     ) -> IngestResult:
-        """Return the result of what `start_ingest` began, when it has ended.
+        """Wait for an ingest that `start_ingest` began, and return its result.
 
         Args:
             operation: what `start_ingest` returned, or its name.
-            on_progress: called now and then while it goes on.
+            on_progress: called now and then while it runs.
 
         Raises:
-            OperationNotFoundError: there is none of this name.
+            OperationNotFoundError: there is no such operation.
             GroundwireError: the document was refused, or `cancel` ended it.
 
         Example:
@@ -107,7 +107,7 @@ class Operations(Caller):
 
     @Operation
     async def cancel(self, operation: IngestOperation | str) -> None:
-        """Stop what `start_ingest` began; what has ended stays as it is.
+        """Cancel an ingest that `start_ingest` began; one that has ended stays as it is.
 
         Example:
             begun = client.collection("handbook").start_ingest("spans.md", metadata={"year": 2024})
@@ -149,10 +149,10 @@ class CollectionOperations(Operations, RecordOperations):
 
     @Operation
     async def info(self) -> CollectionInfo:
-        """Return what is known about the collection.
+        """Return the profile, counts and embedding model of the collection.
 
         Raises:
-            CollectionNotFoundError: there is none of this name.
+            CollectionNotFoundError: there is no such collection.
 
         Example:
             print(client.collection("handbook").info().document_count)
@@ -192,10 +192,10 @@ class CollectionOperations(Operations, RecordOperations):
 
         Args:
             path: the file, which must not change meanwhile.
-            source: what the document is known and cited by; the name of the file if not given.
+            source: name under which the document is stored and cited; the file name if not given.
             document_id: id of a new document; made by the server if not given.
             on_progress: called with each report of the server, in a blocking client in the thread that waits.
-            fields: what is said about the document, such as `title` and `metadata`; see `Fields`.
+            fields: facts about the document, such as `title` and `metadata`; see `Fields`.
 
         Raises:
             InvalidRequestError: the file cannot be read as a document; its subclasses say why.
@@ -241,9 +241,9 @@ class CollectionOperations(Operations, RecordOperations):
 
         Args:
             path: the file.
-            source: what the document is known and cited by; the name of the file if not given.
+            source: name under which the document is stored and cited; the file name if not given.
             document_id: id of a new document; made by the server if not given.
-            fields: what is said about the document, such as `title` and `metadata`; see `Fields`.
+            fields: facts about the document, such as `title` and `metadata`; see `Fields`.
 
         Raises:
             InvalidRequestError: the collection does not take the document.
@@ -275,14 +275,14 @@ class CollectionOperations(Operations, RecordOperations):
         files: Iterable[str | PathLike[str]] | Mapping[str, str | PathLike[str]],
         **fields: Unpack[Fields],
     ) -> list[IngestResult | GroundwireError]:
-        """Ingest files in batches and return what became of each, in their order: a result, or why there is none.
+        """Ingest files in batches and return, in their order, the result or the error of each.
 
         Args:
-            files: the files, known and cited by their names; or a mapping from what they are known by to them.
-            fields: what is said about each of them; see `Fields`.
+            files: the files, stored and cited under their names; or a mapping from sources to files.
+            fields: facts about every one of them; see `Fields`.
 
         Raises:
-            GroundwireError: what concerns all of them, such as a collection that is not there.
+            GroundwireError: an error that concerns all of them, such as a missing collection.
             OSError: a file cannot be opened.
 
         Example:
@@ -298,7 +298,7 @@ class CollectionOperations(Operations, RecordOperations):
     async def ingest_text(
         self, text: str, *, source: str, document_id: str = "", **fields: Unpack[Fields]
     ) -> IngestResult:
-        r"""Ingest a text, in Markdown or plain; `source` is what it is known and cited by.
+        r"""Ingest a Markdown or plain text, which is stored and cited under `source`.
 
         Example:
             handbook = client.collection("handbook")
@@ -327,7 +327,7 @@ class CollectionOperations(Operations, RecordOperations):
 
         Args:
             query: what to look for.
-            k: most results; the collection's default if not given.
+            k: maximum number of results; the collection's default if not given.
             filter: which chunks may be found, in the JSON form of filters.
             mode: hybrid, vector or lexical; the collection's default if not given.
             min_relevance: lowest score of a result, 0 to 1; the collection's default if not given.
@@ -346,7 +346,7 @@ class CollectionOperations(Operations, RecordOperations):
 
     @Operation
     async def start_session(self, *, user: str = "", conversation: str | None = None, scope: str = "") -> Session:
-        """Start a session, which ends by itself when nothing is asked for a while.
+        """Start a session, which expires when no question is asked for a while.
 
         Args:
             user: whose session it is; its records then stand in the scope `entity:` and this, unless `scope` is given.
@@ -387,13 +387,13 @@ class CollectionOperations(Operations, RecordOperations):
         Args:
             question: the question.
             session: conversation it belongs to, or its id; without one the question stands alone.
-            k: most chunks to answer from; the collection's default if not given.
+            k: maximum number of chunks to answer from; the collection's default if not given.
             filter: which chunks may be used, in the JSON form of filters.
             mode: hybrid, vector or lexical; the collection's default if not given.
             min_relevance: lowest score of a chunk, 0 to 1; the collection's default if not given.
             grounding: what becomes of sentences of a chat model that no source supports: strict, the default, drops
                 them, annotate keeps them and names them in `unsupported`.
-            strictness: how sure an answer must be, 0 to 1; the server's if not given.
+            strictness: how confident an answer must be, 0 to 1; the server's default if not given.
 
         Raises:
             SessionNotFoundError: there is no such session; `SessionExpiredError` if it ended.
@@ -420,7 +420,7 @@ class CollectionOperations(Operations, RecordOperations):
         grounding: str = "strict",
         strictness: float | None = None,
     ) -> AsyncGenerator[AnswerEvent, None]:
-        """Answer a question as `ask` does and yield what becomes known meanwhile; the last event is the `Answer`.
+        """Answer a question as `ask` does and yield events as they happen; the last one is the `Answer`.
 
         Raises:
             DataLossError: the stream ended without an answer.
@@ -502,10 +502,10 @@ class CollectionOperations(Operations, RecordOperations):
 
     @Operation
     async def document(self, reference: str) -> Document:
-        """Return what is known about a document, which is named by its id or its source.
+        """Return a document by its id or its source.
 
         Raises:
-            DocumentNotFoundError: the collection has neither.
+            DocumentNotFoundError: there is no such document.
 
         Example:
             document = client.collection("handbook").document("spans.md")
@@ -564,7 +564,7 @@ class CollectionOperations(Operations, RecordOperations):
 
     @Operation
     async def text(self, reference: str) -> str:
-        """Return the text of a document that citations point into; the document is named by its id or its source.
+        """Return the canonical text, into which citations point, of a document by its id or its source.
 
         Example:
             handbook = client.collection("handbook")
@@ -579,14 +579,14 @@ class CollectionOperations(Operations, RecordOperations):
 
     @Operation
     async def delete_document(self, reference: str, *, purge: bool = False) -> Deletion:
-        """Delete a document, which is named by its id or its source.
+        """Delete a document by its id or its source.
 
         Args:
             reference: its id or its source.
-            purge: for good; otherwise it can be restored.
+            purge: delete it permanently; otherwise it can be restored.
 
         Raises:
-            DocumentNotFoundError: the collection has neither.
+            DocumentNotFoundError: there is no such document.
 
         Example:
             handbook = client.collection("handbook")
@@ -602,10 +602,10 @@ class CollectionOperations(Operations, RecordOperations):
 
     @Operation
     async def restore_document(self, reference: str) -> Document:
-        """Bring a deleted document back, which is named by its id or its source.
+        """Restore a deleted document by its id or its source.
 
         Raises:
-            DocumentNotFoundError: the collection has neither, or it was purged.
+            DocumentNotFoundError: there is no such document, or it was purged.
 
         Example:
             handbook = client.collection("handbook")
@@ -628,14 +628,14 @@ class CollectionOperations(Operations, RecordOperations):
         force: bool = False,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Purge:
-        """Delete the documents that have a chunk which a filter matches, for good, or count them.
+        """Permanently delete the documents with a chunk that a filter matches, or only count them.
 
-        It is an operation of the server, which goes on if the caller stops waiting.
+        The server runs it as an operation, which continues if the caller stops waiting.
 
         Args:
             filter: which documents, in the JSON form of filters; `*` for all.
             force: delete them; otherwise they are counted and the first 100 named.
-            on_progress: called now and then while it goes on.
+            on_progress: called now and then while it runs.
 
         Raises:
             InvalidRequestError: the filter has no condition, or names an unknown field or operator.
@@ -678,7 +678,7 @@ class CollectionOperations(Operations, RecordOperations):
 
 
 class Collection(CollectionOperations, SyncCaller):
-    """A collection of a `GroundwireClient`; making one asks the server nothing."""
+    """A collection of a `GroundwireClient`; creating one sends nothing to the server."""
 
 
 class AsyncCollection(CollectionOperations, AsyncCaller):
@@ -709,7 +709,7 @@ class ClientOperations(Operations):
     ) -> ingest_result_pb2.IngestResult:
         """Ingest a file of any size with the messages of the contract; `Collection.ingest` does it without.
 
-        Goes on where it was after a broken connection. A file that the server has already is not sent.
+        Resumes after a broken connection. A file that the server already has is not sent.
 
         Args:
             path: the file; must not change meanwhile.

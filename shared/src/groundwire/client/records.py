@@ -40,7 +40,7 @@ _ENUMS: Final = {"kind": record_pb2.MemoryKind, "role": role_pb2.Role, "origin":
 
 
 class CommonFields(TypedDict, total=False):
-    """What a caller says about a record of any type.
+    """Fields that a caller sets for a record of any type.
 
     `entity` alone makes the scope `entity:<name>`. A `timestamp` has a time zone; it is now unless it is given.
     """
@@ -77,7 +77,7 @@ class RecordChanges(CommonFields, total=False):
 
 
 class RecordFields(RecordChanges, total=False):
-    """What a caller says about a new record; its id is made by the server unless it is given."""
+    """Fields that a caller sets for a new record; the server makes its id unless it is given."""
 
     record_id: str
 
@@ -254,7 +254,7 @@ class RecordOperations(Caller):
 
         Args:
             text: what to remember, 1 to 800 tokens.
-            fields: what is said about it: `importance` from 1 to 5, `entity` whom alone it is for, `kind`, `tags` and
+            fields: facts about it: `importance` from 1 to 5, `entity` whom alone it is for, `kind`, `tags` and
                 so on; see `RecordFields`.
 
         Raises:
@@ -279,7 +279,7 @@ class RecordOperations(Caller):
             conversation_id: `conv-` and 1 to 64 letters, digits or `._-`.
             user: what the person said.
             assistant: what the assistant replied.
-            fields: what is said about both, such as `entity`; see `CommonFields`.
+            fields: facts about both, such as `entity`; see `CommonFields`.
 
         Example:
             ada = client.collection("ada")
@@ -388,14 +388,14 @@ class RecordOperations(Caller):
         include_global: bool = False,
         filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
     ) -> SearchResults:
-        """Return the memories that match a query best, important and recent ones first among those that match alike.
+        """Return the memories that match a query best; among equal matches, important and recent ones come first.
 
         Args:
             query: what to look for.
-            k: most results; the collection's default if not given.
-            entity: whose memories; without it global ones.
-            include_global: global ones besides those of the entity.
-            filter: which of them, in the JSON form of filters.
+            k: maximum number of results; the collection's default if not given.
+            entity: entity whose memories are searched; global ones if not given.
+            include_global: include global ones too.
+            filter: which memories may be found, in the JSON form of filters.
 
         Example:
             ada = client.collection("ada")
@@ -430,12 +430,12 @@ class RecordOperations(Caller):
 
         Args:
             query: what the user says.
-            conversation_id: conversation whose latest turns and summaries are wanted.
-            entity: whose records; without it global ones.
-            include_global: global ones besides those of the entity.
-            sections: types of records, and how many of each; None for the number of the server. All if not given.
-            k: most chunks of documents; the collection's default if not given, 0 for none.
-            max_tokens: most tokens of all texts together; what does not fit is left out whole.
+            conversation_id: conversation whose latest turns and summaries are included.
+            entity: entity whose records are included; global ones if not given.
+            include_global: include global ones too.
+            sections: types of records and how many of each, None for the server's default; all types if not given.
+            k: maximum number of chunks of documents; the collection's default if not given, 0 for none.
+            max_tokens: maximum number of tokens of all texts together; a text that does not fit is left out whole.
 
         Example:
             ada = client.collection("ada")
@@ -505,7 +505,7 @@ class RecordOperations(Caller):
         """Delete records by their ids, or those that a filter matches; they can be restored unless `permanent` is set.
 
         Raises:
-            RecordNotFoundError: there is none of an id; a filter may match nothing.
+            RecordNotFoundError: no record has one of the ids; a filter may match nothing.
 
         Example:
             ada = client.collection("ada")
@@ -526,12 +526,12 @@ class RecordOperations(Caller):
         *,
         filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
     ) -> list[RecordResult]:
-        """Bring back records that were deleted, but not for good: by their ids, or those that a filter matches.
+        """Restore records that were deleted, but not permanently, by their ids or by a filter.
 
         A hundred are restored at a time, each hundred or none of it.
 
         Raises:
-            RecordNotFoundError: there is none of an id, or not any more; a filter may match nothing.
+            RecordNotFoundError: no record has one of the ids, or it is gone; a filter may match nothing.
 
         Example:
             ada = client.collection("ada")
@@ -559,7 +559,7 @@ class RecordOperations(Caller):
         """Say that a record supports or contradicts others, and return all of its links.
 
         Raises:
-            RecordNotFoundError: one of them is not there.
+            RecordNotFoundError: one of them does not exist.
 
         Example:
             ada = client.collection("ada")
@@ -580,12 +580,12 @@ class RecordOperations(Caller):
         contradicts: str | Sequence[str] = (),
         suggested_contradicts: str | Sequence[str] = (),
     ) -> RecordLinks:
-        """Take back what `add_links` said, or what the server suggested, and return the links that are left.
+        """Remove links that `add_links` made or that the server suggested, and return the remaining ones.
 
-        A suggestion goes from both records, and is made again only when the text of one of them changes.
+        A suggestion is removed from both records, and made again only when the text of one of them changes.
 
         Raises:
-            RecordNotFoundError: the record is not there.
+            RecordNotFoundError: the record does not exist.
 
         Example:
             ada = client.collection("ada")

@@ -208,7 +208,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """The next piece of the text of an answer that is being made."""
+    """The next piece of the text of an answer that is being generated."""
 
     text: str
     message: answer_service_pb2.AnswerEvent = field(repr=False, compare=False)
@@ -216,7 +216,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What was found for an answer that is being made."""
+    """What was found for an answer that is being generated."""
 
     hits: tuple[Hit, ...]
     message: answer_service_pb2.AnswerEvent = field(repr=False, compare=False)
@@ -327,7 +327,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far long work is: `stage` such as `embedding`, and how much of `total` is done; `total` 0 is not known."""
+    """Progress of a long operation: `stage`, such as `embedding`, and how much of `total` is done; 0 if unknown."""
 
     stage: str
     done: int
@@ -368,7 +368,7 @@ class IngestResult:
 
 @dataclass(frozen=True, slots=True)
 class IngestOperation:
-    """An ingest that goes on at the server; its name is all that `wait` and `cancel` need."""
+    """An ingest that runs on the server; its name is all that `wait` and `cancel` need."""
 
     name: str
     message: operations_pb2.Operation = field(repr=False, compare=False)
@@ -380,7 +380,7 @@ class IngestOperation:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What a deletion did; `purged` says that it cannot be taken back."""
+    """What a deletion did; `purged` says that it cannot be undone."""
 
     purged: bool
     document_count: int
@@ -407,7 +407,7 @@ class Purge:
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
-    """What is known about a collection; `profile` is general, documents, conversations, memory, web or book."""
+    """Facts about a collection; `profile` is general, documents, conversations, memory, web or book."""
 
     name: str
     profile: str
@@ -431,7 +431,7 @@ class CollectionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation: questions asked in it are understood from those before."""
+    """A conversation, in which a question is understood in the light of earlier ones."""
 
     session_id: str
     collection: str

@@ -219,8 +219,20 @@ class SyncTransport(_Transport):
     async def exchange(self, upload: UploadAttempts) -> None:
         """Make one attempt of an upload: send its header, learn from where, and send the parts while it reports."""
         offsets: SimpleQueue[int | None] = SimpleQueue()
+
+        def parts() -> Iterator[pb.UploadDocumentRequest]:
+            """Runs in a thread of the library: the header and, once the server has said from where, the parts."""
+            yield upload.first_message()
+            offset = offsets.get()
+            if offset is None:
+                return
+            with upload.path.open("rb") as file:
+                while (message := upload.next_part(file, offset)) is not None:
+                    yield message
+                    offset += len(message.part.data)
+
         with self.typed_errors():
-            call = self.open_exchange(UPLOAD_PATH, _parts(upload, offsets), pb.UploadDocumentResponse)
+            call = self.open_exchange(UPLOAD_PATH, parts(), pb.UploadDocumentResponse)
             try:
                 for response in call:
                     offset = upload.take(response)
@@ -293,8 +305,18 @@ class AsyncTransport(_Transport):
         response_type: type[ResponseT],
     ) -> AsyncGenerator[ResponseT, None]:
         """Send a message and one for each item as they come, and yield the responses meanwhile."""
+
+        async def messages() -> AsyncIterator[Message]:
+            yield first
+            if isinstance(items, AsyncIterable):
+                async for item in items:
+                    yield make(item)
+            else:
+                for item in items:
+                    yield make(item)
+
         with self.typed_errors():
-            call = self.open_exchange(path, _awaited_messages(first, items, make), response_type)
+            call = self.open_exchange(path, messages(), response_type)
             try:
                 async for response in call:
                     yield response
@@ -303,8 +325,23 @@ class AsyncTransport(_Transport):
 
     async def exchange(self, upload: UploadAttempts) -> None:
         offsets: asyncio.Queue[int | None] = asyncio.Queue()
+
+        async def parts() -> AsyncIterator[pb.UploadDocumentRequest]:
+            yield upload.first_message()
+            offset = await offsets.get()
+            if offset is None:
+                return
+            # In threads, because a slow disk would block the event loop.
+            file = await asyncio.to_thread(upload.path.open, "rb")
+            try:
+                while (message := await asyncio.to_thread(upload.next_part, file, offset)) is not None:
+                    yield message
+                    offset += len(message.part.data)
+            finally:
+                file.close()
+
         with self.typed_errors():
-            call = self.open_exchange(UPLOAD_PATH, _awaited_parts(upload, offsets), pb.UploadDocumentResponse)
+            call = self.open_exchange(UPLOAD_PATH, parts(), pb.UploadDocumentResponse)
             try:
                 async for response in call:
                     offset = upload.take(response)
@@ -330,50 +367,6 @@ async def paged_items(
         if not page.next_page_token:
             return
         request.page_token = page.next_page_token
-
-
-async def _awaited_messages(
-    first: Message, items: Iterable[ItemT] | AsyncIterable[ItemT], make: Callable[[ItemT], Message]
-) -> AsyncIterator[Message]:
-    yield first
-    if isinstance(items, AsyncIterable):
-        async for item in items:
-            yield make(item)
-    else:
-        for item in items:
-            yield make(item)
-
-
-def _parts(
-    upload: UploadAttempts, offsets: "SimpleQueue[int | None]"
-) -> Generator[pb.UploadDocumentRequest, None, None]:
-    """Yield the header and, once the server said from where, the parts; runs in a thread of the library."""
-    yield upload.first_message()
-    offset = offsets.get()
-    if offset is None:
-        return
-    with upload.path.open("rb") as file:
-        while (message := upload.next_part(file, offset)) is not None:
-            yield message
-            offset += len(message.part.data)
-
-
-async def _awaited_parts(
-    upload: UploadAttempts, offsets: "asyncio.Queue[int | None]"
-) -> AsyncIterator[pb.UploadDocumentRequest]:
-    """Yield the header and, once the server said from where, the parts."""
-    yield upload.first_message()
-    offset = await offsets.get()
-    if offset is None:
-        return
-    # In threads, because a slow disk would block the event loop.
-    file = await asyncio.to_thread(upload.path.open, "rb")
-    try:
-        while (message := await asyncio.to_thread(upload.next_part, file, offset)) is not None:
-            yield message
-            offset += len(message.part.data)
-    finally:
-        file.close()
 
 
 # Methods that are written once

@@ -117,7 +117,7 @@ async def upload(
 ) -> pb.UploadDocumentResponse:
     """Send a file and return the last response, which has the result, or the operation that ingests it.
 
-    Goes on where it was after a broken connection, unless the client is closed.
+    Resumes after a broken connection, unless the client is closed.
     """
     state = Upload(path, header, on_progress)
     await transport.off_loop(state.prepare)  # reads the whole file once, for its hash
@@ -195,7 +195,7 @@ async def ingest_files(
     files: Iterable[tuple[str, Path]],
     fields: document_pb2.DocumentFields | None,
 ) -> list[IngestResult | GroundwireError]:
-    """Return what became of each file, given with its source, in their order."""
+    """Return the result or the error of each file, in order; files come with their sources."""
     outcomes: list[IngestResult | GroundwireError] = []
     batch = pb.BatchIngestDocumentsRequest(collection=collection)
     for source, path in files:

@@ -24,7 +24,7 @@ _KINDS_OF_LISTS = ({bool}, {int}, {float}, {int, float}, {str})
 
 
 class Fields(TypedDict, total=False):
-    """What a caller says about a document; what is left out the document says itself, or it stays as it was.
+    """Facts about a document; a field left out is taken from the document itself, or stays as it was.
 
     A date is its first moment in UTC, a time has a time zone.
     """
@@ -42,7 +42,7 @@ class Fields(TypedDict, total=False):
 
 
 def fields_message(fields: Fields) -> DocumentFields | None:
-    """Return the message of what is said about a document, None when nothing is.
+    """Return the message for facts about a document; None if there are none.
 
     Raises:
         InvalidRequestError: naming each field whose value no message can hold.
