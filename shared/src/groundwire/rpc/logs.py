@@ -98,23 +98,21 @@ class LineLogger:
                     self._dropped = 0
                 self._is_writing = bool(lines)
             if lines:
-                self._write("\n".join([*lines, ""]))
+                text = "\n".join([*lines, ""])
+                # Errors lose the text, because nothing may fail because of its log.
+                with suppress(OSError, ValueError):
+                    try:
+                        descriptor = self._file.fileno()
+                    except io.UnsupportedOperation:  # a file in memory
+                        self._file.write(text)
+                    else:
+                        # Bypasses the file's buffer, whose lock an exiting process would wait for.
+                        rest = memoryview(text.encode("utf-8", "backslashreplace"))
+                        while rest:
+                            rest = rest[os.write(descriptor, rest) :]
                 with self._changed:
                     self._is_writing = False
                     self._changed.notify_all()
-
-    def _write(self, text: str) -> None:
-        """Write to the file; errors lose the text, because nothing may fail because of its log."""
-        with suppress(OSError, ValueError):
-            try:
-                descriptor = self._file.fileno()
-            except io.UnsupportedOperation:  # a file in memory
-                self._file.write(text)
-                return
-            # Bypasses the file's buffer, whose lock an exiting process would wait for.
-            rest = memoryview(text.encode("utf-8", "backslashreplace"))
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
 
 
 def configure_logging(log_format: LogFormat = "auto", level: int = logging.INFO) -> LineLogger:
@@ -124,7 +122,19 @@ def configure_logging(log_format: LogFormat = "auto", level: int = logging.INFO)
     `json` elsewhere. Tracebacks have no values of variables, which may hold contents of documents.
     """
     shared: list[structlog.typing.Processor] = [_complete, Repetitions()]
-    rendering = _renderers(log_format)
+    rendering: list[structlog.typing.Processor]
+    if log_format == "console" or (log_format == "auto" and sys.stderr.isatty()):
+        plain = structlog.dev.plain_traceback
+        rendering = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
+    else:
+        encode = json.JSONEncoder(ensure_ascii=False, default=repr).encode  # json.dumps would make one for each line
+        tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False, max_frames=_FRAMES)
+        render_exception = structlog.processors.ExceptionRenderer(tracebacks)
+
+        def render(logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
+            return encode(render_exception(logger, method, event) if "exc_info" in event else event)
+
+        rendering = [render]
 
     def dropped_line(count: int) -> str:
         event: Any = {"event": "log lines dropped", "count": count}
@@ -230,21 +240,6 @@ def _place(error: BaseException) -> tuple[str, str, int]:
     if innermost is None:
         return type(error).__name__, "", 0
     return type(error).__name__, innermost.tb_frame.f_code.co_filename, innermost.tb_lineno
-
-
-def _renderers(log_format: LogFormat) -> list[structlog.typing.Processor]:
-    if log_format == "console" or (log_format == "auto" and sys.stderr.isatty()):
-        return [
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
-        ]
-    encode = json.JSONEncoder(ensure_ascii=False, default=repr).encode  # json.dumps would make one for each line
-    tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False, max_frames=_FRAMES)
-    render_exception = structlog.processors.ExceptionRenderer(tracebacks)
-
-    def render(logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
-        return encode(render_exception(logger, method, event) if "exc_info" in event else event)
-
-    return [render]
 
 
 def _complete(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -9,5 +9,6 @@ _PREFIX: Final = "rag_"
 
 def with_plain_names(fields: Iterable[str], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of settings with those of `RAG_…` variables for `rag_…` fields that have none."""
+    # The environment is read here, because the settings take only variables with the prefix of their service.
     names = (name for name in fields if name.startswith(_PREFIX) and name.upper() in os.environ)
     return {**{name: os.environ[name.upper()] for name in names}, **values}

@@ -1,7 +1,6 @@
 """Files that are read again when they change, such as keys and certificates."""
 
 import logging
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -85,15 +84,16 @@ def read_files(paths: list[Path], parse: Callable[[list[bytes]], ValueT], settin
     Raises:
         InvalidRequestError: they cannot be read or understood.
     """
+    contents: list[bytes] = []
     try:
-        contents = [_read_bytes(path) for path in paths]
+        for path in paths:
+            with path.open("rb") as file:
+                content = file.read(_MAX_BYTES + 1)  # not by its size: a pipe or device says 0
+            if len(content) > _MAX_BYTES:
+                raise InvalidRequestError.of(
+                    setting, f"{str(path)!r} cannot be read: is larger than {_MAX_BYTES} bytes"
+                )
+            contents.append(content)
     except OSError as error:
         raise InvalidRequestError.of(setting, f"{error.filename!r} cannot be read: {error.strerror}") from error
     return parse(contents)
-
-
-def _read_bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size > _MAX_BYTES:
-            raise OSError(0, f"is larger than {_MAX_BYTES} bytes", str(path))
-        return file.read()
