@@ -22,7 +22,7 @@ from groundwire.answer.extractive.scoring import (
 from groundwire.answer.extractive.selection import corroborations, in_full, of_each_side, select_excerpts
 from groundwire.answer.extractive.summary import summarise
 from groundwire.answer.plain_text import plain_text
-from groundwire.answer.summary_requests import named_place
+from groundwire.answer.summary_requests import document_asked_for, named_place
 from groundwire.kernel.stems import content_stems, stem
 from tests.unit.answer.builders import make_passage
 
@@ -747,3 +747,18 @@ def test_a_summary_holds_no_fields() -> None:
     chosen, _ = summarise([make_passage(f"{fields}The foxes of the north eat mice. Foxes hunt alone.")])
     assert chosen
     assert not any(each.field_of for each in chosen)
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("What does this document cover?", ""),
+        ("What does the chapter on owls cover?", "owls"),
+        ("What does PEP 8 cover?", "PEP 8"),
+        ("What does the Gold plan cover?", None),
+        ("What does the chapter on owls not cover?", None),
+        ("What is the Gold plan about?", "the Gold plan"),
+    ],
+)
+def test_what_is_covered_asks_for_a_summary_of_documents_only(question: str, name: str | None) -> None:
+    assert document_asked_for(question) == name

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from groundwire.answer.evidence import Passage
-from groundwire.kernel.stems import FUNCTION_WORDS, content_stems
+from groundwire.kernel.stems import FUNCTION_WORDS, NEGATION, content_stems
 
 _SUMMARY = re.compile(
     r"^\W*(?:please |can you |could you |i want |i need )*(?:(?:summari[sz]e|sum up|outline|recap)"
@@ -14,6 +14,7 @@ _SUMMARY = re.compile(
     r"(?P<subject>[^?!\n]{0,80}?)(?: (?:all )?(?:about|cover))?(?: for me|please)?\W*$",
     re.IGNORECASE,
 )
+_COVER = re.compile(r"\bcover\W*$", re.IGNORECASE)
 _KIND_OF_DOCUMENT = re.compile(
     r"^\W*(?:the |this )?(?:chapter|section|document|file|page|article|paper|book|guide)"
     r" (?:on|about|called|named) (?:the )?",
@@ -32,7 +33,14 @@ def document_asked_for(question: str) -> str | None:
     match = _SUMMARY.match(question)
     if match is None:
         return None
-    return "" if _WHOLE.match(match["subject"]) else _KIND_OF_DOCUMENT.sub("", match["subject"]).strip()
+    subject = match["subject"]
+    if _WHOLE.match(subject):
+        return ""
+    # A plan covers something, and "cover" asks what; only of a document does it ask for a summary.
+    is_document = _KIND_OF_DOCUMENT.match(subject) is not None or numbered_name(subject) is not None
+    if _COVER.search(question) and (not is_document or NEGATION.search(subject)):
+        return None
+    return _KIND_OF_DOCUMENT.sub("", subject).strip()
 
 
 def named_place(name: str, passages: Sequence[Passage]) -> tuple[str, str] | None:
