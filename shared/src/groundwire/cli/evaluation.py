@@ -176,6 +176,7 @@ def _shared(span: Range, others: Iterable[Range]) -> int:
     """Return how many code points of a span stand in at least one of the others."""
     start, end = span
     shared = 0
+    # In order, so that what several of them hold counts once.
     for other_start, other_end in sorted(others):
         shared += max(0, min(end, other_end) - max(start, other_start))
         start = max(start, other_end)

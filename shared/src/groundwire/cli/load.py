@@ -250,7 +250,8 @@ class _Run:
         self._figures.setdefault(kind, Figures()).add(due_s, elapsed_s, failure)
 
     def _query(self, number: int) -> str:
-        # Not in their order: every question comes with each kind of call.
+        # Not in their order: every question comes with each kind of call. Unlike that of a text, the hash of numbers is
+        # the same in every process, so that a seed always asks the same.
         return self._queries[hash((self._seed, number)) % len(self._queries)]
 
     async def _tell(self, began: float) -> None:

@@ -572,6 +572,7 @@ class CollectionOperations(Operations, RecordOperations):
             text = handbook.text(citation.document_id)
             assert text[citation.span.start : citation.span.end] == citation.quote
         """
+        # Found first: a stream fails with its first response, too late to try the reference as a source instead.
         document_id = (await self._find(reference)).document_id
         request = library_pb.GetDocumentTextRequest(collection=self.name, reference=_by_id(document_id))
         async with aclosing(self._transport.receive(Contract.document_text, request)) as parts:

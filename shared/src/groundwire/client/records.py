@@ -484,6 +484,7 @@ class RecordOperations(Caller):
             remembered = ada.remember("The key is under the mat.")
             ada.update_record(remembered.record_id, text="The key is in the shed.", importance=5)
         """
+        # Its type says in which details of the message a field is, and an update cannot change it.
         request = pb.GetRecordRequest(collection=self.name, record_id=record_id)
         stored = (await self._transport.send(Contract.get_record, request)).record
         record_type = enum_name(record_pb2.RecordType.DESCRIPTOR, stored.record_type)

@@ -58,6 +58,7 @@ class OwnerLock:
                     raise
             else:
                 return None
+            # A process that has just been killed holds its lock for a moment more, which is worth waiting for.
             owner = os.pread(self.descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
             if _is_alive(owner) or time.monotonic() >= ends_at:
                 return owner

@@ -199,7 +199,7 @@ class Repetitions:
         shown_at = self._shown_at.get(what)
         if shown_at is not None and now - shown_at < _REPEATS_S:
             return True
-        self._shown_at.pop(what, None)
+        self._shown_at.pop(what, None)  # or it would keep its place among the oldest
         self._shown_at[what] = now
         if len(self._shown_at) > _REMEMBERED:
             oldest = next(iter(self._shown_at))

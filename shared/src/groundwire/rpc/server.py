@@ -218,6 +218,7 @@ async def serve(
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
+        # Also after a failed start or a second signal; it has nothing to do after a drain that ended.
         await server.stop(0)
         for close in reversed(closers):
             await asyncio.to_thread(close)

@@ -50,6 +50,7 @@ class ServerTls:
     def _fetch(self) -> Any:
         """Return the configuration of a new connection, None if unchanged; called in a thread of the library."""
         contents = self._contents.value
+        # The same object until a file changes, so that no connection has to compare keys.
         if contents is self._given:
             return None
         self._given = contents

@@ -78,7 +78,7 @@ def to_metadata(metadata: Mapping[str, Value]) -> dict[str, pb.MetadataValue]:
 def to_value(value: Value) -> pb.MetadataValue:
     """Return the message of one value; a list of whole numbers and others is one of doubles."""
     match value:
-        case bool():
+        case bool():  # before int, which a bool is as well
             return pb.MetadataValue(bool_value=value)
         case int():
             return pb.MetadataValue(int64_value=value)

@@ -71,6 +71,7 @@ class WatchedFiles(Generic[ValueT]):
             except OSError:
                 marks.append(None)
             else:
+                # The inode too: a file that replaces another may have its time and size.
                 marks.append((status.st_ino, status.st_mtime_ns, status.st_size))
         return marks
 

@@ -152,6 +152,7 @@ class ChunkStore:
                 }
             )
             self._check_tokens(chunk)
+            # The end of an id is random, so that two memories of one day may get the same.
             if any(self._path(chunk.id, folder).exists() for folder in (self._month(chunk.id), self._archive)):
                 raise AlreadyExistsError(f"chunk {chunk.id!r} exists; try again", chunk_id=chunk.id)
             return self._settle(chunk)
@@ -287,6 +288,7 @@ class ChunkStore:
             for chunk in chunks:
                 month = self._month(chunk.id)
                 folder, other = (self._archive, month) if archived else (month, self._archive)
+                # Written before the other copy goes: a power cut may leave two files, and never none.
                 self._write(chunk, folder)
                 self._remove(self._path(chunk.id, other))
                 _audit("archive" if archived else "put", chunk.id, "ok")
@@ -346,6 +348,7 @@ class ChunkStore:
 
     def _settle(self, chunk: Chunk) -> Chunk:
         """Write a live chunk with the links and indexes that follow from it, and return the result."""
+        # The indexes last: they follow from the files, so that the next write or check mends what a crash leaves.
         self._write(chunk, self._month(chunk.id))
         self._relink(chunk.id)
         self._write_indexes()
@@ -515,6 +518,7 @@ def _check_manual(link_type: str) -> None:
 
 def _read_again(folder: _Folder, paths: Iterable[Path]) -> dict[str, Chunk]:
     """Read the files that are new or have changed since the last time, and forget those that are gone."""
+    # By time, size and inode: other processes write here too, and reading a whole vault each time would be slow.
     found = {path: path.lstat() for place in paths for path in place.glob("chunk-*.json")}
     states = {path: (each.st_mtime_ns, each.st_size, each.st_ino) for path, each in found.items()}
     for path in folder.states.keys() - states.keys():

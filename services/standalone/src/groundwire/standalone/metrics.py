@@ -84,6 +84,7 @@ class _Process(Collector):
             if part is None:
                 continue
             try:
+                # Read whole first: a part that fails in the middle must not show half of its figures.
                 yield from list(read(part))
             except GroundwireError as error:
                 # Readiness reports an unreadable catalog; the other metrics help to explain it.

@@ -278,6 +278,7 @@ def _run_several(service: ServiceName, settings: ProcessSettings) -> None:
             if not stopping.is_set():
                 print(f"listening on {listen}", flush=True)  # noqa: T201 - the one line that scripts wait for
             while not stopping.is_set():
+                # With a timeout, because a signal only sets `stopping`, which does not end this wait.
                 wait([process.sentinel for process in running.values()], timeout=_RESTART_S)
                 ended = [index for index, process in running.items() if not process.is_alive()]
                 if ended and not stopping.wait(_RESTART_S):

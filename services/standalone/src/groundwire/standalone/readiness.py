@@ -112,6 +112,7 @@ class ReadinessMonitor:
                 elif not failure and watched.failed_at is not None:
                     lost_s, watched.failed_at = now - watched.failed_at, None
                     _log.info("a dependency is back", dependency=dependency.name, lost_s=round(lost_s, 1))
+            # All of them each time: the board ignores what stays the same, and a service may need several dependencies.
             for service in self._services:
                 await self._board.set_ready(service, service not in lost)
             await asyncio.sleep(_LOOK_EVERY_S)
