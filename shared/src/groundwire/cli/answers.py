@@ -12,7 +12,7 @@ from groundwire.cli.citations import quoted_place
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import grounding_json, shown_name
 from groundwire.cli.options import collection_option, input_argument, read_text, server_options
-from groundwire.cli.output import excerpt, print_line, print_table, print_text, printed_as_json
+from groundwire.cli.output import excerpt, print_line, print_list, print_text, printed_as_json
 from groundwire.cli.search import retrieval_options
 
 app = click.Group("answers", help="List and show stored answers.")
@@ -32,8 +32,6 @@ def list_answers(collection: str, user: str, session: str, *, stale: bool) -> No
             client.list_answers, "answers", collection=collection, user_id=user, session_id=session, stale=stale
         )
         answers = list(pages)
-    if printed_as_json(answers):
-        return
     rows = [
         (
             each.answer.answer_time.ToJsonString(),
@@ -44,7 +42,7 @@ def list_answers(collection: str, user: str, session: str, *, stale: bool) -> No
         )
         for each in answers
     ]
-    print_table(_COLUMNS, rows, "no answers", is_excerpt=True)
+    print_list(answers, _COLUMNS, rows, "no answers", is_excerpt=True)
 
 
 @app.command("get")

@@ -244,10 +244,18 @@ def write_page(path: Path, question: str, answer: answer_pb2.Answer, quotations:
     time = answer.answer_time.ToJsonString()
     about = f"Collection {answer.collection} · {answer.generator} · confidence {answer.confidence:.2f} · {time}"
     sections = "".join(_section(quotation) for quotation in quotations)
+    # Markers are links, but what looks like one inside a statement is text of a source.
+    content, done = "", 0
+    markers = {citation.marker for citation in answer.citations}
+    for claim in answer.claims:
+        start, end = claim.answer_span.start, claim.answer_span.end
+        content += _linked(answer.content[done:start], markers) + _escaped(many_lines(answer.content[start:end]))
+        done = end
+    content += _linked(answer.content[done:], markers)
     page = _PAGE.format(
         question=_escaped(one_line(question)),
         style=_STYLE,
-        answer="".join(_answer(answer)),
+        answer=content,
         about=_escaped(one_line(about)),
         sources=f"<h2>Sources</h2>\n{sections}" if sections else "",
     )
@@ -255,17 +263,6 @@ def write_page(path: Path, question: str, answer: answer_pb2.Answer, quotations:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise InvalidRequestError.of("--html", f"{path} cannot be written: {error.strerror}") from error
-
-
-def _answer(answer: answer_pb2.Answer) -> Iterator[str]:
-    """Yield the content, its markers as links; what looks like one inside a statement is text of a source."""
-    done = 0
-    markers = {citation.marker for citation in answer.citations}
-    for claim in answer.claims:
-        yield _linked(answer.content[done : claim.answer_span.start], markers)
-        yield _escaped(many_lines(answer.content[claim.answer_span.start : claim.answer_span.end]))
-        done = claim.answer_span.end
-    yield _linked(answer.content[done:], markers)
 
 
 def _linked(text: str, markers: set[int]) -> str:

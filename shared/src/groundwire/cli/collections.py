@@ -17,15 +17,7 @@ from groundwire.cli.options import (
     unset_option,
     yes_option,
 )
-from groundwire.cli.output import (
-    confirm,
-    counted,
-    print_fields,
-    print_line,
-    print_table,
-    printed_as_json,
-    short_model,
-)
+from groundwire.cli.output import confirm, counted, print_fields, print_line, print_list, printed_as_json, short_model
 from groundwire.kernel.errors import PreconditionError
 
 _COLUMNS = ("collection", "profile", "documents", "chunks", "characters", "model")
@@ -40,19 +32,18 @@ def list_collections() -> None:
     """List the collections by name."""
     with connect() as client:
         collections = [info.message for info in client.collections()]
-    if not printed_as_json(collections):
-        rows = [
-            (
-                each.name,
-                shown_name(collection_pb2.Profile.DESCRIPTOR, each.profile),
-                each.document_count,
-                each.chunk_count,
-                each.total_chars,
-                short_model(each.embedding.model_name),
-            )
-            for each in collections
-        ]
-        print_table(_COLUMNS, rows, "no collections")
+    rows = [
+        (
+            each.name,
+            shown_name(collection_pb2.Profile.DESCRIPTOR, each.profile),
+            each.document_count,
+            each.chunk_count,
+            each.total_chars,
+            short_model(each.embedding.model_name),
+        )
+        for each in collections
+    ]
+    print_list(collections, _COLUMNS, rows, "no collections")
 
 
 @app.command("get")

@@ -30,7 +30,7 @@ from groundwire.cli.output import (
     print_fields,
     print_json,
     print_line,
-    print_table,
+    print_list,
     print_text,
     printed_as_json,
 )
@@ -58,14 +58,13 @@ def list_documents(collection: str, filter_json: str | None, prefix: str, delete
             filter=filter_json, source_prefix=prefix, include_deleted=deleted
         )
         documents = [document.message for document in listed]
-    if not printed_as_json(documents):
-        columns = ("state", *_COLUMNS) if deleted else _COLUMNS
-        rows = []
-        for document in documents:
-            state = "deleted" if document.HasField("delete_time") else "live"
-            row = (state, document.document_id, document.chunk_count, document.total_chars, document.source_uri)
-            rows.append(row[-len(columns) :])
-        print_table(columns, rows, "no documents")
+    columns = ("state", *_COLUMNS) if deleted else _COLUMNS
+    rows = []
+    for document in documents:
+        state = "deleted" if document.HasField("delete_time") else "live"
+        row = (state, document.document_id, document.chunk_count, document.total_chars, document.source_uri)
+        rows.append(row[-len(columns) :])
+    print_list(documents, columns, rows, "no documents")
 
 
 @app.command("get")
@@ -235,12 +234,11 @@ def list_chunks(collection: str, document: str, filter_json: str | None) -> None
             reference = DocumentReference(document_id=client.collection(collection).document(document).document_id)
         pages = all_items(client.list_chunks, "chunks", collection=collection, reference=reference, filter=condition)
         chunks = list(pages)
-    if not printed_as_json(chunks):
-        rows = []
-        for chunk in chunks:
-            text = f"{chunk.section_heading} · {excerpt(chunk.content, _EXCERPT_CHARS)}"
-            rows.append((chunk.chunk_id, f"{chunk.span.start:,}–{chunk.span.end:,}", text))
-        print_table(_CHUNK_COLUMNS, rows, "no chunks", is_excerpt=True)
+    rows = []
+    for chunk in chunks:
+        text = f"{chunk.section_heading} · {excerpt(chunk.content, _EXCERPT_CHARS)}"
+        rows.append((chunk.chunk_id, f"{chunk.span.start:,}–{chunk.span.end:,}", text))
+    print_list(chunks, _CHUNK_COLUMNS, rows, "no chunks", is_excerpt=True)
 
 
 @chunks_app.command("get")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from groundwire.cli.options import INT64, MOST, json_option
-from groundwire.cli.output import print_fields, print_line, print_table, printed_as_json
+from groundwire.cli.output import print_fields, print_line, print_list, printed_as_json
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.identity import Identity, Quota, Right
 from groundwire.rpc.key_file import ApiKey, create_key, parse_rights, parse_scopes, read_key_file, revoke_key
@@ -89,8 +89,6 @@ def create(
 def list_keys(path: Path) -> None:
     """List the keys without their secrets, which are not stored."""
     listed = [_to_json(key) for key in read_key_file(path).keys.values()]
-    if printed_as_json(listed):
-        return
     rows = [
         (
             each["key"],
@@ -103,7 +101,7 @@ def list_keys(path: Path) -> None:
         )
         for each in listed
     ]
-    print_table(_COLUMNS, rows, "no keys")
+    print_list(listed, _COLUMNS, rows, "no keys")
 
 
 @app.command("revoke")

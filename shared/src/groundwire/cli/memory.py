@@ -31,7 +31,7 @@ from groundwire.cli.output import (
     excerpt,
     print_fields,
     print_line,
-    print_table,
+    print_list,
     print_text,
     printed_as_json,
 )
@@ -139,8 +139,6 @@ def list_records(
     where = both_filters(own, condition) or None
     with connect() as client:
         records = list(client.collection(collection).records(filter=where, order_by=order, include_deleted=deleted))
-    if printed_as_json([record.message for record in records]):
-        return
     columns = ("state", *_COLUMNS) if deleted else _COLUMNS
     rows = []
     for record in records:
@@ -149,7 +147,7 @@ def list_records(
         when = record.timestamp.isoformat(timespec="minutes").removesuffix("+00:00") + "Z"
         row = (state, record.record_id, importance, record.scope, when, excerpt(record.text, _EXCERPT_CHARS))
         rows.append(row[-len(columns) :])
-    print_table(columns, rows, "no records", is_excerpt=True)
+    print_list([record.message for record in records], columns, rows, "no records", is_excerpt=True)
 
 
 @app.command("search")
@@ -174,10 +172,8 @@ def search_memories(
         found = client.collection(collection).recall(
             query, k=k, entity=entity, include_global=include_global, filter=condition
         )
-    if printed_as_json(search_json(found.message)):
-        return
     rows = [(hit.source.removeprefix(SOURCE_PREFIX), round(hit.score, 3), hit.text) for hit in found]
-    print_table(("record", "score", "text"), rows, "nothing found")
+    print_list(search_json(found.message), ("record", "score", "text"), rows, "nothing found")
 
 
 @app.command("context")
@@ -201,11 +197,9 @@ def retrieve_context(
         known = client.collection(collection).retrieve_context(
             query, conversation_id=conversation, entity=entity, include_global=include_global, max_tokens=max_tokens
         )
-    if printed_as_json(known.message):
-        return
     rows = [(name, each.record.record_id, each.record.text) for name, found in known.sections.items() for each in found]
     rows += [("document", hit.chunk_id, hit.text) for hit in known.documents]
-    print_table(("type", "id", "text"), rows, "nothing found")
+    print_list(known.message, ("type", "id", "text"), rows, "nothing found")
 
 
 @app.command("get")

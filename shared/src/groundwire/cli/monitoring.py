@@ -39,7 +39,14 @@ def health(service: str | None) -> None:
     """Print the state of each service and failing background work; exits with 1 unless all are serving."""
     # No failure gets as far as `connect`: that nothing answers is a result too, UNREACHABLE.
     with connect() as client:
-        states = {name: _state(client, name) for name in ([service] if service else _SERVICES)}
+        states: dict[str, str] = {}
+        for name in [service] if service else _SERVICES:
+            try:
+                states[name] = HealthCheckResponse.ServingStatus.Name(client.health(service=name).status)
+            except NotFoundError:
+                states[name] = "UNKNOWN"
+            except UnavailableError:
+                states[name] = "UNREACHABLE"
         housekeeping = None if service else _housekeeping(client)
     if is_json():
         failing: dict[str, object] = {}
@@ -54,16 +61,6 @@ def health(service: str | None) -> None:
         show_housekeeping(housekeeping)
     if set(states.values()) != {"SERVING"}:
         raise click.exceptions.Exit(1)
-
-
-def _state(client: GroundwireClient, service: str) -> str:
-    try:
-        state: str = HealthCheckResponse.ServingStatus.Name(client.health(service=service).status)
-    except NotFoundError:
-        return "UNKNOWN"
-    except UnavailableError:
-        return "UNREACHABLE"
-    return state
 
 
 def _housekeeping(client: GroundwireClient) -> maintenance_service_pb2.GetHousekeepingResponse | None:

@@ -11,7 +11,7 @@ from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import message_json
 from groundwire.cli.options import collection_option, is_json, server_options
-from groundwire.cli.output import ProgressBar, counted, print_fields, print_line, print_table, printed_as_json
+from groundwire.cli.output import ProgressBar, counted, print_fields, print_line, print_list, printed_as_json
 from groundwire.client import GroundwireClient
 from groundwire.client.long_running import metadata_of, wait_for
 from groundwire.kernel.errors import GroundwireError
@@ -61,13 +61,11 @@ def list_operations() -> None:
     with connect() as client:
         pages = all_items(client.list_operations, "operations", name="operations")
         operations = [_operation_json(operation) for operation in pages]
-    if printed_as_json(operations):
-        return
     rows = [
         (each["name"], each["method"], each["collection"] or "all", each["state"], each["create_time"])
         for each in operations
     ]
-    print_table(_COLUMNS, rows, "no operations")
+    print_list(operations, _COLUMNS, rows, "no operations")
 
 
 @app.command("get")

@@ -127,6 +127,14 @@ def printed_as_json(value: Any) -> bool:
     return is_json()
 
 
+def print_list(
+    items: Any, columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str, *, is_excerpt: bool = False
+) -> None:
+    """Print what a command lists: `items` where `--json` asks for JSON, else their rows as `print_table` does."""
+    if not printed_as_json(items):
+        print_table(columns, rows, empty, is_excerpt=is_excerpt)
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str, *, is_excerpt: bool = False) -> None:
     """Print rows under their headings, or `empty` when there are none; numbers stand right.
 

@@ -11,15 +11,7 @@ from groundwire.api.common.v1 import role_pb2
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import answer_json, message_json, shown_name
 from groundwire.cli.options import collection_option, is_json, server_options
-from groundwire.cli.output import (
-    counted,
-    print_fields,
-    print_json,
-    print_line,
-    print_table,
-    print_text,
-    printed_as_json,
-)
+from groundwire.cli.output import counted, print_fields, print_json, print_line, print_list, print_text, printed_as_json
 from groundwire.cli.search import show_generation, show_places, streamed
 from groundwire.kernel.errors import InvalidRequestError
 
@@ -50,8 +42,6 @@ def list_sessions(collection: str, user: str, labels: tuple[str, ...]) -> None:
         by_label = {key: value for key, _, value in pairs}
         pages = all_items(client.list_sessions, "sessions", collection=collection, user_id=user, labels=by_label)
         sessions = list(pages)
-    if printed_as_json(sessions):
-        return
     rows = [
         (
             each["session_id"],
@@ -63,7 +53,7 @@ def list_sessions(collection: str, user: str, labels: tuple[str, ...]) -> None:
         )
         for each in (message_json(session, short_names=True) for session in sessions)
     ]
-    print_table(_COLUMNS, rows, "no sessions")
+    print_list(sessions, _COLUMNS, rows, "no sessions")
 
 
 @app.command("get")
@@ -205,7 +195,5 @@ def consolidate(conversation: str, collection: str, scope: str) -> None:
     """Derive memories from what the user said in a conversation; repeating it changes nothing."""
     with connect() as client:
         response = client.consolidate_conversation(collection=collection, conversation_id=conversation, scope=scope)
-    if printed_as_json(response):
-        return
     rows = [("new" if each.created else "known", each.record_id, each.text) for each in response.memories]
-    print_table(("", "memory", "what was said"), rows, "nothing to remember", is_excerpt=True)
+    print_list(response, ("", "memory", "what was said"), rows, "nothing to remember", is_excerpt=True)
