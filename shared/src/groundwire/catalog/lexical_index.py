@@ -407,9 +407,9 @@ class LexicalCheck(Aggregate):
                     yield StoreFinding(FindingKind.FULL_TEXT_DIFFERS, name, "", message)
 
     def written_by_other_rules(self) -> list[tuple[str, str, str]]:
-        """Return uid, tenant and name of the collections whose texts an earlier version may have cut otherwise.
+        """Return uid, tenant and name of the collections whose texts an earlier version may have split differently.
 
-        To be asked before anything is written. It is all of them or none, until `note_rules`.
+        Call this before anything is written. Until `note_rules` it is all collections or none.
         """
         every = select(collections.c.uid, collections.c.tenant, collections.c.name)
         with self._database.read() as connection:
@@ -424,10 +424,10 @@ class LexicalCheck(Aggregate):
         connection.execute(insert(counters).values(name=RULES_COUNTER, value=WORD_RULES))
 
     def rebuild(self, tenant: str, name: str, budget: Budget) -> None:
-        """Build the index of a collection anew; searches see each chunk once at every moment.
+        """Rebuild the index of a collection, while searches see every chunk exactly once.
 
         Raises:
-            CallCancelledError: `budget` was cancelled; what was not reached is as it was.
+            CallCancelledError: `budget` was cancelled; segments that were not reached are unchanged.
             DeadlineError: `budget` is used up; likewise.
         """
         of_name = (collections.c.tenant == tenant, collections.c.name == name)
@@ -436,7 +436,7 @@ class LexicalCheck(Aggregate):
         if key is None:
             return
         made: set[int] = set()
-        # What others merge meanwhile, out of parts that are rebuilt and parts that are not, is found by the next pass.
+        # Writers may merge rebuilt segments with old ones meanwhile; the next pass finds those.
         for _ in range(_PASSES):
             with self._database.read() as connection:
                 old = [each for each in _segment_keys(connection, key) if each not in made]
@@ -456,7 +456,7 @@ class LexicalCheck(Aggregate):
                 self._add(key, state, numbers[start : start + _CHUNKS_PER_TRANSACTION])
 
     def _replace(self, key: int, segment_key: int) -> list[int] | None:
-        """Put new segments in the place of an old one; return their keys, or None when it was changed meanwhile."""
+        """Replace a segment by new ones; return their keys, or None if it was changed meanwhile."""
         of_segment = select(_s.state, _s.high, _s.members).where(_s.segment_key == segment_key)
         with self._database.read() as connection:
             row = connection.execute(of_segment).one_or_none()
@@ -465,27 +465,27 @@ class LexicalCheck(Aggregate):
             elsewhere = set(_indexed(connection, key, row.state, but_for=segment_key))
             numbers = [number for number in dict.fromkeys(members_of(row.members, row.high)) if number not in elsewhere]
             entries = _read(connection, key, row.state, numbers)
-        # Cutting thousands of chunks into words takes longer than anybody should wait for the writer.
+        # Outside the writer, because splitting thousands of chunks into words would keep other writes waiting.
         segments = make_segments(entries)
 
         def replace(connection: Connection) -> list[int] | None:
-            # Whoever changes a chunk takes it out of its segment: equal members are chunks that have not changed.
+            # A changed chunk is removed from its segment, so equal members mean unchanged chunks.
             if connection.execute(of_segment).one_or_none() != row:
                 return None
             drop_segments(connection, [segment_key])
-            advance_position(connection, key, keeps_history=True)  # so that nobody goes on with what the old one said
+            advance_position(connection, key, keeps_history=True)  # so that no reader goes on with its postings
             return insert_segments(connection, key, row.state, segments)
 
         return self._database.write(replace)
 
     def _add(self, key: int, state: str, numbers: Sequence[int]) -> None:
-        """Put chunks into the index that are in no segment, unless they have come into one meanwhile."""
+        """Add chunks that are in no segment, unless a write has added them meanwhile."""
         with self._database.read() as connection:
             entries = _read(connection, key, state, numbers)
         segments = make_segments(entries)  # outside the writer, as above
 
         def add(connection: Connection) -> None:
-            # A write may have put them in meanwhile, or deleted them; then the little that is left is cut here.
+            # A write may have added or deleted some meanwhile; only then are the rest split here, inside the writer.
             indexed = set(_indexed(connection, key, state))
             now = [entry for entry in _read(connection, key, state, numbers) if entry.number not in indexed]
             advance_position(connection, key, keeps_history=True)
@@ -495,13 +495,13 @@ class LexicalCheck(Aggregate):
 
 
 def _segment_keys(connection: Connection, key: int) -> list[int]:
-    """Return the keys of the segments that are searched; those of pending generations wait for theirs."""
+    """Return the keys of the segments that searches read, without those of pending generations."""
     statement = select(_s.segment_key).where(_s.collection_key == key, _s.state.in_(_STATES))
     return list(connection.execute(statement.order_by(_s.segment_key)).scalars())
 
 
 def _indexed(connection: Connection, key: int, state: str, but_for: int = 0) -> list[int]:
-    """Return the numbers of the chunks that the segments have; all but one segment."""
+    """Return the numbers of the chunks in all segments but one."""
     statement = select(_s.members, _s.high).where(_s.collection_key == key, _s.state == state)
     rows = connection.execute(statement.where(_s.segment_key != but_for))
     return [number for stored, high in rows for number in members_of(stored, high)]
@@ -528,7 +528,7 @@ def _wrong_members(connection: Connection, key: int) -> Iterator[tuple[str, str]
 
 
 def _read(connection: Connection, key: int, state: str, numbers: Sequence[int]) -> list[Entry]:
-    """Return those of the chunks that are searchable in a state, by number."""
+    """Return the chunks that are searchable in a state, sorted by number."""
     which = (generations.c.collection_key == key) & (generations.c.state == state)
     return [entry for *_, entry in read_entries(connection, which & numbered(numbers))]
 
@@ -537,6 +537,7 @@ def _is_right(connection: Connection, key: int, segment_key: int) -> bool:
     row = connection.execute(select(lexical_segments).where(_s.segment_key == segment_key)).one_or_none()
     if row is None:
         return True  # it was merged into another meanwhile, or removed
+    # Compared in the order of the chunks: a merged segment has its postings in the order in which its parts came.
     entries = _read(connection, key, row.state, members_of(row.members, row.high))
     expected = make_segment(row.high, entries)
     rows = sorted((stored_word(connection, word), postings, places) for word, postings, places in expected.rows)
@@ -555,7 +556,7 @@ def _is_right(connection: Connection, key: int, segment_key: int) -> bool:
 
 
 def _in_order(rows: Sequence[tuple[str, bytes, bytes]]) -> tuple[list[str], list[int], bytes, bytes]:
-    """Return the words, how many postings each has, postings and positions, in the order of the chunks."""
+    """Return the words, their numbers of postings, the postings and the positions, in the order of the chunks."""
     postings = np.frombuffer(b"".join(row[1] for row in rows), POSTING)
     positions = np.frombuffer(b"".join(row[2] for row in rows), POSITION)
     sizes = [len(row[1]) // POSTING.itemsize for row in rows]
