@@ -13,7 +13,7 @@ from groundwire.api.common.v1 import metadata_value_pb2 as pb
 from groundwire.api.common.v1.document_pb2 import DocumentFields
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter, parse_filter_text
-from groundwire.rpc.value_messages import to_value
+from groundwire.rpc.value_messages import enum_prefix, to_value
 
 MetadataValue: TypeAlias = str | int | float | bool | datetime | Sequence[str] | Sequence[int] | Sequence[float]
 """A value of metadata. Times come back as ISO 8601 texts, sequences as lists."""
@@ -145,7 +145,7 @@ def enum_value(kind: EnumDescriptor, name: str) -> Any:
     Raises:
         ValueError: there is none; says which there are.
     """
-    prefix = _prefix(kind)
+    prefix = enum_prefix(kind)
     value = kind.values_by_name.get(prefix + name.upper().replace("-", "_"))
     if value is None or value.number == 0:
         names = [each.name.removeprefix(prefix).lower().replace("_", "-") for each in kind.values[1:]]
@@ -170,11 +170,7 @@ def enum_name(kind: EnumDescriptor, value: int) -> str:
     if value == 0:
         return ""
     known = kind.values_by_number.get(value)  # a later version of the server may have more
-    return str(value) if known is None else str(known.name.removeprefix(_prefix(kind)).lower())
-
-
-def _prefix(kind: EnumDescriptor) -> str:
-    return str(kind.values[0].name.removesuffix("UNSPECIFIED"))
+    return str(value) if known is None else str(known.name.removeprefix(enum_prefix(kind)).lower())
 
 
 def plain_metadata(metadata: Mapping[str, pb.MetadataValue]) -> dict[str, MetadataValue]:

@@ -19,7 +19,7 @@ from groundwire.kernel.filters import Value
 from groundwire.kernel.identifiers import parse_source_uri
 from groundwire.kernel.records import HISTORY, QUOTED, RecordLinks, StoredRecord, record_time
 from groundwire.kernel.spans import Span
-from groundwire.rpc.value_messages import to_metadata, to_timestamp
+from groundwire.rpc.value_messages import enum_prefix, to_metadata, to_timestamp
 
 _FORMATS = {each: DocumentFormat.Value(f"DOCUMENT_FORMAT_{each.name}") for each in kernel_document.DocumentFormat}
 
@@ -290,7 +290,7 @@ def to_record_message(record: StoredRecord) -> pb.Record:
         if field.name == "tags":
             details.tags.extend(value)
         elif field.enum_type is not None:
-            name = _prefix(field.enum_type) + value.upper()
+            name = enum_prefix(field.enum_type) + value.upper()
             setattr(details, field.name, field.enum_type.values_by_name[name].number)
         else:
             setattr(details, field.name, value)
@@ -326,9 +326,4 @@ def _stored_name(enum: EnumDescriptor, number: int) -> str:
     """Return the stored spelling of a value of an enum, the number of one that this version does not know."""
     if number not in enum.values_by_number:
         return str(number)
-    return enum.values_by_number[number].name.removeprefix(_prefix(enum)).lower()
-
-
-def _prefix(enum: EnumDescriptor) -> str:
-    """Return the common prefix of the value names of an enum."""
-    return enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
+    return enum.values_by_number[number].name.removeprefix(enum_prefix(enum)).lower()

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, TypeVar
 
+from google.protobuf.descriptor import EnumDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -67,8 +68,13 @@ def _shown(duration: timedelta) -> str:
 
 def members_by_number(enum: Any, kind: type[EnumT]) -> dict[Any, EnumT]:
     """Map the numbers of a protobuf enum to the members of ours, which have the same names behind the prefix."""
-    prefix = enum.DESCRIPTOR.values[0].name.removesuffix("UNSPECIFIED")
+    prefix = enum_prefix(enum.DESCRIPTOR)
     return {enum.Value(prefix + each.name): each for each in kind}
+
+
+def enum_prefix(enum: EnumDescriptor) -> str:
+    """Return what the names of the values of an enum begin with, such as `DOCUMENT_FORMAT_`."""
+    return str(enum.values[0].name.removesuffix("UNSPECIFIED"))
 
 
 def to_metadata(metadata: Mapping[str, Value]) -> dict[str, pb.MetadataValue]:
