@@ -8,7 +8,10 @@ import time
 from typing import Any
 
 _LENGTH = struct.Struct("!Q")
-_RECEIVE_BYTES = 1 << 20
+_TIMEVAL = struct.Struct("@ll")
+_RECEIVE_BYTES = 1 << 16
+"""Read at a time: a search has much less, and room for more would be mapped into memory anew for each read."""
+_JOINED_BYTES = 1 << 20
 
 
 class Channel:
@@ -20,8 +23,10 @@ class Channel:
     """
 
     def __init__(self, end: socket.socket, most_bytes: int | None = None) -> None:
-        end.settimeout(0.0)
+        # Reads wait in the system, which takes one call where looking first would take two.
+        end.settimeout(None)
         self._socket = end
+        self._waits_s = 0.0
         self._most_bytes = most_bytes
         self._unsent: list[memoryview] = []
         self._received = bytearray()
@@ -43,7 +48,7 @@ class Channel:
             try:
                 while self._unsent:
                     part = self._unsent[0]
-                    part = part[self._socket.send(part) :]
+                    part = part[self._socket.send(part, socket.MSG_DONTWAIT) :]
                     self._unsent[:1] = [part] if part else []
             except BlockingIOError:
                 pass
@@ -53,27 +58,36 @@ class Channel:
                 raise EOFError("the child process has closed the connection")
             if (descriptor := self._socket.fileno()) < 0:
                 raise EOFError("the connection was closed here")
-            # Poll before reading: an answer takes time, so reading first would nearly always fail.
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN | (select.POLLOUT if self._unsent else 0))
-            if not poll.poll(max(0.0, ends_at - time.monotonic()) * 1000):
+            left_s = ends_at - time.monotonic()
+            if self._unsent:
+                poll = select.poll()
+                poll.register(descriptor, select.POLLIN | select.POLLOUT)
+                if not poll.poll(max(0.0, left_s) * 1000):
+                    return None
+                self._receive_on(0.0)
+            elif not self._receive_on(left_s):
                 return None
-            self._receive_on()
 
     def close(self) -> None:
         """Close this end; the child finishes its work and stops listening."""
         self._socket.close()
 
-    def _receive_on(self) -> None:
+    def _receive_on(self, wait_s: float) -> bool:
+        """Read what has arrived, or arrives within `wait_s`; tell whether there was anything, or the end."""
+        # To the millisecond, so that waits of equal length need not be set again.
+        wait_s = round(wait_s, 3)
+        flags = 0 if wait_s > 0.0 else socket.MSG_DONTWAIT
+        if not flags and wait_s != self._waits_s:
+            seconds, part = divmod(wait_s, 1.0)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(int(seconds), int(part * 1e6)))
+            self._waits_s = wait_s
         try:
-            while received := self._socket.recv(_RECEIVE_BYTES):
-                self._received += received
-                # Nothing more has arrived, so another read would only block.
-                if len(received) < _RECEIVE_BYTES:
-                    return
-            self._is_closed_there = True
+            received = self._socket.recv(_RECEIVE_BYTES, flags)
         except BlockingIOError:
-            pass
+            return False
+        self._received += received
+        self._is_closed_there = not received
+        return True
 
     def _take(self) -> bytearray | None:
         if len(self._received) < _LENGTH.size:
@@ -107,7 +121,7 @@ def send_message(end: socket.socket, *parts: bytes) -> None:
 def _framed(parts: tuple[bytes, ...]) -> list[bytes]:
     """Return the buffers to send: small parts are joined to save system calls, large ones are not copied."""
     length = _LENGTH.pack(sum(map(len, parts)))
-    if sum(map(len, parts)) <= _RECEIVE_BYTES:
+    if sum(map(len, parts)) <= _JOINED_BYTES:
         return [b"".join((length, *parts))]
     return [length, *(part for part in parts if part)]
 

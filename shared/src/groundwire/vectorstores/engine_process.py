@@ -274,7 +274,9 @@ class EngineProcess:
         while True:
             self._check_worth_waiting(budget, ends_at)
             with came_back:
-                if budget.wait_for(came_back, lambda: bool(free) or self.is_broken, _STEP_S) and not self.is_broken:
+                if not free:
+                    budget.wait_for(came_back, lambda: bool(free) or self.is_broken, _STEP_S)
+                if free and not self.is_broken:
                     self._in_use += 1
                     return free.popleft()
             if self.is_broken:
