@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Executable
+from sqlalchemy import Executable, select
 
-from groundwire.catalog import chunks, documents, generations, operations, rows, search_view, sqlite
+from groundwire.catalog import chunks, documents, generations, operations, rows, schema, search_view, sqlite
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 
 pytestmark = pytest.mark.sqlite
@@ -129,3 +129,10 @@ def test_collections_with_duplicates_are_found_by_the_chunks_that_are_not_indexe
     plan = _plan(filled, chunks._WITH_DUPLICATES, {})
     assert any("SCAN chunks USING" in step and "chunks_not_indexed" in step for step in plan)
     assert not any("SCAN" in step and "generations" in step for step in plan)
+
+
+def test_the_limit_of_a_statement_is_no_bare_parameter_which_sqlite_would_plan_anew_for(filled: Catalog) -> None:
+    statement = select(schema.documents.c.document_id).limit(3)
+    with filled.database.read() as connection:
+        assert "LIMIT ? + 0" in str(statement.compile(connection.engine))
+    assert "LIMIT ? + 0" in sqlite._compiled(statement, ()).sql

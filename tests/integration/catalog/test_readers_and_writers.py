@@ -4,15 +4,18 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 
 import pytest
 from sqlalchemy import Connection
 from sqlalchemy.exc import NoResultFound, OperationalError
 
+from groundwire.catalog import database as catalog_database
 from groundwire.catalog.database import Database, advance_position
+from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.errors import DocumentNotFoundError, ExhaustedError, StoreUnavailableError
+from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, ExhaustedError, StoreUnavailableError
 from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
@@ -95,6 +98,68 @@ def test_work_that_is_alone_sees_all_that_was_done_before_it_through_other_conne
         for each in done:
             each.result(30)
     assert seen == {False: 1, True: 0}
+
+
+def test_a_write_that_waits_for_nothing_runs_in_the_thread_of_its_caller(catalog: Catalog) -> None:
+    assert catalog.database.write(lambda _: threading.get_ident()) == threading.get_ident()
+
+
+def test_writes_that_wait_for_another_share_one_transaction_and_fail_each_for_itself(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog_database, "GROUP_S", 30.0)  # a busy machine takes longer than that for one of them
+    database, is_held, may_go = catalog.database, threading.Event(), threading.Event()
+
+    def hold(_: Connection) -> int:
+        is_held.set()
+        assert may_go.wait(30)
+        return threading.get_ident()
+
+    def fail(connection: Connection) -> int:
+        advance_position(connection, 1)
+        raise DocumentNotFoundError("of this write alone")
+
+    def add(connection: Connection) -> int:
+        advance_position(connection, 1)
+        return threading.get_ident()
+
+    before = _position_of(database)
+    with ThreadPoolExecutor(4) as threads:
+        holder = threads.submit(database.write, hold)
+        assert is_held.wait(30)
+        # The first to wait makes the next transaction and takes the others along.
+        waiting = []
+        for number, work in enumerate((add, fail, add), start=1):
+            waiting.append(threads.submit(database.write, work))
+            wait_for_queue(database, number)
+        may_go.set()
+        with pytest.raises(DocumentNotFoundError, match="of this write alone"):
+            waiting[1].result(30)
+        assert waiting[0].result(30) == waiting[2].result(30) != holder.result(30)
+    assert _position_of(database) == before + 2
+
+
+def test_a_write_whose_budget_ends_while_it_waits_is_taken_back(catalog: Catalog) -> None:
+    database, is_held, may_go = catalog.database, threading.Event(), threading.Event()
+    ran: list[str] = []
+
+    def hold(_: Connection) -> None:
+        is_held.set()
+        assert may_go.wait(30)
+
+    def late() -> None:
+        bind_current_budget(Budget(0.05))
+        database.write(lambda _: ran.append("late"))
+
+    with ThreadPoolExecutor(2) as threads:
+        holder = threads.submit(database.write, hold)
+        assert is_held.wait(30)
+        with pytest.raises(DeadlineError):
+            threads.submit(copy_context().run, late).result(30)
+        may_go.set()
+        holder.result(30)
+    database.write(lambda _: ran.append("after"))
+    assert ran == ["after"]
 
 
 def test_writers_of_many_documents_do_not_disturb_one_another(catalog: Catalog, docs: Collection) -> None:

@@ -1,13 +1,12 @@
-"""The open catalog: snapshots to read, one thread that writes, and the clocks that go with them."""
+"""The open catalog: snapshots to read, one transaction at a time that writes, and the clocks that go with them."""
 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, cast
@@ -257,7 +256,7 @@ class Database:
             return found
 
     def write(self, work: Callable[[Connection], T], *, alone: bool = False) -> T:
-        """Run `work` on the writer thread in one transaction and return what it returns, once it is durable.
+        """Run `work` in one transaction of the writer and return what it returns, once it is durable.
 
         An exception of `work` rolls back and leaves unchanged. The transaction may hold other work as well, unless it
         is to be `alone`: that is for work which reads through `read` too, or may be interrupted. Work that could not
@@ -272,7 +271,7 @@ class Database:
         return self._writer.run(work, alone=alone)
 
     def take_chunk_numbers(self, count: int) -> range:
-        """Return unused chunk numbers, so that rows can be prepared outside the writer thread."""
+        """Return unused chunk numbers, so that rows can be prepared before the transaction."""
         with self._storage.translated_failures():
             return self._storage.take_chunk_numbers(count)
 
@@ -372,7 +371,7 @@ Params = ParamSpec("Params")
 def in_transaction(
     method: Callable[Concatenate[OwnerT, Connection, Params], T],
 ) -> Callable[Concatenate[OwnerT, Params], T]:
-    """Run a method as `Database.write` runs work: on the writer thread, in one transaction, whose connection it gets.
+    """Run a method as `Database.write` runs work: in one transaction of the writer, whose connection it gets.
 
     Callers leave the connection out.
     """
@@ -517,19 +516,16 @@ class _Unit:
 
     work: Callable[[Connection], Any]
     alone: bool
-    future: Future[Any] = field(default_factory=Future)
     outcome: Any = None
     failed: bool = False
-
-    def resolve(self) -> None:
-        if self.failed:
-            self.future.set_exception(self.outcome)
-        else:
-            self.future.set_result(self.outcome)
+    is_done: bool = False
 
 
 class Writer:
     """Runs units of work one after the other; units that wait at the same time share a transaction.
+
+    There is no thread for it: the one whose unit has waited longest makes the transaction, and takes the others along.
+    Handing a unit to another thread and its result back takes longer than most units do.
 
     Attributes:
         position: what `read_position` returned at the end of the last transaction that was committed.
@@ -544,12 +540,13 @@ class Writer:
         self._storage = storage
         self._read_position = read_position
         self._at_begin = at_begin
-        with storage.writing.begin() as connection:
+        with storage.transaction() as connection:
             self.position = read_position(connection)
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="catalog-writer")
-        self._inside = threading.local()
         self._waiting: deque[_Unit] = deque()
-        self._taking = threading.Lock()
+        self._changed = threading.Condition()
+        # The thread that writes now, if any.
+        self._thread: int | None = None
+        self._is_closed = False
         # The CPU clock of the thread, while it is inside a transaction.
         self._clock: int | None = None
 
@@ -570,79 +567,95 @@ class Writer:
             DeadlineError, CallCancelledError: the budget of the current call ended before the work could begin; it
                 never will.
         """
-        if getattr(self._inside, "active", False):
+        if self._thread == threading.get_ident():
             raise RuntimeError("a unit of work must not start another one")
-        # In the context of the caller, so that the audit log knows the caller.
+        # In the context of the caller, whichever thread runs it, so that the audit log knows the caller.
         context = copy_context()
         unit = _Unit(lambda connection: context.run(work, connection), alone)
-        self._waiting.append(unit)
-        try:
-            # One task for each unit; tasks whose unit joined an earlier group find nothing to do.
-            self._thread.submit(self._commit_waiting)
-        except RuntimeError as error:
-            if self._withdrawn(unit):
-                raise DrainingError("the catalog is closed") from error
-        # Once begun it always ends, at the latest when the database gives up waiting for another process.
-        try:
-            return cast("T", current_budget().result_of(unit.future))
-        except (DeadlineError, CallCancelledError):
-            # Cleanup after the deadline of a call also gets some time to begin.
-            with suppress(TimeoutError):
-                return cast("T", unit.future.result(_TIDYING_S))
-            if self._withdrawn(unit):
-                raise
-            return cast("T", unit.future.result())
+        if self._takes_over(unit):
+            self._commit(unit)
+        if unit.failed:
+            raise unit.outcome
+        return cast("T", unit.outcome)
+
+    def _takes_over(self, unit: _Unit) -> bool:
+        """Wait until a unit is done, or until it is the turn of this thread to write: true, and the unit is taken."""
+
+        def is_ready() -> bool:
+            return unit.is_done or (self._thread is None and self._waiting[0] is unit)
+
+        with self._changed:
+            if self._is_closed:
+                raise DrainingError("the catalog is closed")
+            self._waiting.append(unit)
+            try:
+                current_budget().wait_for(self._changed, is_ready)
+            except (DeadlineError, CallCancelledError):
+                # Cleanup after the deadline of a call also gets some time to begin.
+                self._changed.wait_for(is_ready, _TIDYING_S)
+                if unit in self._waiting and not is_ready():
+                    self._waiting.remove(unit)
+                    raise
+                # Once begun it always ends, at the latest when the database gives up waiting for another process.
+                self._changed.wait_for(is_ready)
+            if unit.is_done:
+                return False
+            self._waiting.popleft()
+            self._thread = threading.get_ident()
+            return True
 
     @property
     def waiting(self) -> int:
-        """Return how many units wait for the thread."""
+        """Return how many units wait for their turn."""
         return len(self._waiting)
 
     def busy_s(self) -> float | None:
-        """Return how long the thread has used the processor, None unless it is inside a transaction."""
+        """Return how long the thread that writes has used the processor, None unless it is inside a transaction."""
         clock = self._clock
-        return None if clock is None else time.clock_gettime(clock)
+        try:
+            return None if clock is None else time.clock_gettime(clock)
+        except OSError:  # the thread has ended since
+            return None
 
     def scrub(self, budget: Budget) -> bool:
         """Remove all traces of deleted content, between two transactions; False while readers need them.
 
         Raises:
             DrainingError: the database is closed.
-            DeadlineError, CallCancelledError: the budget ended before it was done.
+            DeadlineError, CallCancelledError: the budget ended before it could begin.
         """
+        with self._changed:
+            if self._is_closed:
+                raise DrainingError("the catalog is closed")
+            budget.wait_for(self._changed, lambda: self._thread is None)
+            self._thread = threading.get_ident()
         try:
-            scrubbing = self._thread.submit(self._storage.scrub)
-        except RuntimeError as error:
-            raise DrainingError("the catalog is closed") from error
-        return budget.result_of(scrubbing)
+            return self._storage.scrub()
+        finally:
+            self._end_turn()
 
     def close(self) -> None:
         """Finish the submitted work, then stop; idempotent."""
-        self._thread.shutdown(wait=True)
+        with self._changed:
+            self._is_closed = True
+            self._changed.wait_for(lambda: self._thread is None and not self._waiting)
 
-    def _withdrawn(self, unit: _Unit) -> bool:
-        """Withdraw a unit; False when the thread has already taken it."""
-        with self._taking:
-            if unit not in self._waiting:
-                return False
-            self._waiting.remove(unit)
-            return True
+    def _end_turn(self, done: Sequence[_Unit] = ()) -> None:
+        with self._changed:
+            self._thread = None
+            for unit in done:
+                unit.is_done = True
+            self._changed.notify_all()
 
-    def _next(self, *, joins: bool) -> _Unit | None:
+    def _next(self) -> _Unit | None:
         """Take the unit that has waited longest; None when there is none, or when it does not join a group."""
-        with self._taking:
-            if not self._waiting or (joins and self._waiting[0].alone):
-                return None
-            return self._waiting.popleft()
+        with self._changed:
+            return self._waiting.popleft() if self._waiting and not self._waiting[0].alone else None
 
-    def _commit_waiting(self) -> None:
-        first = self._next(joins=False)
-        if first is None:
-            return  # it went with a group before
+    def _commit(self, first: _Unit) -> None:
         group = [first]
-        self._inside.active = True
         try:
-            with self._storage.translated_failures(), self._storage.writing.begin() as connection:
+            with self._storage.translated_failures(), self._storage.transaction() as connection:
                 self._clock = time.pthread_getcpuclockid(threading.get_ident())
                 self._at_begin(connection)
                 if first.alone or not self._waiting:
@@ -652,7 +665,7 @@ class Writer:
                     ends_at = time.monotonic() + GROUP_S
                     self._attempt(connection, first)
                     while len(group) < GROUP_UNITS and time.monotonic() < ends_at:
-                        if (unit := self._next(joins=True)) is None:
+                        if (unit := self._next()) is None:
                             break
                         group.append(unit)
                         self._attempt(connection, unit)
@@ -663,10 +676,8 @@ class Writer:
                 unit.outcome, unit.failed = (unit.outcome if unit.failed else error), True
         finally:
             self._clock = None
-            self._inside.active = False
-        # No caller returns before the transaction is durable.
-        for unit in group:
-            unit.resolve()
+            # No caller returns before the transaction is durable.
+            self._end_turn(group)
 
     def _attempt(self, connection: Connection, unit: _Unit) -> None:
         """Run a unit inside a shared transaction; when it fails, only its own changes are undone.

@@ -586,7 +586,7 @@ class _Presence:
 class CatalogServer:
     """A database of a PostgreSQL server, which several processes may have open at the same time.
 
-    One of them writes at a time, as one thread does in SQLite, so that positions come in the order of the commits.
+    One of them writes at a time, as one thread does with SQLite, so that positions come in the order of the commits.
 
     Each process that opens the catalog gets a new number, which marks its unfinished work.
 
@@ -715,6 +715,10 @@ class CatalogServer:
         """Create the functions that statements need, in the transaction that creates or upgrades the tables."""
         lift_time_limit(connection)
         connection.exec_driver_sql(_FUNCTIONS)
+
+    def transaction(self) -> AbstractContextManager[Connection]:
+        """Give a connection inside a transaction that writes; one process at a time."""
+        return self.writing.begin()
 
     def begin_snapshot(self, connection: Connection) -> None:
         """Let a reading connection see one state of the database, that of its next statement, until `end_snapshot`."""

@@ -41,6 +41,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
 from sqlalchemy.engine import IteratorResult
 from sqlalchemy.engine.result import SimpleResultMetaData
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
@@ -129,6 +130,14 @@ def driver_rows(connection: Connection, statement: str, parameters: Sequence[Any
     return rows
 
 
+class _Compiler(SQLiteCompiler):
+    def limit_clause(self, select: Any, **options: Any) -> str:
+        # SQLite plans by the value of a parameter that is the whole limit, and so prepares the statement anew at every
+        # execution, which takes several times as long as running it. An expression it takes as it comes.
+        clause: str = super().limit_clause(select, **options)  # type: ignore[no-untyped-call]
+        return clause.replace(" OFFSET", " + 0 OFFSET", 1)
+
+
 def _engine(path: Path, settings: tuple[str, ...], begin: str | None, pool: Mapping[str, Any]) -> Engine:
     engine = create_engine(
         URL.create("sqlite+pysqlite", database=str(path)),
@@ -140,12 +149,14 @@ def _engine(path: Path, settings: tuple[str, ...], begin: str | None, pool: Mapp
         json_deserializer=decode_json,
     )
 
+    engine.dialect.statement_compiler = _Compiler
+
     def configure(dbapi_connection: Any, _record: Any) -> None:
         for setting in settings:
             dbapi_connection.execute(setting)
 
     def start(connection: Connection) -> None:
-        connection.exec_driver_sql(str(begin))
+        driver_rows(connection, str(begin))
 
     event.listen(engine, "connect", configure)
     if begin is not None:
@@ -277,6 +288,7 @@ class _Compiled:
 
 
 _DIALECT: Any = sqlite.dialect(paramstyle="qmark", json_serializer=encode_json, json_deserializer=decode_json)
+_DIALECT.statement_compiler = _Compiler
 _compiled = lru_cache(maxsize=512)(_Compiled)
 
 
@@ -357,17 +369,12 @@ def translated_failures() -> Iterator[None]:
         raise
 
 
-def checkpoint(engine: Engine) -> bool:
+def checkpoint(connection: Connection) -> bool:
     """Fold the write-ahead log into the file and empty it; False while readers need what is in it."""
-    connection = engine.raw_connection()
-    try:
-        cursor = connection.cursor()
-        # Other writes wait behind this one: better to come again than to wait for readers here.
-        cursor.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}")
-        busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-    finally:
-        connection.close()
+    # Other writes wait behind this one: better to come again than to wait for readers here.
+    driver_rows(connection, f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}")
+    ((busy, *_),) = driver_rows(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+    driver_rows(connection, f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
     return not busy
 
 
@@ -475,6 +482,7 @@ class CatalogFile:
             self._lock.release()
             raise
         self.reading, self.writing = reading_engine(path), writing_engine(path)
+        self._writing: Connection | None = None
         self._numbering = threading.Lock()
         self._next: int | None = None
 
@@ -499,6 +507,15 @@ class CatalogFile:
 
     def prepare(self, connection: Connection) -> None:
         """Do nothing: statements need only the tables."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Give the writing connection inside a transaction; one at a time."""
+        # It stays open: to take it out of the pool and to put it back takes as long as some statements.
+        if self._writing is None:
+            self._writing = self.writing.connect()
+        with self._writing.begin():
+            yield self._writing
 
     def begin_snapshot(self, connection: Connection) -> None:
         """Let a reading connection see one state of the file, that of its next statement, until `end_snapshot`."""
@@ -528,7 +545,7 @@ class CatalogFile:
 
     def scrub(self) -> bool:
         """Fold the write-ahead log into the file and empty it; False while readers need what is in it."""
-        return checkpoint(self.writing)
+        return self._writing is None or checkpoint(self._writing)
 
     def probe(self, writer_busy_s: Callable[[], float | None] = lambda: None) -> "FileProbe":
         return FileProbe(self.path, writer_busy_s)
@@ -537,6 +554,8 @@ class CatalogFile:
         """Close all connections and release the lock."""
         self.reading.dispose()
         # The last connection to close folds the write-ahead log into the file.
+        if self._writing is not None:
+            self._writing.close()
         self.writing.dispose()
         self._lock.release()
 
