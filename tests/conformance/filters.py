@@ -78,7 +78,7 @@ def _random_clause(rng: random.Random) -> Filter:
             ordering = rng.choice((Comparator.GT, Comparator.GTE, Comparator.LT, Comparator.LTE))
             return Comparison(field, ordering, rng.choice(_BOUNDS))
         case 6 | 7:
-            kind: tuple[Scalar, ...] = rng.choice((_TEXTS, (*_INTEGERS, *_BIG), _FLOATS, _TRUTHS))
+            kind: tuple[Scalar, ...] = rng.choice((_TEXTS, (*_INTEGERS, *_BIG, *_FLOATS), _FLOATS, _TRUTHS))
             values: tuple[Scalar, ...] = tuple(rng.choice(kind) for _ in range(rng.randrange(4)))
             return Membership(field, values, negated=rng.random() < 0.5)
         case 8 | 9:

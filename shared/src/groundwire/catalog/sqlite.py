@@ -35,6 +35,7 @@ from sqlalchemy import (
     false,
     func,
     insert,
+    literal,
     select,
     text,
     type_coerce,
@@ -205,7 +206,9 @@ def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
 
 
 def number_among(each: TableValuedAlias, numbers: Sequence[int | float]) -> ColumnElement[bool]:
-    exact = [number for number in map(_exact, numbers) if number is not None]
+    # Each with a type of its own: in a list that begins with a fraction all would be bound as fractions, and integers
+    # beyond 53 bits be rounded.
+    exact = [literal(number) for number in map(_exact, numbers) if number is not None]
     return and_(each.c.type.in_(_NUMBERS), each.c.value.in_(exact)) if exact else false()
 
 
