@@ -111,6 +111,7 @@ def test_operators_are_words_of_a_question() -> None:
         ("A copay is another kind of fee.", 1.0),
         ("Ask for your copay, which is a fixed fee.", 0.7),
         ("Nobody can waive a copay\u2014a fee that is fixed.", 0.7),
+        ("Deductibles, copays, and coinsurance are a part of the cost.", 0.3),
         ("Copays are a great way to save money.", 0.3),
         ("Overall, copays are a great way to save money.", 0.0),
         ("A refund, also known as a rebate, is a fixed fee.", 0.0),
@@ -149,6 +150,9 @@ def test_a_comparison_speaks_of_both_sides() -> None:
     contrast = "Unlike a fox, an owl sees at night."
     assert _compared(question, contrast, fox, owl) == [contrast]
     assert _compared(question, fox, "Somebody saw an owl.") == [fox]
+    # The one that comes with the sentence before it would repeat the lead.
+    joined = _compared(question, f"{fox} It is unlike an owl.")
+    assert " ".join(joined).count(fox) == 1
 
 
 def test_what_one_of_two_things_is_tells_their_difference() -> None:
@@ -755,6 +759,8 @@ def test_a_summary_holds_no_fields() -> None:
         ("What does this document cover?", ""),
         ("What does the chapter on owls cover?", "owls"),
         ("What does PEP 8 cover?", "PEP 8"),
+        ("What does the employee handbook cover?", "the employee handbook"),
+        ("What does operating.md cover?", "operating.md"),
         ("What does the Gold plan cover?", None),
         ("What does the chapter on owls not cover?", None),
         ("What is the Gold plan about?", "the Gold plan"),

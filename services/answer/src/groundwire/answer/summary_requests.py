@@ -15,6 +15,10 @@ _SUMMARY = re.compile(
     re.IGNORECASE,
 )
 _COVER = re.compile(r"\bcover\W*$", re.IGNORECASE)
+_DOCUMENT = re.compile(
+    r"\b(?:chapter|section|document|file|page|article|paper|book|handbook|guide|manual|report)\b|\w\.[a-z]{2,5}\b",
+    re.IGNORECASE,
+)
 _KIND_OF_DOCUMENT = re.compile(
     r"^\W*(?:the |this )?(?:chapter|section|document|file|page|article|paper|book|guide)"
     r" (?:on|about|called|named) (?:the )?",
@@ -37,7 +41,7 @@ def document_asked_for(question: str) -> str | None:
     if _WHOLE.match(subject):
         return ""
     # A plan covers something, and "cover" asks what; only of a document does it ask for a summary.
-    is_document = _KIND_OF_DOCUMENT.match(subject) is not None or numbered_name(subject) is not None
+    is_document = _DOCUMENT.search(subject) is not None or numbered_name(subject) is not None
     if _COVER.search(question) and (not is_document or NEGATION.search(subject)):
         return None
     return _KIND_OF_DOCUMENT.sub("", subject).strip()

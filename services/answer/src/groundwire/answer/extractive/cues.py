@@ -84,14 +84,16 @@ _ASIDE = re.compile(
     r"^\w+ly,? |, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},|, (?:which|who) [^,]{1,80},"
 )
 # Two names of one thing, as in "Copayment: A copayment, also known as a copay, is ...".
-_ALIAS = re.compile(r"(?:^|,) ?(?:also |or )?(?:(?:known as|called|abbreviated) )?(?P<term>[^,:]{2,40})(?=[,:])")
+_ALIAS = re.compile(
+    r"(?:^(?=[^,:]{2,40}:)|, (?:also )?(?:known as|called|abbreviated) )(?P<term>[^,:]{2,40})(?=[,:])", re.IGNORECASE
+)
 # "Copays are a great way to save money" praises them and does not say what they are.
 _PRAISE = re.compile(
     r" (?:an? |the )?(?:\w+ly )?(?:great|good|better|best|excellent|important|essential|crucial|critical|vital|key"
     r"|valuable|useful|helpful|powerful|popular|common|similar|perfect)\b",
     re.IGNORECASE,
 )
-# "Be aware of the formulary, which is a list of medications", "a dangling pointer\u2014a pointer that ...".
+# "Be aware of the formulary, which is a list of medications"; the same with a dash.
 _APPOSITION = re.compile(r"(?:, which (?:is|are|was|were) |\u2014)(?=(?:an?|the|any) )")
 # Words that say of what kind a thing is: "the match statement" for `match`, "the String type" for `String`.
 _KINDS = frozenset(

@@ -88,7 +88,7 @@ class ExtractiveGenerator:
         lead = in_full(question, lead, scored)
         limit = 1 if answers_in_full(question, lead) else self._max_excerpts
         weights = rarities(question, [each.excerpt for each in every])
-        chosen = select_excerpts(of_each_side(question, lead, scored), scored, weights, limit)
+        chosen = select_excerpts(of_each_side(question, lead, scored)[:limit], scored, weights, limit)
         return _statements(
             [
                 (

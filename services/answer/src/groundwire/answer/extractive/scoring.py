@@ -43,8 +43,7 @@ class Scored:
 
     `similarity` is the cosine to the question, negative ones as 0; `coverage` the share of the question's
     words in it, by rarity, those that only stand around it counted in part; `definition` tells how far it says what the
-    subject of the question is, `headed` tells how far the heading above it
-    says what the question asks.
+    subject of the question is, and `headed` how far the heading above it says what the question asks.
     """
 
     excerpt: Excerpt

@@ -78,9 +78,12 @@ def select_excerpts(
 def of_each_side(question: Question, lead: Scored, scored: Sequence[Scored]) -> list[Scored]:
     """Return the lead of a comparison and, for each thing compared that it does not speak of, the best that does.
 
-    That is a sentence that sets the two apart, or one that says what the thing is: texts seldom do the former.
+    That is a sentence that sets the two apart, or one that says what the thing is: texts seldom do the former. A whole
+    list stands alone, as in `select_excerpts`.
     """
     chosen = [lead]
+    if lead.excerpt.is_whole:
+        return chosen
     both = frozenset().union(*question.sides)
     for side in question.sides:
         own = side.difference(*(other for other in question.sides if other != side)) or side
@@ -89,7 +92,7 @@ def of_each_side(question: Question, lead: Scored, scored: Sequence[Scored]) -> 
         speaking = [
             each
             for each in scored
-            if not each.excerpt.is_whole
+            if not (each.excerpt.is_whole or any(_says_the_same(each.excerpt, other.excerpt) for other in chosen))
             and (
                 (both <= each.excerpt.stems and kind_match(question, each.excerpt.text) > 0)
                 or defines(side, each.excerpt.text, each.excerpt.text) >= INTRODUCED_AS_TERM
