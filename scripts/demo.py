@@ -32,7 +32,19 @@ def main() -> int:
     options = parser.parse_args()
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groundwire-demo-")))
-        generator = f"openai+{stack.enter_context(_chat_model())}#smollm2" if options.chat_model else "extractive:"
+        generator = "extractive:"
+        if options.chat_model:
+            command = [sys.executable, str(Path(__file__).with_name("smollm2_server.py"))]
+            print("$ python scripts/smollm2_server.py", flush=True)
+            # It runs until its standard input is closed, as at the end of the stack.
+            model = stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own command
+            )
+            url = model.stdout.readline().strip() if model.stdout else ""
+            if not url:
+                sys.exit("the model did not start")
+            print(url, flush=True)
+            generator = f"openai+{url}#smollm2"
         address = stack.enter_context(_server(scratch, generator))
         environment = os.environ | {"GROUNDWIRE_ADDRESS": address}
         asked = ["ask", options.question, "-c", COLLECTION, "-k", "2"]
@@ -46,26 +58,6 @@ def main() -> int:
         with answer.open("w", encoding="utf-8") as output:
             _run([*asked, "--json"], environment, output)
         return _run(["verify", str(answer)], environment)
-
-
-@contextmanager
-def _chat_model() -> Iterator[str]:
-    """Give the URL of a small model that runs until the end."""
-    script = Path(__file__).with_name("smollm2_server.py")
-    print("$ python scripts/smollm2_server.py", flush=True)
-    server = subprocess.Popen([sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own command
-    assert server.stdout is not None  # noqa: S101 - for the type checker: it was asked for
-    assert server.stdin is not None  # noqa: S101 - the same
-    try:
-        url = server.stdout.readline().strip()
-        if not url:
-            sys.exit("the model did not start")
-        print(url, flush=True)
-        yield url
-    finally:
-        server.stdin.close()
-        server.wait(timeout=30)
-        server.stdout.close()
 
 
 @contextmanager

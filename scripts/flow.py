@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -198,46 +198,37 @@ class _Calls:
         collections.CreateCollection(collection_service_pb2.CreateCollectionRequest(collection=COLLECTION))
         for path in documents:
             self._ingest_one(path.name, path.read_bytes())
-        self.by_name: dict[str, Callable[[], Any]] = {
-            "Retrieve": self._search,
-            "Ask": self._ask,
-            "IngestDocument": self._store,
-        }
 
-    def _search(self) -> None:
-        options = retrieval_options_pb2.RetrievalOptions(filter=to_filter_message(parse_filter({"format": "markdown"})))
-        request = retrieve_service_pb2.RetrieveRequest(collection=COLLECTION, query=self._question(), options=options)
-        self._retrieve.Retrieve(request)
-
-    def _ask(self) -> None:
-        self._answer.Ask(answer_service_pb2.AskRequest(collection=COLLECTION, question=self._question()))
-
-    def _store(self) -> None:
+    def make(self, name: str) -> None:
+        """Make one call of this name."""
         self._serial += 1
-        text = (
-            f"# Page {self._serial}\n\nIt has a paragraph.\n\n## Below\n\nAnd a section with number {self._serial}.\n"
-        )
-        self._ingest_one(f"page-{self._serial}.md", text.encode())
+        number, question = self._serial, f"How does a search filter documents number {self._serial}?"
+        if name == "Retrieve":
+            where = to_filter_message(parse_filter({"format": "markdown"}))
+            options = retrieval_options_pb2.RetrievalOptions(filter=where)
+            request = retrieve_service_pb2.RetrieveRequest(collection=COLLECTION, query=question, options=options)
+            self._retrieve.Retrieve(request)
+        elif name == "Ask":
+            self._answer.Ask(answer_service_pb2.AskRequest(collection=COLLECTION, question=question))
+        else:
+            text = f"# Page {number}\n\nIt has a paragraph.\n\n## Below\n\nAnd a section with number {number}.\n"
+            self._ingest_one(f"page-{number}.md", text.encode())
 
     def _ingest_one(self, name: str, content: bytes) -> None:
         self._ingest.IngestDocument(
             ingest_service_pb2.IngestDocumentRequest(collection=COLLECTION, source_uri=name, content=content)
         )
 
-    def _question(self) -> str:
-        self._serial += 1
-        return f"How does a search filter documents number {self._serial}?"
-
 
 def _measured(tracer: Tracer, calls: _Calls) -> list[Flow]:
     with tracer.recording():
         time.sleep(_IDLE_S)
     without_calls, flows = tracer.entered, []
-    for name, call in calls.by_name.items():
+    for name in AIMS:
         for _ in range(_WARM):
-            call()
+            calls.make(name)
         with tracer.recording():
-            call()
+            calls.make(name)
         # What has no name, such as a lambda, is part of the function that it stands in.
         entered = {code for _, code in tracer.entered - without_calls if not code.co_name.startswith("<")}
         names: dict[str, list[str]] = {}
@@ -250,7 +241,7 @@ def _measured(tracer: Tracer, calls: _Calls) -> list[Flow]:
     for flow in flows:
         with _samples() as seen:
             for _ in range(_SAMPLED):
-                calls.by_name[flow.call]()
+                calls.make(flow.call)
         by_file = Counter[str]()
         for stack, count in seen.items():
             if stack not in idle:

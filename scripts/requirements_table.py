@@ -85,7 +85,16 @@ def main() -> int:
             shown_by.setdefault(row, {})[test] = result
     results = {row: _worst(tests.values()) for row, tests in shown_by.items()}
     console = Console(width=None if sys.stdout.isatty() else 140)
-    console.print(_table(known, shown_by, results))
+    table = Table("Row", "Service", "What", title="Rows of the source designs")
+    table.add_column("Tests", overflow="fold")
+    table.add_column("Result")
+    styles = {"passed": "green", "failed": "red"}
+    for row, service, what in known:
+        names = "\n".join(sorted({node.rpartition("::")[2].partition("[")[0] for node in shown_by.get(row, ())}))
+        result = results.get(row, "not shown")
+        style = styles.get(result, "yellow" if row in results else "dim")
+        table.add_row(row, service, what, names, f"[{style}]{result}")
+    console.print(table)
     for service in dict.fromkeys(service for _, service, _ in known):
         rows = [row for row, owner, _ in known if owner == service]
         console.print(f"{service}: {sum(results.get(row) == 'passed' for row in rows)} of {len(rows)} rows shown")
@@ -123,19 +132,6 @@ def _rows(item: pytest.Item) -> list[str]:
 
 def _worst(results: Iterable[str]) -> str:
     return min(results, key=_RESULTS.index)
-
-
-def _table(known: Sequence[Sequence[str]], rows: dict[str, dict[str, str]], results: dict[str, str]) -> Table:
-    table = Table("Row", "Service", "What", title="Rows of the source designs")
-    table.add_column("Tests", overflow="fold")
-    table.add_column("Result")
-    styles = {"passed": "green", "failed": "red"}
-    for row, service, what in known:
-        names = "\n".join(sorted({node.rpartition("::")[2].partition("[")[0] for node in rows.get(row, ())}))
-        result = results.get(row, "not shown")
-        style = styles.get(result, "yellow" if row in results else "dim")
-        table.add_row(row, service, what, names, f"[{style}]{result}")
-    return table
 
 
 if __name__ == "__main__":

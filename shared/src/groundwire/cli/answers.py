@@ -58,19 +58,17 @@ def get_answer(session_id: str, answer_id: str) -> None:
     print_line((found.answer.question, "bold"))
     print_text(found.answer.answer.content)
     for citation, verification in zip(found.answer.answer.citations, found.verifications, strict=True):
-        print_line((f"  [{citation.marker}] {quoted_place(citation)}: {_fate(verification)}", "dim"))
-
-
-def _fate(verification: citation_pb2.CitationVerification) -> str:
-    """Return what became of a citation, for people."""
-    if verification.generation_live and not verification.failure:
-        return "still true"
-    if verification.HasField("current_span"):
-        span = verification.current_span
-        return f"moved to characters {span.start:,}–{span.end:,} of generation {verification.current_generation}"
-    if not verification.current_generation:
-        return shown_name(citation_pb2.VerificationFailure.DESCRIPTOR, verification.failure).replace("-", " ")
-    return f"gone from generation {verification.current_generation}"
+        generation = verification.current_generation
+        if verification.generation_live and not verification.failure:
+            fate = "still true"
+        elif verification.HasField("current_span"):
+            span = verification.current_span
+            fate = f"moved to characters {span.start:,}–{span.end:,} of generation {generation}"
+        elif not generation:
+            fate = shown_name(citation_pb2.VerificationFailure.DESCRIPTOR, verification.failure).replace("-", " ")
+        else:
+            fate = f"gone from generation {generation}"
+        print_line((f"  [{citation.marker}] {quoted_place(citation)}: {fate}", "dim"))
 
 
 _QUOTE_CHARS = 300

@@ -7,7 +7,7 @@ be able to add markup, hide words or turn the direction of writing.
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
@@ -68,7 +68,23 @@ def read_quotations(client: GroundwireClient, citations: Sequence[citation_pb2.C
             None,
         )
         if same is None:
-            start, text = _paragraph(client, citation)
+            start, text = citation.span.start, citation.quote
+            first = max(0, start - _CONTEXT_CHARS - 1)
+            request = library_pb.GetDocumentTextRequest(
+                collection=citation.collection,
+                reference=document_pb2.DocumentReference(document_id=citation.document_id),
+                generation=citation.generation,
+                start=first,
+            )
+            # Without an end: a range beyond the text is refused, and nobody here knows how long the text is. The first
+            # part is longer than quote and context, and leaving the stream ends the rest.
+            with suppress(NotFoundError), closing(client.document_text.send(request)) as responses:
+                around = next(responses).text
+                begin, end = start - first, citation.span.end - first
+                before, after = around.rfind("\n\n", 0, begin), around.find("\n\n", end, end + _CONTEXT_CHARS)
+                begin = before + 2 if before >= 0 else 0
+                end = after if after >= 0 else end + _CONTEXT_CHARS
+                start, text = first + begin, around[begin:end].rstrip("\n")
             windows.append((start, start + len(text), text, [citation]))
         else:
             same[3].append(citation)
@@ -77,30 +93,6 @@ def read_quotations(client: GroundwireClient, citations: Sequence[citation_pb2.C
 
 def _generation(citation: citation_pb2.Citation) -> tuple[str, int]:
     return citation.document_id, citation.generation
-
-
-def _paragraph(client: GroundwireClient, citation: citation_pb2.Citation) -> tuple[int, str]:
-    """Return the paragraph that a quote stands in, and where in the source it begins."""
-    first = max(0, citation.span.start - _CONTEXT_CHARS - 1)
-    request = library_pb.GetDocumentTextRequest(
-        collection=citation.collection,
-        reference=document_pb2.DocumentReference(document_id=citation.document_id),
-        generation=citation.generation,
-        start=first,
-    )
-    # Without an end: a range beyond the text is refused, and nobody here knows how long the text is. The first part is
-    # longer than quote and context, and leaving the stream ends the rest.
-    try:
-        with closing(client.document_text.send(request)) as responses:
-            text = next(responses).text
-    except NotFoundError:
-        return citation.span.start, citation.quote
-    quote_start, quote_end = citation.span.start - first, citation.span.end - first
-    start = text.rfind("\n\n", 0, quote_start)
-    start = start + 2 if start >= 0 else 0
-    end = text.find("\n\n", quote_end, quote_end + _CONTEXT_CHARS)
-    end = end if end >= 0 else min(len(text), quote_end + _CONTEXT_CHARS)
-    return first + start, text[start:end].rstrip("\n")
 
 
 def _parts(start: int, text: str, cited: Sequence[citation_pb2.Citation]) -> Iterator[tuple[str, int]]:
@@ -149,41 +141,39 @@ def read_citations(document: Any, name: str) -> list[citation_pb2.Citation]:
     items = document.get("citations") if isinstance(document, dict) else None
     if not isinstance(items, list):
         raise InvalidRequestError.of(name, "has no list `citations`")
-    return [_citation(item, index) for index, item in enumerate(items)]
-
-
-def _citation(item: Any, index: int) -> citation_pb2.Citation:
-    missing = [key for key in _NEEDED_KEYS if not isinstance(item, dict) or key not in item]
-    if missing:
-        raise InvalidRequestError.of(f"citations[{index}]", f"lacks {', '.join(missing)}")
-    creators = item.get("creators") or []
-    # A text would be taken for a list of its letters.
-    if not isinstance(creators, list) or not all(isinstance(each, str) for each in creators):
-        raise InvalidRequestError.of(f"citations[{index}].creators", "must be a list of texts")
-    try:
-        span = span_pb2.Span(**{key: item[key] for key in ("start", "end", "start_byte", "end_byte")})
-        citation = citation_pb2.Citation(
-            marker=item.get("marker", index + 1),
-            document_id=item["document_id"],
-            source_uri=item.get("source", ""),
-            generation=item["generation"],
-            chunk_id=item.get("chunk_id", ""),
-            quote=item["quote"],
-            span=span,
-            relevance_score=item.get("score") or 0.0,
-            chapter=item.get("chapter") or "",
-            section=item.get("section") or "",
-            page_numbers=item.get("page_numbers") or (),
-            title=item.get("title") or "",
-            creators=creators,
-            doi=item.get("doi") or "",
-            url=item.get("url") or "",
-        )
-        if item.get("date_created"):
-            citation.date_created.FromDatetime(datetime.fromisoformat(item["date_created"]))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidRequestError.of(f"citations[{index}]", f"has a value of the wrong type: {error}") from error
-    return citation
+    citations = []
+    for index, item in enumerate(items):
+        missing = [key for key in _NEEDED_KEYS if not isinstance(item, dict) or key not in item]
+        if missing:
+            raise InvalidRequestError.of(f"citations[{index}]", f"lacks {', '.join(missing)}")
+        creators = item.get("creators") or []
+        # A text would be taken for a list of its letters.
+        if not isinstance(creators, list) or not all(isinstance(each, str) for each in creators):
+            raise InvalidRequestError.of(f"citations[{index}].creators", "must be a list of texts")
+        try:
+            citation = citation_pb2.Citation(
+                marker=item.get("marker", index + 1),
+                document_id=item["document_id"],
+                source_uri=item.get("source", ""),
+                generation=item["generation"],
+                chunk_id=item.get("chunk_id", ""),
+                quote=item["quote"],
+                span=span_pb2.Span(**{key: item[key] for key in ("start", "end", "start_byte", "end_byte")}),
+                relevance_score=item.get("score") or 0.0,
+                chapter=item.get("chapter") or "",
+                section=item.get("section") or "",
+                page_numbers=item.get("page_numbers") or (),
+                title=item.get("title") or "",
+                creators=creators,
+                doi=item.get("doi") or "",
+                url=item.get("url") or "",
+            )
+            if item.get("date_created"):
+                citation.date_created.FromDatetime(datetime.fromisoformat(item["date_created"]))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidRequestError.of(f"citations[{index}]", f"has a value of the wrong type: {error}") from error
+        citations.append(citation)
+    return citations
 
 
 _MARKER = re.compile(r"\[(\d{1,9})\]")
@@ -274,9 +264,16 @@ def _linked(text: str, markers: set[int]) -> str:
 
 def _section(quotation: Quotation) -> str:
     """Return the places of quotes and the paragraph they stand in."""
-    places = "".join(
-        f'<p class="place">[{citation.marker}] {_place(citation)}</p>\n' for citation in quotation.citations
-    )
+    places = ""
+    for citation in quotation.citations:
+        place = _escaped(one_line(quoted_place(citation)))
+        try:
+            is_web = urlsplit(citation.url).scheme in {"http", "https"}
+        except ValueError:
+            is_web = False
+        if is_web:  # anything else, such as `javascript:`, would run when somebody follows it
+            place = f'<a href="{_escaped(one_line(citation.url))}" rel="noreferrer">{place}</a>'
+        places += f'<p class="place">[{citation.marker}] {place}</p>\n'
     # A quote that another one overlaps has no part of its own; its link goes to the one that covers it.
     shown = {marker for _, marker in quotation.parts}
     covered = "".join(
@@ -287,17 +284,6 @@ def _section(quotation: Quotation) -> str:
         for part, marker in quotation.parts
     )
     return f"<section>\n{places}<blockquote>{covered}{text}</blockquote>\n</section>\n"
-
-
-def _place(citation: citation_pb2.Citation) -> str:
-    """Return where a quote stands, as a link where the document has an address of the web."""
-    place = _escaped(one_line(quoted_place(citation)))
-    try:
-        is_web = urlsplit(citation.url).scheme in {"http", "https"}
-    except ValueError:
-        is_web = False
-    # Anything else, such as `javascript:`, would run when somebody follows it.
-    return f'<a href="{_escaped(one_line(citation.url))}" rel="noreferrer">{place}</a>' if is_web else place
 
 
 def _escaped(text: str) -> str:

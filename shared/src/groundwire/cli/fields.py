@@ -6,6 +6,7 @@ The names are those that field masks have in the contract, such as `retrieval.to
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 
@@ -288,38 +289,33 @@ def read_value(field: Any, text: str, place: str) -> Any:
     Raises:
         InvalidRequestError: naming `place`, the field cannot have such a value.
     """
+    problem = f"must be a whole number, not {text!r}"
     try:
-        return _value(field, text)
+        if field.message_type:
+            return _duration(text) if field.message_type.full_name == Duration.DESCRIPTOR.full_name else _time(text)
+        if field.enum_type:
+            return enum_value(field.enum_type, text)
+        match field.cpp_type:
+            case field.CPPTYPE_STRING:
+                return text
+            case field.CPPTYPE_BOOL:
+                problem = f"must be true or false, not {text!r}"
+                if text.lower() in _TRUTH:
+                    return _TRUTH[text.lower()]
+            case field.CPPTYPE_DOUBLE | field.CPPTYPE_FLOAT:
+                problem = f"must be a number, not {text!r}"
+                with suppress(ValueError):
+                    return float(text)
+            case _ if re.fullmatch(r"-?\d+", text):
+                is_unsigned = field.cpp_type in {field.CPPTYPE_UINT32, field.CPPTYPE_UINT64}
+                bits = 32 if field.cpp_type in {field.CPPTYPE_UINT32, field.CPPTYPE_INT32} else 64
+                lowest, highest = (0, 2**bits - 1) if is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+                if lowest <= int(text) <= highest:
+                    return int(text)
+                problem = f"must be between {lowest} and {highest}"
     except (ValueError, OverflowError) as error:
-        raise InvalidRequestError.of(place, str(error)) from error
-
-
-def _value(field: Any, text: str) -> Any:
-    if field.message_type:
-        return _duration(text) if field.message_type.full_name == Duration.DESCRIPTOR.full_name else _time(text)
-    if field.enum_type:
-        return enum_value(field.enum_type, text)
-    match field.cpp_type:
-        case field.CPPTYPE_STRING:
-            return text
-        case field.CPPTYPE_BOOL:
-            if text.lower() not in _TRUTH:
-                raise ValueError(f"must be true or false, not {text!r}")
-            return _TRUTH[text.lower()]
-        case field.CPPTYPE_DOUBLE | field.CPPTYPE_FLOAT:
-            try:
-                return float(text)
-            except ValueError:
-                raise ValueError(f"must be a number, not {text!r}") from None
-        case _:
-            if not re.fullmatch(r"-?\d+", text):
-                raise ValueError(f"must be a whole number, not {text!r}")
-            is_unsigned = field.cpp_type in {field.CPPTYPE_UINT32, field.CPPTYPE_UINT64}
-            bits = 32 if field.cpp_type in {field.CPPTYPE_UINT32, field.CPPTYPE_INT32} else 64
-            lowest, highest = (0, 2**bits - 1) if is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-            if not lowest <= int(text) <= highest:
-                raise ValueError(f"must be between {lowest} and {highest}")
-            return int(text)
+        problem = str(error)
+    raise InvalidRequestError.of(place, problem)
 
 
 def _metadata_value(text: str, place: str) -> Any:

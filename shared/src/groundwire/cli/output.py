@@ -152,7 +152,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: st
     widths[-1] = min(widths[-1], room)
     is_number = [any(isinstance(row[index], int | float) for row in rows) for index in range(len(columns))]
     for number, row in enumerate([list(columns), *cells]):
-        last = [_cut(row[-1], widths[-1])] if is_excerpt else _folded(row[-1], widths[-1])
+        last = _folded(row[-1], widths[-1])
+        if is_excerpt and len(last) > 1:
+            start = row[-1][: widths[-1] - 1]
+            while _cells(start) >= widths[-1]:  # wide characters take two columns
+                start = start[:-1]
+            last = [f"{start}…"]
         leads = [row[:-1], *([""] * (len(row) - 1) for _ in last[1:])]
         for lead, end in zip(leads, last, strict=True):
             padded = [
@@ -164,7 +169,18 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: st
 
 def print_fields(fields: Mapping[str, Any]) -> None:
     """Print names and values below one another; nested names are joined by dots, what is empty is left out."""
-    shown = {one_line(name): many_lines(_in_words(value)) for name, value in flat_fields(fields).items()}
+    shown: dict[str, str] = {}
+    for name, value in flat_fields(fields).items():
+        match value:
+            case bool():
+                text = "yes" if value else "no"
+            case list() if all(isinstance(item, str | int | float) for item in value):
+                text = ", ".join(map(str, value))
+            case list():
+                text = json.dumps(value, ensure_ascii=False)
+            case _:
+                text = str(value)
+        shown[one_line(name)] = many_lines(text)
     width = max(map(_cells, shown), default=0)
     for name, value in shown.items():
         room = max(_NARROWEST, _columns() - width - _GAP)
@@ -218,18 +234,6 @@ def flat_fields(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _in_words(value: Any) -> str:
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case list() if all(isinstance(item, str | int | float) for item in value):
-            return ", ".join(map(str, value))
-        case list():
-            return json.dumps(value, ensure_ascii=False)
-        case _:
-            return str(value)
-
-
 def _write(parts: Sequence[Styled], *, err: bool, end: str, wrap: bool = True) -> None:
     """Print parts whose texts are escaped already."""
     if not is_terminal(err=err):
@@ -240,22 +244,19 @@ def _write(parts: Sequence[Styled], *, err: bool, end: str, wrap: bool = True) -
     wrapped = _wrapped(text, _columns(err=err)) if wrap else text
     # The texts have as many characters wrapped as before, so that each part is found at its old place.
     places = pairwise(accumulate((len(text) for text, _ in parts), initial=0))
-    styled = [_coloured(wrapped[start:stop], style) for (_, style), (start, stop) in zip(parts, places, strict=True)]
-    _echo("".join(styled) + end, err=err)
+    styled = ""
+    for (_, style), (start, stop) in zip(parts, places, strict=True):
+        part, words = wrapped[start:stop], style.split()
+        if part and words and _has_colours():
+            colour = next((word for word in words if word not in {"bold", "dim"}), None)
+            part = click.style(part, fg=colour, bold="bold" in words or None, dim="dim" in words or None)
+        styled += part
+    _echo(styled + end, err=err)
 
 
 def _has_colours() -> bool:
     """Tell whether terminal and person want colours."""
     return "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-
-
-def _coloured(text: str, style: str) -> str:
-    """Return the text with the codes of a style such as `bold red`, if there are to be any."""
-    if not (text and style and _has_colours()):
-        return text
-    words = style.split()
-    colour = next((word for word in words if word not in {"bold", "dim"}), None)
-    return click.style(text, fg=colour, bold="bold" in words or None, dim="dim" in words or None)
 
 
 def _columns(*, err: bool = False) -> int:
@@ -302,16 +303,6 @@ def _folded(text: str, width: int) -> list[str]:
             lines[-1] += character
         lines.append("")
     return lines[:-1]
-
-
-def _cut(text: str, width: int) -> str:
-    """Return what of the text fits, with an ellipsis where something is missing."""
-    if _cells(text) <= width:
-        return text
-    start = text[: width - 1]
-    while _cells(start) >= width:
-        start = start[:-1]
-    return f"{start}…"
 
 
 def _echo(text: str, *, err: bool) -> None:

@@ -379,26 +379,18 @@ def verify(answer: Path) -> None:
             failure = shown_name(citation_pb2.VerificationFailure.DESCRIPTOR, verification.failure).replace("-", " ")
             reason = f" ({failure})" if failure else ""
             span = f"{citation.source_uri} characters {citation.span.start:,}–{citation.span.end:,}"
-            place = f"{span}, generation {citation.generation}{_what_became(verification)}"
-            print_line(f"[{citation.marker}] {verdict}{reason}  {place}")
+            now, moved_to = verification.current_generation, verification.live_span
+            # What became of a quote whose document has changed since.
+            fate = f" · nowhere in generation {now}" if now else " · the document is gone"
+            if verification.generation_live and verification.verdict == citation_pb2.CITATION_VERDICT_EXACT:
+                fate = ""
+            elif verification.quote_state == citation_pb2.QUOTE_STATE_IN_PLACE:
+                fate = f" · in its place in generation {now} too"
+            elif verification.quote_state == citation_pb2.QUOTE_STATE_MOVED:
+                fate = f" · at characters {moved_to.start:,}–{moved_to.end:,} of generation {now}"
+            print_line(f"[{citation.marker}] {verdict}{reason}  {span}, generation {citation.generation}{fate}")
     if not response.all_verified:
         raise click.exceptions.Exit(1)
-
-
-def _what_became(verification: citation_pb2.CitationVerification) -> str:
-    """Return what became of a quote whose document has changed since, for the end of a line."""
-    if verification.generation_live and verification.verdict == citation_pb2.CITATION_VERDICT_EXACT:
-        return ""
-    generation, span = verification.current_generation, verification.live_span
-    match verification.quote_state:
-        case citation_pb2.QUOTE_STATE_IN_PLACE:
-            return f" · in its place in generation {generation} too"
-        case citation_pb2.QUOTE_STATE_MOVED:
-            return f" · at characters {span.start:,}–{span.end:,} of generation {generation}"
-        case _ if not generation:
-            return " · the document is gone"
-        case _:
-            return f" · nowhere in generation {generation}"
 
 
 _SHOWN = 15

@@ -174,7 +174,16 @@ def _walk(root: Path, *, follow_links: bool) -> Iterator[SourceFile | SkippedFil
         for path in paths:
             source = prefix + path.name
             try:
-                reason = _reason_to_skip(path, inside)
+                if path.is_symlink() and not path.exists():
+                    reason = SkipReason.BROKEN_LINK
+                elif inside and path.is_symlink() and not path.resolve().is_relative_to(inside):
+                    reason = SkipReason.OUTSIDE_LINK
+                elif not path.is_dir() and not path.is_file():
+                    reason = SkipReason.SPECIAL
+                elif path.is_dir() or path.suffix.lower() in SUFFIXES or _looks_readable(path):
+                    reason = None
+                else:
+                    reason = SkipReason.UNSUPPORTED
             except OSError as error:
                 yield UnusableFile(shown_path(source), f"cannot be read: {error.strerror}")
                 continue
@@ -186,20 +195,6 @@ def _walk(root: Path, *, follow_links: bool) -> Iterator[SourceFile | SkippedFil
                 real = path.resolve()
                 if real not in above:
                     folders.append((path, f"{source}/", above | {real}))
-
-
-def _reason_to_skip(path: Path, inside: Path | None) -> SkipReason | None:
-    """Return why something in a folder is not taken, if it is not; links may lead to `inside`, None is anywhere."""
-    if path.is_symlink():
-        if not path.exists():
-            return SkipReason.BROKEN_LINK
-        if inside is not None and not path.resolve().is_relative_to(inside):
-            return SkipReason.OUTSIDE_LINK
-    if path.is_dir():
-        return None
-    if not path.is_file():
-        return SkipReason.SPECIAL
-    return None if path.suffix.lower() in SUFFIXES or _looks_readable(path) else SkipReason.UNSUPPORTED
 
 
 def _usable(path: Path, source: str) -> SourceFile | UnusableFile:

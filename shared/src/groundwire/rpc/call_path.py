@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import grpc
@@ -104,10 +105,7 @@ class CallPath(grpc.GenericRpcHandler):
         inbound = "stream" if handler.request_streaming else "unary"
         outbound = "stream" if handler.response_streaming else "unary"
         behaviour = as_coroutine(method, getattr(handler, f"{inbound}_{outbound}"))
-        work, limit_s = work_of(method), self._deadlines.limit_s(method)
-
-        async def handle(_requests: Any, context: Any) -> Any:
-            return await self._handle(Call(method, work, context, handler, self._idle_s), behaviour, limit_s)
+        handle = partial(self._handle, method, work_of(method), handler, behaviour, self._deadlines.limit_s(method))
 
         # The library hands over a stream of bytes, from which the path reads the requests.
         wrapped: MethodHandler = handler._replace(
@@ -119,9 +117,18 @@ class CallPath(grpc.GenericRpcHandler):
         self._methods[method] = wrapped
         return wrapped
 
-    async def _handle(self, call: Call, behaviour: Handler, limit_s: float | None) -> Any:
+    async def _handle(
+        self,
+        method: str,
+        work: Work,
+        handler: Any,
+        behaviour: Handler,
+        limit_s: float | None,
+        _requests: Any,
+        context: Any,
+    ) -> Any:
         """Bind the context of the call, respond, and log method, code, time, request id and peer; never its content."""
-        context: Any = call.context
+        call = Call(method, work, context, handler, self._idle_s)
         context.add_done_callback(call.leave)
         sent = dict(context.invocation_metadata() or ())
         request_id = sent.get(REQUEST_ID_KEY, "")

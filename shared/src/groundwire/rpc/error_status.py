@@ -7,7 +7,6 @@ limit, so that everything together stays below 4 kB on the wire.
 
 import re
 from collections.abc import Iterable
-from functools import cache
 from typing import Any, Final
 
 import grpc
@@ -64,9 +63,15 @@ _MAX_VALUE_BYTES: Final = 200
 # 2,100 * 4/3 + 300 * 3 leaves 300 bytes of the 4 kB for keys, the request id and the retry hint.
 _MAX_STATUS_BYTES: Final = 2100
 
-# Codes that our servers do not send but proxies and libraries do; every other one means a defect.
-_FOREIGN: Final[dict[grpc.StatusCode, type[GroundwireError]]] = {
+_KINDS_BY_REASON: Final[dict[str, type[GroundwireError]]] = {
+    kind.reason: kind
+    for kind in (*vars(errors).values(), *vars(document_errors).values())
+    if isinstance(kind, type) and issubclass(kind, GroundwireError) and kind is not GroundwireError
+}
+# Our servers do not send OUT_OF_RANGE, but proxies and libraries do; every other foreign code means a defect.
+_KINDS_BY_CODE: Final[dict[grpc.StatusCode, type[GroundwireError]]] = {
     grpc.StatusCode.OUT_OF_RANGE: InvalidRequestError,
+    **{code: kind for kind, code in CODES.items()},
 }
 
 
@@ -151,10 +156,10 @@ def from_status(status: status_pb2.Status) -> GroundwireError:
 
 def _error_of(code: grpc.StatusCode, message: str, details: list[Any]) -> GroundwireError:
     info = _unpacked(details, error_details_pb2.ErrorInfo)
+    kind_of_code = _KINDS_BY_CODE.get(code, InternalError)
     if info is None or info.domain != DOMAIN:
-        return _rebuilt(_kind_of(code), message or code.name, {}, details)
-    kind = _kinds_by_reason().get(info.reason) or _kind_of(code)
-    return _rebuilt(kind, message, dict(info.metadata), details)
+        return _rebuilt(kind_of_code, message or code.name, {}, details)
+    return _rebuilt(_KINDS_BY_REASON.get(info.reason, kind_of_code), message, dict(info.metadata), details)
 
 
 def to_trailer(status: status_pb2.Status) -> tuple[str, bytes]:
@@ -176,18 +181,6 @@ def _unpacked(details: list[Any], kind: Any) -> Any:
         if detail.Unpack(message):
             return message
     return None
-
-
-@cache
-def _kinds_by_reason() -> dict[str, type[GroundwireError]]:
-    named = (*vars(errors).values(), *vars(document_errors).values())
-    kinds = (kind for kind in named if isinstance(kind, type) and issubclass(kind, GroundwireError))
-    return {kind.reason: kind for kind in kinds if kind is not GroundwireError}
-
-
-def _kind_of(code: grpc.StatusCode) -> type[GroundwireError]:
-    own = {known: kind for kind, known in CODES.items()}
-    return own.get(code) or _FOREIGN.get(code, InternalError)
 
 
 def _rebuilt(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
@@ -34,42 +35,37 @@ class InProcessStub:
     def __init__(self, servicer: Any) -> None:
         self._servicer = servicer
 
-    def __getattr__(self, name: str) -> "_Method":
+    def __getattr__(self, name: str) -> "Callable[..., _InProcessCall]":
         """Return the method as a stub has it; cached, so that it is looked up once."""
-        method = _Method(name, getattr(self._servicer, name))
+        method = partial(_InProcessCall, name, as_coroutine(name, getattr(self._servicer, name)))
         setattr(self, name, method)
         return method
-
-
-class _Method:
-    def __init__(self, name: str, behaviour: Callable[[Any, Any], Any]) -> None:
-        self._name = name
-        self._handler = as_coroutine(name, behaviour)
-
-    def __call__(
-        self, request: Any, *, timeout: float | None = None, metadata: Metadata | None = None
-    ) -> "_InProcessCall":
-        return _InProcessCall(self._name, self._handler, request, timeout, dict(metadata or ()))
 
 
 class _InProcessCall:
     """One call: awaitable if the method is unary, an asynchronous iterator if it streams."""
 
     def __init__(
-        self, name: str, handler: Handler, request: Any, timeout_s: float | None, metadata: dict[str, str | bytes]
+        self,
+        name: str,
+        handler: Handler,
+        request: Any,
+        *,
+        timeout: float | None = None,
+        metadata: Metadata | None = None,
     ) -> None:
         self._name = name
         self._handler = handler
         self._request = request
-        self._timeout_s = passed_on_timeout_s(timeout_s)
+        self._timeout_s = passed_on_timeout_s(timeout)
         self._caller = request_context.current()
-        self._context = InProcessContext(metadata, Budget(self._timeout_s))
+        self._context = InProcessContext(dict(metadata or ()), Budget(self._timeout_s))
 
     def __await__(self) -> Any:
-        return self._task().__await__()
+        return asyncio.create_task(self._run(), name=f"in-process {self._name}").__await__()
 
     async def __aiter__(self) -> AsyncGenerator[Any, None]:
-        task = self._task()
+        task = asyncio.create_task(self._run(), name=f"in-process {self._name}")
         task.add_done_callback(lambda _: self._context.messages.put_nowait(None))
         try:
             while (message := await self._context.messages.get()) is not None:
@@ -80,9 +76,6 @@ class _InProcessCall:
             task.cancel()
             with suppress(asyncio.CancelledError, GroundwireError):
                 await task
-
-    def _task(self) -> asyncio.Task[Any]:
-        return asyncio.create_task(self._run(), name=f"in-process {self._name}")
 
     async def _run(self) -> Any:
         budget = self._context.budget

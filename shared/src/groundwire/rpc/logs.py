@@ -178,8 +178,19 @@ class Repetitions:
         """
         if method not in _SERIOUS and "exc_info" not in event:
             return event
-        error = _error_of(event.get("exc_info"))
-        place = None if error is None else _place(error)
+        error = event.get("exc_info")
+        if error is True:
+            error = sys.exc_info()[1]
+        elif isinstance(error, tuple):
+            error = error[1]
+        place = None
+        if isinstance(error, BaseException):
+            # Where it was raised: the same failure in another place is another one.
+            innermost = error.__traceback__
+            while innermost is not None and innermost.tb_next is not None:
+                innermost = innermost.tb_next
+            raised_in = (innermost.tb_frame.f_code.co_filename, innermost.tb_lineno) if innermost else ("", 0)
+            place = (type(error).__name__, *raised_in)
         if method in _SERIOUS and "request_id" not in event:
             facts = [(key, repr(value)) for key, value in event.items() if key not in _VARYING]
             line = ("line", tuple(sorted(facts)), place)
@@ -188,7 +199,7 @@ class Repetitions:
                 raise structlog.DropEvent
             if left_out := self._left_out.pop(line, 0):
                 event["repeated"] = left_out
-        if error is not None and self._is_repeated(("traceback", event.get("event"), place)):
+        if place is not None and self._is_repeated(("traceback", event.get("event"), place)):
             del event["exc_info"]
             event["error"] = f"{type(error).__name__}: {error}"[:_ERROR_CHARS]
             event["traceback"] = "is further up in the log"
@@ -223,23 +234,6 @@ class _LibraryHandler(logging.Handler):
             return
         except Exception:  # noqa: BLE001 - what logging asks of every handler
             self.handleError(record)
-
-
-def _error_of(exc_info: Any) -> BaseException | None:
-    if exc_info is True:
-        return sys.exc_info()[1]
-    if isinstance(exc_info, tuple):
-        exc_info = exc_info[1]
-    return exc_info if isinstance(exc_info, BaseException) else None
-
-
-def _place(error: BaseException) -> tuple[str, str, int]:
-    innermost = error.__traceback__
-    while innermost is not None and innermost.tb_next is not None:
-        innermost = innermost.tb_next
-    if innermost is None:
-        return type(error).__name__, "", 0
-    return type(error).__name__, innermost.tb_frame.f_code.co_filename, innermost.tb_lineno
 
 
 def _complete(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -183,7 +183,24 @@ def documents_in_view(documents: Iterable[Document], view: "HitView.ValueType") 
             continue
         raw: bytes | None = document.memo.get("basic")
         if raw is None:
-            raw = document.memo["basic"] = _to_basic_document(document).SerializeToString()
+            fields = document.fields
+            message = document_pb2.Document(
+                document_id=document.document_id,
+                collection=document.collection,
+                source_uri=document.source_uri,
+                format=_FORMATS[document.format],
+                generation=document.generation,
+                display_title=document.display_title,
+                fields=document_pb2.DocumentFields(
+                    title=fields.title or "",
+                    creators=fields.creators,
+                    date_created=to_timestamp(fields.date_created) if fields.date_created else None,
+                    language=fields.language,
+                    category=fields.category or "",
+                    project=fields.project or "",
+                ),
+            )
+            raw = document.memo["basic"] = message.SerializeToString()
         yield raw
 
 
@@ -202,26 +219,6 @@ def only_ids(hit: Hit) -> Hit:
         )
     )
     return shown
-
-
-def _to_basic_document(document: Document) -> document_pb2.Document:
-    fields = document.fields
-    return document_pb2.Document(
-        document_id=document.document_id,
-        collection=document.collection,
-        source_uri=document.source_uri,
-        format=_FORMATS[document.format],
-        generation=document.generation,
-        display_title=document.display_title,
-        fields=document_pb2.DocumentFields(
-            title=fields.title or "",
-            creators=fields.creators,
-            date_created=to_timestamp(fields.date_created) if fields.date_created else None,
-            language=fields.language,
-            category=fields.category or "",
-            project=fields.project or "",
-        ),
-    )
 
 
 RECORD_TYPES = ("persona", "faq", "memory", "turn", "summary")

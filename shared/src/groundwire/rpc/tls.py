@@ -2,6 +2,7 @@
 
 import ssl
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,9 @@ class ServerTls:
     """
 
     def __init__(self, files: TlsFiles) -> None:
-        self._files = files
         paths = [files.certificate, files.key, *([files.client_ca] if files.client_ca else [])]
-        self._contents = WatchedFiles(paths, self._checked, "tls_certificate")
+        check = partial(_checked, (files.certificate, files.key), files.client_ca, "tls_certificate")
+        self._contents = WatchedFiles(paths, check, "tls_certificate")
         self._given = self._contents.value
         self.credentials: Any = grpc.dynamic_ssl_server_credentials(
             _configuration(self._given), self._fetch, require_client_authentication=files.client_ca is not None
@@ -42,10 +43,6 @@ class ServerTls:
     def close(self) -> None:
         """Stop watching the files."""
         self._contents.close()
-
-    def _checked(self, contents: list[bytes]) -> list[bytes]:
-        _check((self._files.certificate, self._files.key), self._files.client_ca, "tls_certificate")
-        return contents
 
     def _fetch(self) -> Any:
         """Return the configuration of a new connection, None if unchanged; called in a thread of the library."""
@@ -83,15 +80,14 @@ class ClientTls(grpc.ChannelCredentials):
         return WatchedFiles(self._paths, self._made, self._field)
 
     def _made(self, contents: list[bytes]) -> grpc.ChannelCredentials:
-        _check(self._certificate, self._ca, self._field)
-        read = iter(contents)
+        read = iter(_checked(self._certificate, self._ca, self._field, contents))
         ca = next(read) if self._ca else None
         certificate, key = read if self._certificate else (None, None)
         return grpc.ssl_channel_credentials(ca, key, certificate)
 
 
-def _check(pair: tuple[Path, Path] | None, authority: Path | None, field: str) -> None:
-    """Return if certificate, key and authority are valid, or the library would fail each connection later."""
+def _checked(pair: tuple[Path, Path] | None, authority: Path | None, field: str, contents: list[bytes]) -> list[bytes]:
+    """Return the contents if certificate, key and authority are valid; else the library would fail each connection."""
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         if pair is not None:
@@ -102,6 +98,7 @@ def _check(pair: tuple[Path, Path] | None, authority: Path | None, field: str) -
     except (OSError, ValueError) as error:  # errors of TLS are errors of the system to Python
         description = "certificate, key and authority must be in PEM, and the key that of the certificate"
         raise InvalidRequestError.of(field, description) from error
+    return contents
 
 
 def _configuration(contents: list[bytes]) -> Any:

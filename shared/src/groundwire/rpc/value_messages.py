@@ -93,15 +93,11 @@ def to_value(value: Value) -> pb.MetadataValue:
         case str():
             return pb.MetadataValue(string_value=value)
         case _:
-            return _to_list(value)
-
-
-def _to_list(values: Sequence[Any]) -> pb.MetadataValue:
-    # An empty list counts as texts; booleans come before integers because Python's bool is an int.
-    if all(isinstance(value, str) for value in values):
-        return pb.MetadataValue(string_list=pb.StringList(values=values))
-    if all(isinstance(value, bool) for value in values):
-        return pb.MetadataValue(bool_list=pb.BoolList(values=values))
-    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        return pb.MetadataValue(int64_list=pb.Int64List(values=values))
-    return pb.MetadataValue(double_list=pb.DoubleList(values=map(float, values)))
+            values: Sequence[Any] = value
+            if all(isinstance(each, str) for each in values):  # an empty list counts as texts
+                return pb.MetadataValue(string_list=pb.StringList(values=values))
+            if all(isinstance(each, bool) for each in values):  # before int, as above
+                return pb.MetadataValue(bool_list=pb.BoolList(values=values))
+            if all(isinstance(each, int) and not isinstance(each, bool) for each in values):
+                return pb.MetadataValue(int64_list=pb.Int64List(values=values))
+            return pb.MetadataValue(double_list=pb.DoubleList(values=map(float, values)))

@@ -187,11 +187,38 @@ class Answerer:
         progress.retrieval_s = time.perf_counter() - progress.begun
         yield retrieved_event(progress.search)
         if retrieval.passages:
-            async with aclosing(self._written(ask, retrieval, progress)) as events:
-                async for event in events:
-                    yield event
+            progress.model_asked = self._fallback is not None
+            try:
+                async with aclosing(self._drafted(self._generator, ask, retrieval, progress)) as events:
+                    async for event in events:
+                        yield event
+            except GenerationFailedError as error:
+                if self._fallback is None:
+                    raise
+                progress.failure = error.failure
+                self.drafts[self._generator.name, error.failure.value.lower()] += 1
+                _log.warning("the model failed", model=self._generator.name, failure=str(error))
+            # A model that read the passages and drafted nothing says that they do not answer the question. Text that
+            # was sent is never revoked, so nothing is put in its place.
+            has_failed = progress.failure is not None or progress.has_draft
+            if self._fallback is not None and has_failed and not progress.composer.content:
+                progress.failure = progress.failure or GenerationFailure.UNSUPPORTED
+                progress.generator = self._fallback.name
+                async with aclosing(self._drafted(self._fallback, ask, retrieval, progress)) as events:
+                    async for event in events:
+                        yield event
         if not progress.composer.content:
-            progress.refusal = progress.refusal or _refusal(ask, retrieval, has_draft=progress.has_draft)
+            if not progress.refusal:
+                if ask.conversation_id and asks_nothing(ask.question):
+                    progress.refusal = answer_pb2.REFUSAL_REASON_NO_QUESTION
+                elif progress.has_draft:
+                    progress.refusal = answer_pb2.REFUSAL_REASON_UNSUPPORTED_CLAIMS
+                elif ask.is_selective:
+                    progress.refusal = answer_pb2.REFUSAL_REASON_OUTSIDE_SELECTION
+                elif retrieval.passages:
+                    progress.refusal = answer_pb2.REFUSAL_REASON_WEAK_SUPPORT
+                else:
+                    progress.refusal = answer_pb2.REFUSAL_REASON_NO_RESULTS
             progress.refusal_text, progress.named_documents = refusal_text(
                 progress.refusal, retrieval.passages, ask.max_answer_chars
             )
@@ -419,31 +446,6 @@ class Answerer:
         progress.search, progress.found_documents = retrieval.report, retrieval.document_ids
         return retrieval
 
-    async def _written(
-        self, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
-    ) -> AsyncGenerator[AnswerEvent, None]:
-        """Draft an answer, by the fallback if the model fails before anything was sent. Sent text is never revoked."""
-        progress.model_asked = self._fallback is not None
-        try:
-            async with aclosing(self._drafted(self._generator, ask, retrieval, progress)) as events:
-                async for event in events:
-                    yield event
-        except GenerationFailedError as error:
-            if self._fallback is None:
-                raise
-            progress.failure = error.failure
-            self.drafts[self._generator.name, error.failure.value.lower()] += 1
-            _log.warning("the model failed", model=self._generator.name, failure=str(error))
-        if self._fallback is None or progress.composer.content:
-            return
-        if progress.failure is None and not progress.has_draft:
-            return  # the model has read the passages and says that they do not answer the question
-        progress.failure = progress.failure or GenerationFailure.UNSUPPORTED
-        progress.generator = self._fallback.name
-        async with aclosing(self._drafted(self._fallback, ask, retrieval, progress)) as events:
-            async for event in events:
-                yield event
-
     async def _drafted(
         self, generator: Generator, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
     ) -> AsyncGenerator[AnswerEvent, None]:
@@ -558,16 +560,6 @@ class Answerer:
         self._keeping.add(keeping)
         keeping.add_done_callback(self._keeping.discard)
         await asyncio.shield(keeping)
-
-
-def _refusal(ask: AskedQuestion, retrieval: Retrieval, *, has_draft: bool) -> answer_pb2.RefusalReason.ValueType:
-    if ask.conversation_id and asks_nothing(ask.question):
-        return answer_pb2.REFUSAL_REASON_NO_QUESTION
-    if has_draft:
-        return answer_pb2.REFUSAL_REASON_UNSUPPORTED_CLAIMS
-    if ask.is_selective:
-        return answer_pb2.REFUSAL_REASON_OUTSIDE_SELECTION
-    return answer_pb2.REFUSAL_REASON_WEAK_SUPPORT if retrieval.passages else answer_pb2.REFUSAL_REASON_NO_RESULTS
 
 
 def _earlier_reply(used: Exchange | None, ask: AskedQuestion) -> Message | None:

@@ -42,41 +42,18 @@ def format_citations(request: pb.FormatCitationsRequest) -> pb.FormatCitationsRe
     if violations := list(text_violations("content", request.content, MAX_TEXT_CHARS)):
         raise InvalidRequestError(violations)
     for index, given in enumerate(request.references):
-        _check_reference(given, f"references[{index}]")
+        field = f"references[{index}]"
+        if len(given.authors) > _MAX_AUTHORS:
+            raise InvalidRequestError.of(f"{field}.authors", f"must be at most {_MAX_AUTHORS}")
+        for number, author in enumerate(given.authors):
+            refuse_text(f"{field}.authors[{number}]", author, _MAX_AUTHOR_CHARS)
+        for name in ("title", "source", "pages", "doi", "url"):
+            refuse_text(f"{field}.{name}", getattr(given, name), _MAX_REFERENCE_CHARS)
+        if given.HasField("year") and not 1 <= given.year <= _LAST_YEAR:
+            raise InvalidRequestError.of(f"{field}.year", f"must be 1 to {_LAST_YEAR}")
     formatted = []
     for index, citation in enumerate(request.citations):
-        marker = citation.marker or index + 1
-        own = _reference_of(citation, f"citations[{index}]")
-        reference = request.references[index] if request.references else own
-        page = citation.page_numbers[0] if citation.page_numbers else None
-        node = None
-        if style == CITATION_STYLE_SOURCE_NODES:
-            known = {
-                "document_id": citation.document_id,
-                "source": citation.source_uri,
-                "title": citation.title,
-                "chapter": citation.chapter,
-                "section": citation.section,
-                "page": page,
-                "start": citation.span.start,
-                "end": citation.span.end,
-            }
-            node = citation_style_pb2.SourceNode(
-                node_id=citation.chunk_id,
-                text=citation.quote,
-                metadata=to_metadata({key: value for key, value in known.items() if value not in {None, ""}}),
-                score=citation.relevance_score,
-            )
-        formatted.append(
-            citation_style_pb2.FormattedCitation(
-                marker=marker,
-                text=" ".join(_line(citation, marker, reference, style).split()),
-                reference=reference,
-                quote=citation.quote if style == CITATION_STYLE_INLINE else "",
-                page=page,
-                source_node=node,
-            )
-        )
+        formatted.append(_formatted(citation, index, request.references[index] if request.references else None, style))
     # Equal lines once; references in the order of the alphabet, others as they come.
     lines = list(dict.fromkeys(each.text for each in formatted))
     if style == CITATION_STYLE_APA:
@@ -89,39 +66,20 @@ def format_citations(request: pb.FormatCitationsRequest) -> pb.FormatCitationsRe
     return response
 
 
-def _line(
+def _formatted(
     citation: citation_pb2.Citation,
-    marker: int,
-    reference: Reference,
+    index: int,
+    given: Reference | None,
     style: "citation_style_pb2.CitationStyle.ValueType",
-) -> str:
-    if style == CITATION_STYLE_APA:
-        return apa(reference)
-    if style == CITATION_STYLE_APA_PLAIN:
-        return apa_plain(reference)
-    quote = "" if style in {CITATION_STYLE_NUMBERED, CITATION_STYLE_SOURCE_NODES} else f"\u201c{citation.quote}\u201d "
-    return f"[{marker}] {quote}{reference.title or _UNKNOWN}, p. {reference.pages or _UNKNOWN}"
-
-
-def _check_reference(reference: Reference, field: str) -> None:
-    if len(reference.authors) > _MAX_AUTHORS:
-        raise InvalidRequestError.of(f"{field}.authors", f"must be at most {_MAX_AUTHORS}")
-    for index, author in enumerate(reference.authors):
-        refuse_text(f"{field}.authors[{index}]", author, _MAX_AUTHOR_CHARS)
-    for name in ("title", "source", "pages", "doi", "url"):
-        refuse_text(f"{field}.{name}", getattr(reference, name), _MAX_REFERENCE_CHARS)
-    if reference.HasField("year") and not 1 <= reference.year <= _LAST_YEAR:
-        raise InvalidRequestError.of(f"{field}.year", f"must be 1 to {_LAST_YEAR}")
-
-
-def _reference_of(citation: citation_pb2.Citation, field: str) -> Reference:
-    year, pages = None, ""
+) -> citation_style_pb2.FormattedCitation:
+    marker, year, page, pages = citation.marker or index + 1, None, None, ""
+    # Read even where a reference is given: a date that is none is refused either way.
     if citation.HasField("date_created"):
-        year = parse_timestamp(citation.date_created, f"{field}.date_created").year
+        year = parse_timestamp(citation.date_created, f"citations[{index}].date_created").year
     if citation.page_numbers:
-        first, last = citation.page_numbers[0], citation.page_numbers[-1]
-        pages = str(first) if len(citation.page_numbers) == 1 else f"{first}-{last}"
-    return Reference(
+        page, last = citation.page_numbers[0], citation.page_numbers[-1]
+        pages = str(page) if len(citation.page_numbers) == 1 else f"{page}-{last}"
+    reference = given or Reference(
         authors=citation.creators,
         year=year,
         title=citation.title,
@@ -129,6 +87,40 @@ def _reference_of(citation: citation_pb2.Citation, field: str) -> Reference:
         pages=pages,
         doi=citation.doi,
         url=citation.url,
+    )
+    if style == CITATION_STYLE_APA:
+        text = apa(reference)
+    elif style == CITATION_STYLE_APA_PLAIN:
+        text = apa_plain(reference)
+    else:
+        is_short = style in {CITATION_STYLE_NUMBERED, CITATION_STYLE_SOURCE_NODES}
+        quote = "" if is_short else f"\u201c{citation.quote}\u201d "
+        text = f"[{marker}] {quote}{reference.title or _UNKNOWN}, p. {reference.pages or _UNKNOWN}"
+    node = None
+    if style == CITATION_STYLE_SOURCE_NODES:
+        known = {
+            "document_id": citation.document_id,
+            "source": citation.source_uri,
+            "title": citation.title,
+            "chapter": citation.chapter,
+            "section": citation.section,
+            "page": page,
+            "start": citation.span.start,
+            "end": citation.span.end,
+        }
+        node = citation_style_pb2.SourceNode(
+            node_id=citation.chunk_id,
+            text=citation.quote,
+            metadata=to_metadata({key: value for key, value in known.items() if value not in {None, ""}}),
+            score=citation.relevance_score,
+        )
+    return citation_style_pb2.FormattedCitation(
+        marker=marker,
+        text=" ".join(text.split()),
+        reference=reference,
+        quote=citation.quote if style == CITATION_STYLE_INLINE else "",
+        page=page,
+        source_node=node,
     )
 
 

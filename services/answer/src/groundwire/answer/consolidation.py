@@ -88,14 +88,36 @@ class Derived:
 def derive_memories(turns: Sequence[Turn]) -> list[Derived]:
     """Return the memories in the user's turns, in order; a repeated statement counts once, in its last form."""
     derived: list[Derived] = []
-    for turn in turns:
-        if turn.role is not Role.USER:
+    sentences = (
+        (turn, " ".join(turn.text[sentence.start : sentence.end].split()))
+        for turn in turns
+        if turn.role is Role.USER
+        for sentence in split_sentences(turn.text)
+        if sentence.kind in {BlockKind.PROSE, BlockKind.LIST_ITEM}
+    )
+    for turn, said in sentences:
+        if len(said) > _MAX_CHARS or asks(said):
             continue
-        for sentence in split_sentences(turn.text):
-            said = " ".join(turn.text[sentence.start : sentence.end].split())
-            if sentence.kind in {BlockKind.PROSE, BlockKind.LIST_ITEM} and (new := _of_sentence(said, turn)):
-                derived = [each for each in derived if not says_the_same(each.text, new.text)]
-                derived.append(new)
+        told = _ASKED_TO_REMEMBER.match(said) or _ASKED_TO_REMEMBER.match(LEADING.sub("", said))
+        text = LEADING.sub("", _ASKED_TO_REMEMBER.sub("", said, count=1) if told else said)
+        text = text.strip(" ,:").removeprefix("that ")
+        spoken = words(text)
+        if len(spoken) < _FEWEST_WORDS or not content_stems(text) or _POINTS_BACK.match(text):
+            continue
+        if _OF_THE_MOMENT.search(text) and not told:
+            continue
+        kind = next((kind for kind, pattern in _KINDS.items() if pattern.search(text)), "")
+        is_anchored = any(fact.kind in _MEMORABLE and not fact.weak for fact in read(text).facts)
+        is_personal = bool(kind or told or _ABOUT_SELF.search(text))
+        # A name, date or number may also be part of an order to the assistant.
+        is_statement = spoken[0] in _FIRST_PERSONS or (
+            spoken[0] not in _ORDERS and any(stem(word) in _STATES for word in spoken)
+        )
+        if is_personal or (is_anchored and is_statement):
+            importance = 3 + bool(kind == "decision" or _IMPORTANT.search(text)) + bool(told)
+            confidence = round(_LEAST_CONFIDENCE + 0.2 * is_personal + 0.1 * is_anchored, 2)
+            new = Derived(text[0].upper() + text[1:], turn, kind or "fact", importance, confidence)
+            derived = [*(each for each in derived if not says_the_same(each.text, new.text)), new]
     return derived
 
 
@@ -106,32 +128,6 @@ def asks_nothing(text: str) -> bool:
     if "?" in text or any(asks(text[each.start : each.end]) for each in split_sentences(text)):
         return False
     return bool(derive_memories([Turn("", Role.USER, text, 0, datetime.min.replace(tzinfo=UTC))]))
-
-
-def _of_sentence(said: str, turn: Turn) -> Derived | None:
-    if len(said) > _MAX_CHARS or asks(said):
-        return None
-    bare = LEADING.sub("", said)
-    told = _ASKED_TO_REMEMBER.match(said) or _ASKED_TO_REMEMBER.match(bare)
-    text = LEADING.sub("", _ASKED_TO_REMEMBER.sub("", said, count=1) if told else said)
-    text = text.strip(" ,:").removeprefix("that ")
-    spoken = words(text)
-    if len(spoken) < _FEWEST_WORDS or not content_stems(text) or _POINTS_BACK.match(text):
-        return None
-    if _OF_THE_MOMENT.search(text) and not told:
-        return None
-    kind = next((kind for kind, pattern in _KINDS.items() if pattern.search(text)), "")
-    is_anchored = any(fact.kind in _MEMORABLE and not fact.weak for fact in read(text).facts)
-    is_personal = bool(kind or told or _ABOUT_SELF.search(text))
-    # A name, date or number may also be part of an order to the assistant.
-    is_statement = spoken[0] in _FIRST_PERSONS or (
-        spoken[0] not in _ORDERS and any(stem(word) in _STATES for word in spoken)
-    )
-    if not is_personal and not (is_anchored and is_statement):
-        return None
-    importance = 3 + bool(kind == "decision" or _IMPORTANT.search(text)) + bool(told)
-    confidence = _LEAST_CONFIDENCE + 0.2 * is_personal + 0.1 * is_anchored
-    return Derived(text[0].upper() + text[1:], turn, kind or "fact", importance, round(confidence, 2))
 
 
 def says_the_same(one: str, other: str) -> bool:

@@ -1,6 +1,6 @@
 """Compare any text with a collection: split it into claims, search for each, and check and number every source."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from groundwire.answer.answers import Citations
@@ -64,7 +64,19 @@ class TextGrounder:
             for (key, source), text in zip(sources.items(), stored, strict=True)
             if text is not None and agrees(source, text)
         }
-        checked = [_with_good_sources(claim, good) for claim in grounded]
+        checked = []
+        for claim in grounded:
+            own = tuple(replace(each, source=good[key]) for each in claim.sources if (key := _key(each.source)) in good)
+            opposing = tuple(
+                replace(each, source=good[key]) for each in claim.opposing if (key := _key(each.source)) in good
+            )
+            closest = None
+            if claim.closest is not None and (key := _key(claim.closest.source)) in good:
+                closest = replace(claim.closest, source=good[key])
+            held = replace(claim, sources=own, opposing=opposing, closest=closest)
+            if len(own) < len(claim.sources):  # what it rested on has changed since the search
+                held = replace(held, verdict=Verdict.UNSUPPORTED, support=0.0, sources=())
+            checked.append(held)
         return ground_response(request.collection, checked, degraded)
 
     async def _passages(
@@ -99,18 +111,6 @@ def _key(source: Source) -> tuple[int, int, int]:
     return (source.passage.chunk_number, source.span.start, source.span.end)
 
 
-def _with_good_sources(claim: GroundedClaim, good: Mapping[tuple[int, int, int], Source]) -> GroundedClaim:
-    sources = tuple(replace(each, source=good[key]) for each in claim.sources if (key := _key(each.source)) in good)
-    opposing = tuple(replace(each, source=good[key]) for each in claim.opposing if (key := _key(each.source)) in good)
-    closest: BoundSource | None = None
-    if claim.closest is not None and (key := _key(claim.closest.source)) in good:
-        closest = replace(claim.closest, source=good[key])
-    checked = replace(claim, sources=sources, opposing=opposing, closest=closest)
-    # What it rested on has changed since the search.
-    lost = len(sources) < len(claim.sources)
-    return replace(checked, verdict=Verdict.UNSUPPORTED, support=0.0, sources=()) if lost else checked
-
-
 def ground_response(
     collection: str, claims: Sequence[GroundedClaim], degraded: Sequence["DegradedStage.ValueType"]
 ) -> pb.GroundTextResponse:
@@ -120,7 +120,28 @@ def ground_response(
         InvalidRequestError: the citations are more than 3 MiB.
     """
     citations = Citations(collection)
-    answered = [_to_claim(each, citations) for each in claims]
+    answered = []
+    for claim in claims:
+        span = claim.claim.span
+        message = grounding_pb2.GroundedClaim(
+            text_span=to_span(span),
+            text=claim.claim.text,
+            kind=grounding_pb2.ClaimKind.Value(f"CLAIM_KIND_{claim.claim.kind}"),
+            verdict=grounding_pb2.ClaimVerdict.Value(f"CLAIM_VERDICT_{claim.verdict}"),
+            support=claim.support,
+        )
+        for bound in claim.sources:
+            # A citation shows how well the source supports the claim, not how relevant its chunk is.
+            marker = citations.mark(replace(bound.source, assessed=claim.support), span)
+            message.sources.append(_to_source(marker, bound))
+        if not claim.sources:
+            message.discrepancies.extend(map(_to_discrepancy, claim.discrepancies))
+        for against in claim.opposing:
+            marker = citations.mark(against.source, span)
+            message.opposing.add(marker=marker, discrepancy=_to_discrepancy(against.discrepancy))
+        if claim.closest is not None:
+            message.closest.CopyFrom(_to_source(citations.mark(claim.closest.source, span), claim.closest))
+        answered.append(message)
     needed = sum(each.verdict is not Verdict.NOT_NEEDED for each in claims)
     supported = sum(bool(each.sources) for each in claims)
     if not needed:
@@ -142,30 +163,6 @@ def ground_response(
         raise InvalidRequestError.of("text", "has more citations than a response holds; send it in parts")
     response.claims.extend(answered)
     return response
-
-
-def _to_claim(claim: GroundedClaim, citations: Citations) -> grounding_pb2.GroundedClaim:
-    """Return the message of a claim; its sources become citations."""
-    span = claim.claim.span
-    message = grounding_pb2.GroundedClaim(
-        text_span=to_span(span),
-        text=claim.claim.text,
-        kind=grounding_pb2.ClaimKind.Value(f"CLAIM_KIND_{claim.claim.kind}"),
-        verdict=grounding_pb2.ClaimVerdict.Value(f"CLAIM_VERDICT_{claim.verdict}"),
-        support=claim.support,
-    )
-    for bound in claim.sources:
-        # A citation shows how well the source supports the claim, not how relevant its chunk is.
-        marker = citations.mark(replace(bound.source, assessed=claim.support), span)
-        message.sources.append(_to_source(marker, bound))
-    if not claim.sources:
-        message.discrepancies.extend(map(_to_discrepancy, claim.discrepancies))
-    for against in claim.opposing:
-        marker = citations.mark(against.source, span)
-        message.opposing.add(marker=marker, discrepancy=_to_discrepancy(against.discrepancy))
-    if claim.closest is not None:
-        message.closest.CopyFrom(_to_source(citations.mark(claim.closest.source, span), claim.closest))
-    return message
 
 
 def _to_source(marker: int, bound: BoundSource) -> grounding_pb2.ClaimSource:

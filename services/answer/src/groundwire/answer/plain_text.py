@@ -52,11 +52,21 @@ def plain_text(text: str, markup: Markup) -> str:
     if markup is Markup.RST:
         # A literal is shown verbatim: `__init__` and `argv[1]` are neither references nor emphasis.
         pieces = _RST_LITERAL.split(text)
-        pieces[::2] = map(_without_rst, pieces[::2])
+        for place in range(0, len(pieces), 2):
+            pieces[place] = _REFERENCE_NUMBER.sub("", pieces[place])
+            for pattern, replacement in _RST:
+                pieces[place] = pattern.sub(replacement, pieces[place])
         return _on_one_line("".join(pieces))
     if _MAY_HOLD_MARKDOWN.search(text):
+        # Reference numbers, labels of links and footnotes go first, outside of code: to the parser they are text.
+        text = _LINK_OF_CODE.sub(r"\1", _TASK_BOX.sub("", text))
+        kept, done = "", 0
+        for start, end in (*code_spans(text, 0, len(text)), (len(text), len(text))):
+            prose = _REFERENCE_NUMBER.sub("", _REFERENCE_LINK.sub(r"\1", text[done:start]))
+            kept += _RAISED.sub(_raised, prose) + text[start:end]
+            done = end
         parts: list[str] = []
-        for token in _MARKDOWN.parseInline(_without_references(_TASK_BOX.sub("", text)))[0].children or []:
+        for token in _MARKDOWN.parseInline(kept)[0].children or []:
             if token.type in {"text", "code_inline", "text_special"}:
                 parts.append(token.content)
             elif token.type in {"softbreak", "hardbreak"} or token.content.startswith("<br"):
@@ -67,24 +77,6 @@ def plain_text(text: str, markup: Markup) -> str:
 
 def _on_one_line(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
-
-
-def _without_rst(text: str) -> str:
-    text = _REFERENCE_NUMBER.sub("", text)
-    for pattern, replacement in _RST:
-        text = pattern.sub(replacement, text)
-    return text
-
-
-def _without_references(text: str) -> str:
-    """Return Markdown without reference numbers, labels of links and footnotes; code spans stay as they are."""
-    text = _LINK_OF_CODE.sub(r"\1", text)
-    parts, done = [], 0
-    for start, end in (*code_spans(text, 0, len(text)), (len(text), len(text))):
-        prose = _REFERENCE_NUMBER.sub("", _REFERENCE_LINK.sub(r"\1", text[done:start]))
-        parts += [_RAISED.sub(_raised, prose), text[start:end]]
-        done = end
-    return "".join(parts)
 
 
 def _raised(match: re.Match[str]) -> str:

@@ -204,7 +204,9 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         stream = QuestionStream(
             self._answer_of_stream,
             lambda: open_session(self._sessions, tenant, session_id),
-            _failed_question,
+            lambda question, error: pb.ConverseResponse(
+                message_id=question, error=to_status(as_groundwire_error(error, "Converse"))
+            ),
             at_a_time=self._questions_of_streams,
             limit_s=DeadlineTable().limit_s("AskStream"),
             heartbeat_s=self._heartbeat_s,
@@ -278,10 +280,6 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         if ask.session_id:
             return self._answerer.answer_in_session(_tenant(), ask, is_resumed=is_resumed)
         return self._answerer.answer(ask)
-
-
-def _failed_question(message_id: str, error: Exception) -> pb.ConverseResponse:
-    return pb.ConverseResponse(message_id=message_id, error=to_status(as_groundwire_error(error, "Converse")))
 
 
 def _tenant() -> str:

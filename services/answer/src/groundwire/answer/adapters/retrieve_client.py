@@ -94,7 +94,18 @@ class RetrieveClient:
             collection=search.collection, query=search.text, options=options, context=search.context
         )
         response: pb.RetrieveContextResponse = await _answered(self._stub.RetrieveContext(request))
-        entries = [entry for section in response.sections for entry in section.entries if _is_source(entry.record)]
+        # An answer rests neither on the assistant's own words nor on what the user asked or wished for.
+        entries = [
+            entry
+            for section in response.sections
+            for entry in section.entries
+            if entry.record.record_type != record_pb2.RECORD_TYPE_TURN
+            or (
+                entry.record.turn.role == role_pb2.ROLE_USER
+                and not entry.record.text.rstrip().endswith("?")
+                and not only_asks(entry.record.text)
+            )
+        ]
         documents = {document.document_id: document for document in response.documents}
         found = [_to_passage(hit, hit.chunk, documents[hit.chunk.document_id]) for hit in response.document_results]
         found += [_of_record(entry) for entry in entries]
@@ -399,14 +410,6 @@ def _report(
 
 def _one_line(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
-
-
-def _is_source(record: record_pb2.Record) -> bool:
-    """Tell whether an answer may rest on a record: not on the assistant's own words, nor on a question or wish."""
-    if record.record_type != record_pb2.RECORD_TYPE_TURN:
-        return True
-    is_asked = record.text.rstrip().endswith("?") or only_asks(record.text)
-    return record.turn.role == role_pb2.ROLE_USER and not is_asked
 
 
 def _of_record(entry: pb.ContextEntry) -> Passage:

@@ -7,11 +7,9 @@ server-sent events. The first two and vLLM count tokens besides, each in its own
 import asyncio
 import codecs
 import json
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from functools import cached_property
 from http import HTTPStatus
 from typing import Any, TypeAlias, TypeVar
 
@@ -82,6 +80,8 @@ class ChatEndpoint:
         self._model = model
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._timeout = httpx.Timeout(idle_s, connect=connect_s)
+        # Once for all clients: reading the certificates takes longer than the rest of a request.
+        self._certificates = httpx.create_ssl_context()
         self._has_tokenizer = True
 
     async def complete(self, messages: Sequence[Message], budget: Budget) -> AsyncGenerator[Piece, None]:
@@ -128,7 +128,10 @@ class ChatEndpoint:
             if response.is_client_error and response.status_code not in _BUSY:
                 self._has_tokenizer = False  # an endpoint of another kind, which need not be asked again
             response.raise_for_status()
-            return _counted(response.json())
+            reply = response.json()
+            count = reply["count"] if "count" in reply else len(reply["tokens"])
+            is_count = isinstance(count, int) and not isinstance(count, bool) and count >= 0
+            return count if is_count else estimated_tokens(text)
         except (httpx.HTTPError, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
             return estimated_tokens(text)
 
@@ -174,11 +177,6 @@ class ChatEndpoint:
     def _client(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(headers=self._headers, timeout=self._timeout, verify=self._certificates)
 
-    @cached_property
-    def _certificates(self) -> ssl.SSLContext:
-        # Made once: reading the certificates takes longer than the rest of a request.
-        return httpx.create_ssl_context()
-
 
 async def _within(budget: Budget, work: Awaitable[T]) -> T:
     async with asyncio.timeout(budget.remaining_s()):
@@ -216,11 +214,3 @@ def _read(line: bytes) -> tuple[Piece | None, bool]:
     if not isinstance(text, str):
         raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the content is not text")
     return Piece(text, is_cut=finish == "length"), finish is not None
-
-
-def _counted(reply: Any) -> int:
-    """Return the number of tokens in what an endpoint's tokenizer answers."""
-    count = reply["count"] if "count" in reply else len(reply["tokens"])
-    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise ValueError("the number of tokens is not a whole number")
-    return count

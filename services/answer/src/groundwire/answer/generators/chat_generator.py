@@ -2,8 +2,8 @@
 
 import re
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from groundwire.answer.answers import GenerationFailure
@@ -132,7 +132,14 @@ async def fitting_prompt(
         if around is None:
             around = await count_tokens(_text(_messages(question, [], [], boundary, personas)))
         share = _CAUTION * (max_tokens - around) / max(1, tokens - around)
-        texts = _beginning(texts, int(sum(map(len, texts)) * share))
+        room, fitting = int(sum(map(len, texts)) * share), list[str]()
+        for text in texts:
+            if len(text) > room:
+                break
+            fitting.append(text)
+            room -= len(text)
+        # Only the best passage may be cut: half of a further one is worth less than the whole of those before it.
+        texts = fitting or [text[:room] for text in texts[:1] if room > 0]
         if not texts:
             break
     return None
@@ -154,17 +161,6 @@ def _messages(
         instructions += _PERSONA.format(persona="\n".join(personas))
     message = _MESSAGE.format(sources=sources, boundary=boundary, question=question)
     return {"role": "system", "content": instructions}, {"role": "user", "content": message}
-
-
-def _beginning(texts: Sequence[str], room: int) -> list[str]:
-    """Return as many of the first texts as fit into `room` code points; only the very first may be cut."""
-    fitting: list[str] = []
-    for text in texts:
-        if len(text) > room:
-            return fitting or [text[:room]] if room > 0 else fitting
-        fitting.append(text)
-        room -= len(text)
-    return fitting
 
 
 # Of the time that a call has left, so that there is some for the answer that is given instead.
@@ -210,8 +206,17 @@ class ChatGenerator:
     ) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield the statements of the model as they come; see `groundwire.answer.ports.Generator`."""
         limit = self._endpoint.time_limit(self._timeout_s, _SHARE)
-        readable = [_readable(each) for each in passages]
-        with self._counted():
+        readable = []
+        for passage in passages:
+            # Of a summary of a conversation, only what the user stated is a source.
+            is_record = passage.source_uri.startswith(SOURCE_PREFIX)
+            stated = replace(passage, content=without_hearsay(passage.content)) if is_record else passage
+            readable.append(without_orders(stated))
+        if self._drafts >= self._max_drafts:
+            message = f"the model is already writing {self._max_drafts} answers"
+            raise OverloadedError(message, limit=self._max_drafts, work="generation")
+        self._drafts += 1
+        try:
             prompt = await fitting_prompt(
                 question,
                 readable,
@@ -235,22 +240,16 @@ class ChatGenerator:
                         raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the model repeats itself")
             if not said:
                 raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the reply is empty")
-
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        if self._drafts >= self._max_drafts:
-            message = f"the model is already writing {self._max_drafts} answers"
-            raise OverloadedError(message, limit=self._max_drafts, work="generation")
-        self._drafts += 1
-        try:
-            yield
         finally:
             self._drafts -= 1
 
     async def _bound(
         self, written: Sequence[WrittenStatement], passages: Sequence[Passage], readable: Sequence[Passage]
     ) -> list[Statement]:
-        """Return the statements with the sources that support them: in the passages they cite, or else in any."""
+        """Return the statements with the sources that support them: in the passages they cite, or else in any.
+
+        A statement has no source unless all of its claims hold.
+        """
         claims = [split_claims(each.text) for each in written]
         named = [[readable[number - 1] for number in each.cited if 0 < number <= len(readable)] for each in written]
         grounded = await self._grounded(claims, [own or readable for own in named])
@@ -259,7 +258,22 @@ class ChatGenerator:
         for index, found in zip(open_, again, strict=True):
             grounded[index] = found
         originals = dict(zip(map(id, readable), passages, strict=True))
-        return [_statement(each, found, originals) for each, found in zip(written, grounded, strict=True)]
+        statements = []
+        for each, grounds in zip(written, grounded, strict=True):
+            sources: dict[Source, None] = {}
+            is_announced = ANNOUNCEMENT.match(each.text) is not None
+            for claim in grounds if not is_announced and all(map(holds, grounds)) else ():
+                for place, bound in enumerate(claim.sources[:_SOURCES_PER_CLAIM]):
+                    # The closest carries the claim; further ones add to it as far as they resemble it.
+                    support = min(claim.support, bound.similarity) if place else claim.support
+                    # In the passage as it is stored, which has the same code points but for orders.
+                    passage, span = originals[id(bound.source.passage)], bound.source.span
+                    start, end = span.start - passage.span.start, span.end - passage.span.start
+                    quoted = Source(passage, passage.span_of(start, end), passage.content[start:end], assessed=support)
+                    sources[quoted] = None
+            needs_source = not is_announced and any(claim.verdict is not Verdict.NOT_NEEDED for claim in grounds)
+            statements.append(Statement(each.text, tuple(sources), each.separator, needs_source=needs_source))
+        return statements
 
     async def _grounded(
         self, claims: Sequence[Sequence[WrittenClaim]], passages: Sequence[Sequence[Passage]]
@@ -289,13 +303,6 @@ def _without_boundary(written: Sequence[WrittenStatement], boundary: str) -> lis
     return [each for each in written if secret not in each.text]
 
 
-def _readable(passage: Passage) -> Passage:
-    """Return a passage without instructions; a summary also without lines that are no source."""
-    if passage.source_uri.startswith(SOURCE_PREFIX):
-        passage = replace(passage, content=without_hearsay(passage.content))
-    return without_orders(passage)
-
-
 def holds(claim: GroundedClaim) -> bool:
     """Tell whether a claim of a model may stand."""
     if claim.verdict is Verdict.NOT_NEEDED:
@@ -306,24 +313,3 @@ def holds(claim: GroundedClaim) -> bool:
         or len(own.intersection(content_stems(each.source.quote))) >= _LEAST_COVERED * len(own)
         for each in claim.sources
     )
-
-
-def _statement(
-    written: WrittenStatement, claims: Sequence[GroundedClaim], originals: Mapping[int, Passage]
-) -> Statement:
-    """Return a statement with the sources of all of its claims, none unless each of them holds."""
-    if ANNOUNCEMENT.match(written.text):
-        return Statement(written.text, (), written.separator, needs_source=False)
-    needs_source = any(each.verdict is not Verdict.NOT_NEEDED for each in claims)
-    sources: dict[Source, None] = {}
-    if all(map(holds, claims)):
-        for claim in claims:
-            for place, bound in enumerate(claim.sources[:_SOURCES_PER_CLAIM]):
-                # The closest carries the claim; further ones add to it as far as they resemble it.
-                support = min(claim.support, bound.similarity) if place else claim.support
-                # In the passage as it is stored, which has the same code points but for orders.
-                passage, span = originals[id(bound.source.passage)], bound.source.span
-                start, end = span.start - passage.span.start, span.end - passage.span.start
-                quoted = Source(passage, passage.span_of(start, end), passage.content[start:end], assessed=support)
-                sources[quoted] = None
-    return Statement(written.text, tuple(sources), written.separator, needs_source=needs_source)

@@ -70,11 +70,22 @@ class ChatSummaries:
         # Turns that do not fit are not the model's failure, so others may use it meanwhile.
         messages = await self._messages(passages, limit)
         try:
-            written = await self._written(messages, limit)
+            # Each line once: small models repeat themselves.
+            reader, lines, is_cut = StatementReader(), dict[str, None](), False
+            async with aclosing(self._endpoint.complete(messages, limit)) as pieces:
+                async for piece in pieces:
+                    lines.update(dict.fromkeys(_on_one_line(each.text) for each in reader.feed(piece.text)))
+                    is_cut = piece.is_cut
+            lines.update(dict.fromkeys(_on_one_line(each.text) for each in reader.end()))
         except GenerationFailedError as error:
             if error.failure in {GenerationFailure.TIMEOUT, GenerationFailure.UNAVAILABLE, GenerationFailure.REJECTED}:
                 self._asked_again_at = time.monotonic() + _PAUSE_S
             raise
+        if is_cut:
+            raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the summary is too long")
+        written = [each for each in lines if not ANNOUNCEMENT.match(each)][:MAX_SENTENCES]
+        if not written:
+            raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the reply is empty")
         supported = await self._supported(written, passages, {each.record_id: each for each in turns})
         # The true part of a summary that is mostly made up says little about the conversation.
         if 2 * len(supported) <= len(written):
@@ -88,20 +99,6 @@ class ChatSummaries:
         return WrittenSummary(
             "\n".join(each.text for each in supported), tuple(stands_on.values()), self._endpoint.name
         )
-
-    async def _written(self, messages: Sequence[Message], limit: Budget) -> list[str]:
-        """Return the first sentences of the reply, each once."""
-        reader, written = StatementReader(), dict[str, None]()
-        async with aclosing(self._endpoint.complete(messages, limit)) as pieces:
-            async for piece in pieces:
-                written.update(dict.fromkeys(_on_one_line(each.text) for each in reader.feed(piece.text)))
-                if piece.is_cut:
-                    raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the summary is too long")
-        written.update(dict.fromkeys(_on_one_line(each.text) for each in reader.end()))
-        sentences = [each for each in written if not ANNOUNCEMENT.match(each)]
-        if not sentences:
-            raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the reply is empty")
-        return sentences[:MAX_SENTENCES]
 
     async def _messages(self, passages: Sequence[Passage], limit: Budget) -> list[Message]:
         """Return the prompt, with the latest turns that fit.

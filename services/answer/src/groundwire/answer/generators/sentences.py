@@ -63,7 +63,15 @@ class StatementReader:
         *lines, self._rest = self._rest.split("\n")
         found = [statement for line in lines for statement in self._line(line)]
         if self._code is None and not self._rest.lstrip().startswith("`"):
-            found += self._complete_sentences()
+            # Sentences of the unfinished line leave once another one follows them.
+            line = _markers_first(self._rest)
+            sentences = split_sentences(line)
+            last = sentences[-1].start if len(sentences) > 1 else 0
+            begun = line[last:]
+            # Markers after a stop belong to the sentence before it, and without a letter no new one has surely begun.
+            if last and not _MAY_BE_MARKER.fullmatch(begun) and any(map(str.isalnum, begun)):
+                self._rest = begun
+                found += self._statements(line[:last])
             if len(self._rest) > _MAX_SENTENCE_CHARS:
                 rest, self._rest = self._rest, ""
                 found += self._statements(_markers_first(rest))
@@ -90,19 +98,6 @@ class StatementReader:
         else:
             yield from self._statements(_markers_first(line))
         self._separator = "\n"
-
-    def _complete_sentences(self) -> list[WrittenStatement]:
-        """Return the sentences of the unfinished line that are followed by another one."""
-        line = _markers_first(self._rest)
-        sentences = split_sentences(line)
-        if len(sentences) < 2:  # noqa: PLR2004 - one, and one behind it
-            return []
-        begun = line[sentences[-1].start :]
-        # Markers after a stop belong to the sentence before it, and without a letter no new one has begun for certain.
-        if _MAY_BE_MARKER.fullmatch(begun) or not any(map(str.isalnum, begun)):
-            return []
-        self._rest = line[sentences[-1].start :]
-        return list(self._statements(line[: sentences[-1].start]))
 
     def _statements(self, text: str) -> Iterator[WrittenStatement]:
         for sentence in split_sentences(text):
