@@ -83,7 +83,17 @@ def contradiction(one: str, other: str) -> Discrepancy | None:
     if found is not None and found.kind is FactKind.NAME:
         # "Ann is married" says nothing about Ben: both statements must have the same subject.
         return None if _opens(left.text, found.text) and _opens(right.text, found.instead) else found
-    return found or _other_choice(left.text, right.text)
+    ours, theirs = _ONLY_ONE.match(left.text), _ONLY_ONE.match(right.text)
+    if found or ours is None or theirs is None or content_stems(ours["of"]) != content_stems(theirs["of"]):
+        return found
+    mine, its = ([word for word in words(each["what"]) if word != "now"] for each in (ours, theirs))
+    # What both end with is no part of the choice: "green tea" and "black tea".
+    while mine and its and mine[-1] == its[-1]:
+        mine.pop()
+        its.pop()
+    if not mine or not its or set(mine) & set(its) or _CIRCUMSTANCE.search(" ".join((*mine, *its))):
+        return None
+    return Discrepancy(FactKind.WORD, " ".join(mine), " ".join(its))
 
 
 def _opens(text: str, name: str) -> bool:
@@ -96,20 +106,6 @@ def _read(text: str) -> Reading:
     for pattern, state in _SAME_STATE:
         text = pattern.sub(state, text)
     return read(text)
-
-
-def _other_choice(one: str, other: str) -> Discrepancy | None:
-    left, right = _ONLY_ONE.match(one), _ONLY_ONE.match(other)
-    if left is None or right is None or content_stems(left["of"]) != content_stems(right["of"]):
-        return None
-    ours, theirs = ([word for word in words(each["what"]) if word != "now"] for each in (left, right))
-    while ours and theirs and ours[-1] == theirs[-1]:
-        ours.pop()
-        theirs.pop()
-    mine, its = " ".join(ours), " ".join(theirs)
-    if not ours or not theirs or set(ours) & set(theirs) or _CIRCUMSTANCE.search(f"{mine} {its}"):
-        return None
-    return Discrepancy(FactKind.WORD, mine, its)
 
 
 def _opposed(one: Reading, other: Reading) -> Discrepancy | None:

@@ -179,7 +179,11 @@ def _numbers(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
             yield _fact(FactKind.NUMBER, text, start, end, (value,), weak=weak)
             continue
         suffix = (match["suffix"] or "").strip().casefold()
-        value = _value_of_digits(match["digits"], "" if match["sign"] is None else "-")
+        digits = match["digits"]
+        plain = digits.replace(",", "") if _THOUSANDS.fullmatch(digits) else digits
+        # What is no single number, a version or a time, stays as it is.
+        is_number = ":" not in plain and "," not in plain and plain.count(".") < 2  # noqa: PLR2004 - a decimal point
+        value = ("-" if match["sign"] else "") + (f"{Decimal(plain).normalize():f}" if is_number else plain)
         scale = _SCALE_AFTER.match(text, end)
         if scale is not None and "." not in suffix:
             end = scale.end()
@@ -192,14 +196,6 @@ def _numbers(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
             yield _fact(FactKind.DATE, text, start, end, (value, "", ""))
         else:
             yield _fact(FactKind.NUMBER, text, start, end, (value,), after=after)
-
-
-def _value_of_digits(digits: str, sign: str) -> str:
-    """Return a normal form: `1,250.50` is 1250.5; what is no single number, a version or a time, stays as it is."""
-    plain = digits.replace(",", "") if _THOUSANDS.fullmatch(digits) else digits
-    if ":" in plain or plain.count(".") > 1 or "," in plain:
-        return sign + plain
-    return sign + f"{Decimal(plain).normalize():f}"
 
 
 def _value_of_words(text: str) -> int:
@@ -242,8 +238,10 @@ def _names(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
         # Tokens do not overlap one another, nor do the taken ranges, so one pass over both is enough.
         while passed < len(others) and others[passed][1] <= token.start():
             passed += 1
-        is_free = passed == len(others) or others[passed][0] >= token.end()
-        if is_free and _is_name(token[0]):
+        is_free, written = passed == len(others) or others[passed][0] >= token.end(), token[0]
+        is_identifier = "_" in written or (any(map(str.isdigit, written)) and not written.isdigit())
+        is_name = (written[0].isupper() or is_identifier) and written.casefold() not in _COMMON_CAPITALS
+        if is_free and is_name:
             word, between = (run[-1][0], text[run[-1].end() : token.start()]) if run else ("", " ")
             if between not in _JOINTS and not (between == ". " and (len(word) == 1 or word in _TITLES)):
                 yield from _name_of(text, run)
@@ -256,17 +254,15 @@ def _names(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
         yield from _name_of(text, run)
 
 
-def _is_name(token: str) -> bool:
-    if token.casefold() in _COMMON_CAPITALS:
-        return False
-    return token[0].isupper() or "_" in token or (any(map(str.isdigit, token)) and not token.isdigit())
-
-
 def _name_of(text: str, run: Sequence[re.Match[str]]) -> Iterator[Fact]:
     # A sentence may begin behind opening marks, and the one before may end with closing ones.
     bare = text[max(0, run[0].start() - _END_CHARS) : run[0].start()].rstrip(" \t'\"([\u201c\u2018*_")
     opens = not bare or bare.endswith("\n") or bare.rstrip("'\")]\u201d\u2019*_")[-1:] in {".", "!", "?", ":", ";"}
-    parts = run[1:] if opens and _only_opens(run) else run
+    word = run[0][0]
+    # The first word of a sentence may have its capital for that alone: "Set MAX_SIZE", "Instead Ada".
+    precedes_identifier = word[1:].islower() and len(run) > 1 and "_" in run[1][0]
+    only_opens = opens and (word.casefold() in _NO_NAMES or precedes_identifier)
+    parts = run[1:] if only_opens else run
     if not parts:
         return
     first = parts[0][0]
@@ -274,13 +270,6 @@ def _name_of(text: str, run: Sequence[re.Match[str]]) -> Iterator[Fact]:
     start, end = parts[0].start(), parts[-1].end()
     values = tuple(_folded(part[0]) for part in parts)
     yield _fact(FactKind.NAME, text, start, end, values, weak=opens and len(run) == 1 and is_plain)
-
-
-def _only_opens(run: Sequence[re.Match[str]]) -> bool:
-    """Tell whether the first word of a sentence has its capital for that alone: "Set MAX_SIZE", "Instead Ada"."""
-    first = run[0][0]
-    precedes_identifier = first[1:].islower() and len(run) > 1 and "_" in run[1][0]
-    return first.casefold() in _NO_NAMES or precedes_identifier
 
 
 def _folded(token: str) -> str:
@@ -401,16 +390,14 @@ def _is_met(statement: Reading, fact: Fact, evidence: Sequence[Reading], names: 
             )
         case _:
             equal = [other for other in stated if other.values[0] == fact.values[0] and other.kind is not FactKind.NAME]
-            return _is_counted(fact, equal, stated) if equal else _is_rounded(statement, fact, stated)
-
-
-def _is_counted(fact: Fact, equal: Sequence[Fact], stated: Sequence[Fact]) -> bool:
-    """Tell whether one of the equal numbers counts the same: 30 seconds are neither 30 times nor 30 minutes."""
-    units = {other.after for other in equal}
-    if not fact.after or units & {"", fact.after}:
-        return True
-    is_counted_otherwise = any(other.after == fact.after for other in stated if other.kind is FactKind.NUMBER)
-    return not is_counted_otherwise and not (fact.after in _MEASURES and units <= _MEASURES)
+            if not equal:
+                return _is_rounded(statement, fact, stated)
+            # 30 seconds are neither 30 times nor 30 minutes.
+            units = {other.after for other in equal}
+            if not fact.after or units & {"", fact.after}:
+                return True
+            is_counted_otherwise = any(other.after == fact.after for other in stated if other.kind is FactKind.NUMBER)
+            return not is_counted_otherwise and not (fact.after in _MEASURES and units <= _MEASURES)
 
 
 def _is_named(value: str, names: set[str]) -> bool:

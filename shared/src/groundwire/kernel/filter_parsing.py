@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, TypeAlias, assert_never
@@ -143,29 +144,30 @@ def _parse_object(document: object, path: str, depth: int) -> Filter:
         raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels")
     if not isinstance(document, Mapping):
         raise InvalidFilterError.of(path, "must be an object")
-    return _all_of([_parse_entry(str(key), value, path, depth) for key, value in document.items()])
-
-
-def _parse_entry(key: str, value: object, path: str, depth: int) -> Filter:
-    place = f"{path}.{key}"
-    match key:
-        case "$and":
-            return And(_parse_clauses(value, place, depth + 1))
-        case "$or":
-            return Or(_parse_clauses(value, place, depth + 1))
-        case "$not":
-            return Not(_parse_object(value, place, depth + 1))
-        case "":
-            raise InvalidFilterError.of(path, "has an empty field name")
-        case _ if key.startswith("$"):
-            raise _not_an_operator(key, place)
-        case _ if isinstance(value, Mapping):
-            if not value:
-                raise InvalidFilterError.of(place, "must name an operator")
-            field = _text(key, place)
-            return _all_of([_parse_operator(field, str(name), operand, place) for name, operand in value.items()])
-        case _:
-            return Comparison(_text(key, place), Comparator.EQ, _scalar(value, place), Place(place, place, place))
+    clauses: list[Filter] = []
+    for key, value in document.items():
+        name = str(key)
+        place = f"{path}.{name}"
+        match name:
+            case "$and":
+                clauses.append(And(_parse_clauses(value, place, depth + 1)))
+            case "$or":
+                clauses.append(Or(_parse_clauses(value, place, depth + 1)))
+            case "$not":
+                clauses.append(Not(_parse_object(value, place, depth + 1)))
+            case "":
+                raise InvalidFilterError.of(path, "has an empty field name")
+            case _ if name.startswith("$"):
+                raise _not_an_operator(name, place)
+            case _ if isinstance(value, Mapping):
+                if not value:
+                    raise InvalidFilterError.of(place, "must name an operator")
+                field = _text(name, place)
+                clauses.append(_all_of([_parse_operator(field, str(each), value[each], place) for each in value]))
+            case _:
+                whole = Place(place, place, place)
+                clauses.append(Comparison(_text(name, place), Comparator.EQ, _scalar(value, place), whole))
+    return _all_of(clauses)
 
 
 def _parse_clauses(value: object, path: str, depth: int) -> tuple[Filter, ...]:
@@ -245,19 +247,20 @@ def custom_fields(condition: Filter) -> set[str]:
 
     A field of records is among them where it is compared with a value that no record can have in it.
     """
-    unknown = [leaf for leaf in leaves(condition) if leaf.field not in BUILT_IN_FIELDS and leaf.field not in ALIASES]
-    return {leaf.field for leaf in unknown if leaf.field not in RECORD_FIELDS or not _can_be_of_record(leaf)}
-
-
-def _can_be_of_record(leaf: Leaf) -> bool:
-    expected, _ = _VALUES[RECORD_FIELDS[leaf.field]]
-    match leaf:
-        case Comparison(_, _, value) | Containment(_, value):
-            return kind_of(value) is expected
-        case Membership(_, values):
-            return all(kind_of(value) is expected for value in values)
-        case _:
-            return True
+    names = set[str]()
+    for leaf in leaves(condition):
+        if leaf.field in BUILT_IN_FIELDS or leaf.field in ALIASES:
+            continue
+        values: tuple[Scalar, ...] = ()
+        match leaf:
+            case Comparison(_, _, value) | Containment(_, value):
+                values = (value,)
+            case Membership(_, values):
+                pass
+        kind = RECORD_FIELDS.get(leaf.field)
+        if kind is None or any(kind_of(value) is not _VALUES[kind][0] for value in values):
+            names.add(leaf.field)
+    return names
 
 
 def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str = "filter") -> Filter:
@@ -314,11 +317,16 @@ class _Resolver:
                 field = ALIASES.get(condition.field, condition.field)
                 if field not in self._kinds:
                     field = RECORD_ALIASES.get(field, field)
-                if field in self._kinds:
-                    return self._leaf(condition, _numeric(field, condition), place)
-                # Collected instead of raised, so that one answer names every mistake of the filter.
-                self._refuse(place.field, f"unknown field {condition.field!r}{self._suggestion(condition.field)}")
-                return condition
+                if field not in self._kinds:
+                    # Collected instead of raised, so that one answer names every mistake of the filter.
+                    self._refuse(place.field, f"unknown field {condition.field!r}{self._suggestion(condition.field)}")
+                    return condition
+                match condition:
+                    case Comparison(_, _, value) | Membership(_, (value, *_)):
+                        # Chunk ids that are whole numbers are the numbers of chunks (requirement C03).
+                        is_number = field == "chunk_id" and kind_of(value) is float
+                        field = "chunk_number" if is_number else field
+                return self._leaf(condition, field, place)
 
     def _suggestion(self, name: str) -> str:
         """Return a suggestion for a misspelt name, else the keys of the collection; empty if there are none."""
@@ -376,11 +384,18 @@ class _Resolver:
         return Comparison(field, comparator, self._value(field, value, place.values))
 
     def _time(self, value: Scalar, place: str) -> float | range:
-        time = _parse_time(value)
-        if time is None:
-            self._refuse(place, f"must be {_TIME}")
-            return 0
-        return time
+        """Return milliseconds since 1970: a number as it is, a moment as one, a plain date as the range of its day."""
+        if not isinstance(value, str):
+            if kind_of(value) is float:
+                return value
+        else:
+            with suppress(ValueError):  # also of a time without an offset
+                if _PLAIN_DATE.fullmatch(value):
+                    start = epoch_ms(datetime.fromisoformat(value).replace(tzinfo=UTC))
+                    return range(start, start + _DAY_MS)
+                return epoch_ms(datetime.fromisoformat(value))
+        self._refuse(place, f"must be {_TIME}")
+        return 0
 
     def _value(self, field: str, value: Scalar, place: str) -> Scalar:
         if field in self._custom:
@@ -395,34 +410,7 @@ class _Resolver:
         self.violations.append(FieldViolation(place, description))
 
 
-def _numeric(field: str, leaf: Leaf) -> str:
-    """Return the field that is meant: chunk ids that are whole numbers are the numbers of chunks (requirement C03)."""
-    match leaf:
-        case Comparison(_, _, value) if field == "chunk_id" and kind_of(value) is float:
-            return "chunk_number"
-        case Membership(_, values) if field == "chunk_id" and values and kind_of(values[0]) is float:
-            return "chunk_number"
-        case _:
-            return field
-
-
 # Times. Stored ones are whole milliseconds, so that the last one of a day is `stop - 1`.
-
-
-def _parse_time(value: Scalar) -> int | float | range | None:
-    """Return milliseconds since 1970: a number as it is, a moment as one, a plain date as the range of its day.
-
-    None for everything else, including a time without an offset.
-    """
-    if not isinstance(value, str):
-        return value if kind_of(value) is float else None
-    try:
-        if _PLAIN_DATE.fullmatch(value):
-            start = epoch_ms(datetime.fromisoformat(value).replace(tzinfo=UTC))
-            return range(start, start + _DAY_MS)
-        return epoch_ms(datetime.fromisoformat(value))
-    except ValueError:
-        return None
 
 
 def _compare_time(field: str, comparator: Comparator, time: float | range) -> Filter:

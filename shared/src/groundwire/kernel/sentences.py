@@ -61,7 +61,8 @@ def split_blocks(text: str) -> list[Block]:
     by a fence with a language name where only a closing fence could stand.
     """
     blocks: list[Block] = []
-    fence = "`" if _begins_in_code(text) else ""
+    infos = [match[2].strip() for start, end in _lines(text) if (match := _FENCE.match(text[start:end]))]
+    fence = "`" if any(infos[1::2]) and not any(infos[::2]) else ""
     follows = False
     comment_end, last_close = 0, text.rfind("-->")
     for start, end in _lines(text):
@@ -82,7 +83,7 @@ def split_blocks(text: str) -> list[Block]:
         elif fence:
             _add(blocks, BlockKind.CODE, start, end, joins=True)
         elif line.strip():
-            _add_line(blocks, _kind_of(line, blocks[-1] if follows else None), line, start, end, follows=follows)
+            _add_line(blocks, line, start, end, follows=follows)
         follows = bool(line.strip())
     return blocks
 
@@ -123,31 +124,17 @@ def _unquoted(text: str, start: int, end: int) -> int:
     return quote.end() if quote else start
 
 
-def _begins_in_code(text: str) -> bool:
-    """Tell whether reading from outside code would put a language name on a closing fence."""
-    fences = [match for start, end in _lines(text) if (match := _FENCE.match(text[start:end]))]
-    closing = fences[1::2]
-    opening = fences[::2]
-    return any(match.group(2).strip() for match in closing) and not any(match.group(2).strip() for match in opening)
-
-
-def _kind_of(line: str, above: Block | None) -> BlockKind:
-    """Return the kind of a line outside code; `above` is the block the line directly follows, if any."""
-    if above is not None and above.kind is BlockKind.PROSE and _UNDERLINE.match(line):
-        return BlockKind.HEADING
-    for kind, pattern in _STARTS:
-        if pattern.match(line):
-            return kind
-    return above.kind if above is not None and above.kind in _CONTINUED else BlockKind.PROSE
-
-
-def _add_line(blocks: list[Block], kind: BlockKind, line: str, start: int, end: int, *, follows: bool) -> None:
-    if kind is BlockKind.HEADING:
-        underlined = _HEADING.match(line) is None
-        blocks.append(Block(kind, blocks.pop().start if underlined else start, end))
+def _add_line(blocks: list[Block], line: str, start: int, end: int, *, follows: bool) -> None:
+    """Add a line outside code, which directly `follows` the last block or not."""
+    above = blocks[-1].kind if follows else None
+    if above is BlockKind.PROSE and _UNDERLINE.match(line):
+        blocks[-1] = Block(BlockKind.HEADING, blocks[-1].start, end)
         return
-    begins_item = kind is BlockKind.LIST_ITEM and _LIST_ITEM.match(line) is not None
-    _add(blocks, kind, start, end, joins=follows and not begins_item)
+    kind = next((kind for kind, pattern in _STARTS if pattern.match(line)), None)
+    # Headings and items are blocks of their own, though nothing may separate them.
+    joins = follows and kind not in {BlockKind.HEADING, BlockKind.LIST_ITEM}
+    continued = above if above in _CONTINUED else BlockKind.PROSE
+    _add(blocks, kind or continued, start, end, joins=joins)
 
 
 def _add(blocks: list[Block], kind: BlockKind, start: int, end: int, *, joins: bool) -> None:
@@ -202,19 +189,19 @@ def split_sentences(text: str) -> list[Sentence]:
     List and quote markers at the front and emphasis around a whole sentence are left outside the range;
     nothing inside a range is ever changed. Takes time linear in the length of the text, whatever it holds.
     """
-    return [sentence for block in split_blocks(text) for sentence in _sentences_of(text, block)]
-
-
-def _sentences_of(text: str, block: Block) -> Iterator[Sentence]:
-    if block.kind not in _SPLIT_KINDS:
-        yield Sentence(block.kind, *_trimmed(text, block.start, block.end), begins_block=True, ends_block=True)
-        return
-    marker = _MARKER.match(text, block.start, block.end)
-    start = marker.end() if marker else block.start
-    ranges = [piece for piece in _cut(text, start, block.end) if piece[0] < piece[1]]
-    for index, (first, last) in enumerate(ranges):
-        first_one, last_one = index == 0, index == len(ranges) - 1
-        yield Sentence(block.kind, *_without_emphasis(text, first, last), begins_block=first_one, ends_block=last_one)
+    sentences: list[Sentence] = []
+    for block in split_blocks(text):
+        if block.kind not in _SPLIT_KINDS:
+            whole = _trimmed(text, block.start, block.end)
+            sentences.append(Sentence(block.kind, *whole, begins_block=True, ends_block=True))
+            continue
+        marker = _MARKER.match(text, block.start, block.end)
+        pieces = _cut(text, marker.end() if marker else block.start, block.end)
+        ranges = [_without_emphasis(text, first, last) for first, last in pieces if first < last]
+        for index, (first, last) in enumerate(ranges):
+            begins, ends = index == 0, index == len(ranges) - 1
+            sentences.append(Sentence(block.kind, first, last, begins_block=begins, ends_block=ends))
+    return sentences
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
