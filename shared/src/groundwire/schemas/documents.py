@@ -4,7 +4,7 @@ import hashlib
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from groundwire.schemas.kinds import (
     Count,
@@ -80,23 +80,6 @@ class DocumentMetadata(BaseModel):
     custom: Custom = Field(default_factory=dict, description="The caller's own flat keys.")
 
 
-def _content(value: str) -> str:
-    if not value.strip():
-        raise ValueError("content must not be blank")
-    if len(value) < _MIN_CONTENT_CHARS:
-        raise ValueError(f"content must have at least {_MIN_CONTENT_CHARS} characters")
-    return value
-
-
-def _pages(values: list[int]) -> list[int]:
-    for before, after in pairwise(values):
-        if after <= before:
-            raise ValueError(f"page_numbers must be in ascending order: page {after} follows page {before}")
-        if after - before > 1:
-            raise ValueError(f"page_numbers must have no gap: page {after} follows page {before}")
-    return values
-
-
 class ChunkMetadata(BaseModel):
     """A range of a document's text; `custom` holds the caller's own flat keys, anything else is refused."""
 
@@ -131,11 +114,9 @@ class ChunkMetadata(BaseModel):
     sequence_num: Count = Field(description="Place in the document, from 0.")
     char_start: Count = Field(description="First code point in the canonical text.")
     char_end: Annotated[int, Field(gt=0)] = Field(description="Code point after the last.")
-    content: Annotated[str, Field(min_length=1), AfterValidator(_content)] = Field(description="The text.")
+    content: Annotated[str, Field(min_length=1)] = Field(description="The text.")
     content_hash: Sha256 = Field(description="SHA-256 of the content, stored in lower case.")
-    page_numbers: Annotated[list[Ordinal], AfterValidator(_pages)] = Field(
-        default_factory=list, description="Pages, rising, without gaps."
-    )
+    page_numbers: list[Ordinal] = Field(default_factory=list, description="Pages, rising, without gaps.")
     section_heading: Words | None = Field(default=None, description="Nearest heading above.")
     overlap_prev_chars: Count = Field(default=0, description="Code points shared with the chunk before.")
     overlap_next_chars: Count = Field(default=0, description="Code points shared with the chunk after.")
@@ -158,6 +139,10 @@ class ChunkMetadata(BaseModel):
     @field_validator("content")
     @classmethod
     def _content_fits_its_range(cls, value: str, checked: ValidationInfo) -> str:
+        if not value.strip():
+            raise ValueError("content must not be blank")
+        if len(value) < _MIN_CONTENT_CHARS:
+            raise ValueError(f"content must have at least {_MIN_CONTENT_CHARS} characters")
         start, end = checked.data.get("char_start"), checked.data.get("char_end")
         if start is not None and end is not None and abs(end - start - len(value)) > _LENGTH_TOLERANCE:
             raise ValueError(f"has {len(value)} characters, its range {end - start}")
@@ -170,3 +155,13 @@ class ChunkMetadata(BaseModel):
         if content is not None and value != hashlib.sha256(content.encode()).hexdigest():
             raise ValueError("is not the SHA-256 of the content")
         return value
+
+    @field_validator("page_numbers")
+    @classmethod
+    def _pages_rise_without_gaps(cls, values: list[int]) -> list[int]:
+        for before, after in pairwise(values):
+            if after <= before:
+                raise ValueError(f"page_numbers must be in ascending order: page {after} follows page {before}")
+            if after - before > 1:
+                raise ValueError(f"page_numbers must have no gap: page {after} follows page {before}")
+        return values

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotFoundError
 from groundwire.schemas.documents import ChunkMetadata, DocumentMetadata
@@ -120,17 +119,16 @@ def check_metadata(
     try:
         return validate_metadata(document_type, metadata)
     except ValidationError as error:
-        violations = [FieldViolation(place(each["loc"]), _reason(each)) for each in error.errors()]
+        violations = []
+        for each in error.errors():
+            match each["type"]:
+                case "missing":
+                    reason = "must be given"
+                case "extra_forbidden":
+                    reason = f"is not a field of this kind; a key of your own is written '{OWN_KEYS}.<key>'"
+                case "value_error":
+                    reason = str(each["ctx"]["error"])
+                case _:
+                    reason = each["msg"][0].lower() + each["msg"][1:]
+            violations.append(FieldViolation(place(each["loc"]), reason))
         raise InvalidRequestError(violations) from error
-
-
-def _reason(error: ErrorDetails) -> str:
-    match error["type"]:
-        case "missing":
-            return "must be given"
-        case "extra_forbidden":
-            return f"is not a field of this kind; a key of your own is written '{OWN_KEYS}.<key>'"
-        case "value_error":
-            return str(error["ctx"]["error"])
-        case _:
-            return error["msg"][0].lower() + error["msg"][1:]
