@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import zip_longest
 
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
@@ -100,10 +101,6 @@ def _of_part(match: re.Match[str], today: date) -> tuple[date, date]:
     return _months(year, month, size)
 
 
-def _of_year(match: re.Match[str], _today: date) -> tuple[date, date]:
-    return _months(int(match["year"]), 1, _YEAR_MONTHS)
-
-
 def _named_day(match: re.Match[str], today: date) -> tuple[date, date]:
     day = today - timedelta(days=1) if match[0].lower() == "yesterday" else today
     return day, day + timedelta(days=1)
@@ -125,11 +122,6 @@ def _calendar(match: re.Match[str], today: date) -> tuple[date, date]:
             return _months(today.year, today.month - (today.month - 1) % _QUARTER_MONTHS - _QUARTER_MONTHS * back, 3)
         case _:
             return _months(today.year - back, 1, _YEAR_MONTHS)
-
-
-def _rolling(match: re.Match[str], today: date) -> tuple[date, date]:
-    """Return the last so many days, weeks, months or years, today included."""
-    return _back(today, _count(match), match["unit"].lower()), today + timedelta(days=1)
 
 
 def _ago(match: re.Match[str], today: date) -> tuple[date, date]:
@@ -194,9 +186,13 @@ _FORMS: tuple[tuple[re.Pattern[str], _Bounds], ...] = (
     ),
     _form(r"today|yesterday", _named_day),
     _form(r"(?:the\s+)?(?P<which>this|current|last|past|previous)\s+(?P<unit>day|week|month|quarter|year)", _calendar),
-    _form(rf"(?:the\s+)?(?:last|past|previous)\s+{_COUNT}\s+{_UNIT}", _rolling),
+    # Up to today: what somebody asks for in the last seven days may have happened this morning.
+    _form(
+        rf"(?:the\s+)?(?:last|past|previous)\s+{_COUNT}\s+{_UNIT}",
+        lambda match, today: (_back(today, _count(match), match["unit"].lower()), today + timedelta(days=1)),
+    ),
     _form(rf"{_COUNT}\s+{_UNIT}\s+ago", _ago),
-    (_BARE_YEAR, _of_year),
+    (_BARE_YEAR, lambda match, _today: _months(int(match["year"]), 1, _YEAR_MONTHS)),
 )
 
 
@@ -213,34 +209,24 @@ class DateRange:
 def find_date_range(text: str, today: date) -> DateRange | None:
     """Return the first range of days that a question asks for, None when it names none."""
     periods = find_periods(text, today)
-    for position, period in enumerate(periods):
-        following = periods[position + 1] if position + 1 < len(periods) else None
-        found = _between(text, period, following) or _single(text, period)
-        if found is not None:
-            return found
+    for period, following in zip_longest(periods, periods[1:]):
+        head, onwards = text[: period.at], _ONWARDS.match(text, period.to)
+        between = _BETWEEN.search(head)
+        if following is not None and between is not None and _JOINT.fullmatch(text[period.to : following.at]):
+            first, last = sorted((period, following), key=lambda each: each.first)
+            return DateRange(first.first, last.end, between.start(), following.to)
+        since = _SINCE.search(head)
+        # "from May" alone is the month; only "from May on" has no end.
+        if since is not None and (onwards is not None or not since[0].lower().startswith("from")):
+            return DateRange(period.first, None, since.start(), onwards.end() if onwards else period.to)
+        for words, first_day, end in (
+            (_AFTER, period.end, None),
+            (_BEFORE, None, period.first),
+            (_UNTIL, None, period.end),
+            (_DURING, period.first, period.end),
+        ):
+            if (match := words.search(head)) is not None:
+                return DateRange(first_day, end, match.start(), period.to)
+        if not period.is_bare_year:
+            return DateRange(period.first, period.end, period.at, period.to)
     return None
-
-
-def _between(text: str, period: Period, following: Period | None) -> DateRange | None:
-    before = _BETWEEN.search(text[: period.at])
-    if following is None or before is None or not _JOINT.fullmatch(text[period.to : following.at]):
-        return None
-    first, last = sorted((period, following), key=lambda each: each.first)
-    return DateRange(first.first, last.end, before.start(), following.to)
-
-
-def _single(text: str, period: Period) -> DateRange | None:
-    head = text[: period.at]
-    onwards = _ONWARDS.match(text, period.to)
-    since = _SINCE.search(head)
-    if since is not None and (onwards is not None or not since[0].lower().startswith("from")):
-        return DateRange(period.first, None, since.start(), onwards.end() if onwards else period.to)
-    if (match := _AFTER.search(head)) is not None:
-        return DateRange(period.end, None, match.start(), period.to)
-    if (match := _BEFORE.search(head)) is not None:
-        return DateRange(None, period.first, match.start(), period.to)
-    if (match := _UNTIL.search(head)) is not None:
-        return DateRange(None, period.end, match.start(), period.to)
-    if (match := _DURING.search(head)) is not None:
-        return DateRange(period.first, period.end, match.start(), period.to)
-    return None if period.is_bare_year else DateRange(period.first, period.end, period.at, period.to)

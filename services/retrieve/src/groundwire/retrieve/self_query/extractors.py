@@ -63,27 +63,27 @@ def to_extraction(written: object, question: Question) -> Extraction:
     query, conditions = written.get("query"), written.get("conditions", [])
     if not isinstance(query, str) or not isinstance(conditions, list) or len(conditions) > MAX_CONDITIONS:
         raise ValueError(f"query must be a text, conditions a list of at most {MAX_CONDITIONS}")
-    clauses = [_condition(condition, question) for condition in conditions]
+    clauses: list[Filter] = []
+    for condition in conditions:
+        if not isinstance(condition, dict) or set(condition) != {"field", "operator", "value"}:
+            raise ValueError("a condition must be an object of field, operator and value")
+        field = question.described(condition["field"]) if isinstance(condition["field"], str) else None
+        if field is None:
+            raise ValueError(f"unknown field {condition['field']!r}")
+        operator, value = condition["operator"], condition["value"]
+        if operator not in OPERATORS or (operator in _ORDERINGS and field.type not in _ORDERED):
+            raise ValueError(f"operator {operator!r} does not work on {field.name!r}")
+        if operator in _COMPARATORS:
+            clauses.append(Comparison(field.name, _COMPARATORS[operator], _value(field, value)))
+            continue
+        if not isinstance(value, list) or not 1 <= len(value) <= MAX_VALUES:
+            raise ValueError(f"{operator!r} takes a list of 1 to {MAX_VALUES} values")
+        members = tuple(_value(field, each) for each in value)
+        clauses.append(Membership(field.name, members, _MEMBERSHIPS[operator]))
     names = tuple(dict.fromkeys(condition["field"] for condition in conditions))
     where = None if not clauses else clauses[0] if len(clauses) == 1 else And(tuple(clauses))
     is_usable = bool(query.strip()) and len(query) <= len(question.text) * 2 and query.isprintable()
     return Extraction(query.strip() if is_usable else question.text, where, names)
-
-
-def _condition(condition: object, question: Question) -> Filter:
-    if not isinstance(condition, dict) or set(condition) != {"field", "operator", "value"}:
-        raise ValueError("a condition must be an object of field, operator and value")
-    field = question.described(condition["field"]) if isinstance(condition["field"], str) else None
-    if field is None:
-        raise ValueError(f"unknown field {condition['field']!r}")
-    operator, value = condition["operator"], condition["value"]
-    if operator not in OPERATORS or (operator in _ORDERINGS and field.type not in _ORDERED):
-        raise ValueError(f"operator {operator!r} does not work on {field.name!r}")
-    if operator in _COMPARATORS:
-        return Comparison(field.name, _COMPARATORS[operator], _value(field, value))
-    if not isinstance(value, list) or not 1 <= len(value) <= MAX_VALUES:
-        raise ValueError(f"{operator!r} takes a list of 1 to {MAX_VALUES} values")
-    return Membership(field.name, tuple(_value(field, each) for each in value), _MEMBERSHIPS[operator])
 
 
 def _value(field: FieldDescription, value: object) -> Scalar:

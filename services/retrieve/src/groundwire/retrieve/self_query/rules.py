@@ -1,7 +1,7 @@
 """The built-in extractor: a filter by patterns of language, without a model."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from groundwire.kernel.collection import FieldDescription, FieldType
@@ -158,6 +158,10 @@ def _dates(question: Question) -> Iterator[Finding]:
 
 def _values(question: Question) -> Iterator[Finding]:
     words = Words(question.text)
+    said = [question.content_description]
+    for field in question.fields if question.is_described else ():
+        said += [field.name, field.description, *field.allowed_values]
+    nouns_of_collection = _NOUNS | {_singular(word) for text in said for word in _WORD.findall(text)} - STOP_WORDS
     for field in question.fields:
         if field.type not in {FieldType.STRING, FieldType.STRING_LIST}:
             continue
@@ -165,33 +169,29 @@ def _values(question: Question) -> Iterator[Finding]:
         # A known value counts without its field in single texts that the collection described itself.
         is_single = field.type is FieldType.STRING and _canonical(field) not in _HEADINGS
         may_stand_alone = field.allowed_values or (question.is_described and is_single)
-        nouns = _nouns_of(question) if may_stand_alone else frozenset[str]()
-        mentions = [
-            mention
-            for mention in mentions
-            if _is_named(question.text, field, mention) or _qualifies(question.text, mention, nouns)
-        ]
+        nouns = nouns_of_collection if may_stand_alone else frozenset[str]()
+        mentions = [mention for mention in mentions if _says_which(question.text, field, mention, nouns)]
         if mentions:
-            yield Finding(field.name, _one_of(field.name, mentions), mentions[0].at)
+            # "final, not draft" asks for the value that is left; without one, everything else is asked for.
+            included = [mention.value for mention in mentions if not mention.negated]
+            values = included or [mention.value for mention in mentions]
+            yield Finding(field.name, _one_of(field.name, values, is_negated=not included), mentions[0].at)
 
 
 def _known(question: Question, field: FieldDescription) -> tuple[str, ...]:
     return question.vocabulary.values.get(_canonical(field), ())
 
 
-def _nouns_of(question: Question) -> frozenset[str]:
-    """Return the nouns for the documents of a collection, from its description, fields and values."""
-    said = [question.content_description]
-    for field in question.fields:
-        said += [field.name, field.description, *field.allowed_values] if question.is_described else []
-    return _NOUNS | {_singular(word) for text in said for word in _WORD.findall(text)} - STOP_WORDS
-
-
-def _qualifies(text: str, mention: Mention, nouns: frozenset[str]) -> bool:
-    """Tell whether a value says which documents: `finance reports`, `papers that are draft`, or is one, as `memo` is.
+def _says_which(text: str, field: FieldDescription, mention: Mention, nouns: frozenset[str]) -> bool:
+    """Tell whether a value says which documents: `project: apollo`, `finance reports`, `papers that are draft`, `memo`.
 
     Elsewhere it is an everyday word: nobody who asks how to draft a proposal wants drafts only.
     """
+    name = spoken(field.name)
+    if re.search(rf"\b{name}s?\s*(?:is|=|:|of|named|called)?\s*[\"']?$", text[: mention.at], re.IGNORECASE) or re.match(
+        rf"[\"']?\s+{name}s?\b", text[mention.to :], re.IGNORECASE
+    ):
+        return True
     following = _WORD.search(text, mention.to)
     is_beside = following is not None and not text[mention.to : following.start()].strip(" -\t\n")
     if following is not None and is_beside and _singular(following[0]) in nouns:
@@ -206,24 +206,11 @@ def _singular(word: str) -> str:
     return word.casefold().removesuffix("s")
 
 
-def _is_named(text: str, field: FieldDescription, mention: Mention) -> bool:
-    """Tell whether the value stands beside its field, as in `project apollo`, `apollo project`, `project: apollo`."""
-    name = spoken(field.name)
-    before = rf"\b{name}s?\s*(?:is|=|:|of|named|called)?\s*[\"']?$"
-    return bool(
-        re.search(before, text[: mention.at], re.IGNORECASE)
-        or re.match(rf"[\"']?\s+{name}s?\b", text[mention.to :], re.IGNORECASE)
-    )
-
-
-def _one_of(field: str, mentions: Sequence[Mention]) -> Filter:
-    negated = [mention for mention in mentions if mention.negated]
-    counted = [mention for mention in mentions if not mention.negated] or negated
-    values = tuple(dict.fromkeys(mention.value for mention in counted))
-    is_negated = counted == negated
-    if len(values) == 1:
-        return Comparison(field, Comparator.NE if is_negated else Comparator.EQ, values[0])
-    return Membership(field, values, is_negated)
+def _one_of(field: str, values: Iterable[str], *, is_negated: bool = False) -> Filter:
+    distinct = tuple(dict.fromkeys(values))
+    if len(distinct) == 1:
+        return Comparison(field, Comparator.NE if is_negated else Comparator.EQ, distinct[0])
+    return Membership(field, distinct, is_negated)
 
 
 def _authors(question: Question) -> Iterator[Finding]:
@@ -233,10 +220,7 @@ def _authors(question: Question) -> Iterator[Finding]:
     for match in _AUTHOR.finditer(question.text):
         names = named_person(match["name"], field.allowed_values or _known(question, field))
         if names:
-            where = (
-                Comparison(field.name, Comparator.EQ, names[0]) if len(names) == 1 else Membership(field.name, names)
-            )
-            yield Finding(field.name, where, match.start(), match.span())
+            yield Finding(field.name, _one_of(field.name, names), match.start(), match.span())
 
 
 def _tags(question: Question) -> Iterator[Finding]:
@@ -285,10 +269,7 @@ def _sections(question: Question) -> Iterator[Finding]:
         known = (field.allowed_values or _known(question, field)) if field is not None else ()
         meant = tuple(heading for heading in known if reference.means((heading,)))
         if field is not None and meant:
-            where = (
-                Comparison(field.name, Comparator.EQ, meant[0]) if len(meant) == 1 else Membership(field.name, meant)
-            )
-            yield Finding(field.name, where, 0)
+            yield Finding(field.name, _one_of(field.name, meant), 0)
             return
 
 
