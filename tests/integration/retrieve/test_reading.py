@@ -161,7 +161,7 @@ def test_a_search_with_a_token_sees_what_is_committed_and_not_acknowledged_yet(t
     library.database._writer.position = before
     wait = library.service.search.wait_for_position
     now = wait.collections.position("default", "docs")
-    token = wait.token_of(now.position, "default", now.uid)
+    token = wait.tokens.issue(now.position, tenant="default", collection_uid=now.uid)
     assert now.position > before
     assert len(library.search(_by_vector(1, consistency_token=token)).hits) == 2
     library.close()

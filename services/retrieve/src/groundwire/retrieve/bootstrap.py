@@ -88,8 +88,28 @@ def build(
         settings.self_query, model_key.get_secret_value() if model_key else None, settings.self_query_timeout_s
     )
     parse_question = ParseQuestion(Vocabularies(database), extractor)
-    catalog = Catalog(database)
-    search = _search(catalog, vectors, embedder, settings, time, parse_question, key)
+    catalog, tokens = Catalog(database), ConsistencyTokens(key)
+    search = Search(
+        views=SearchViews(database, time, settings.chunk_cache_mib << 20),
+        vectors=vectors,
+        engine=engine_name(vectors),
+        query_vectors=QueryVectors(embedder, settings.query_cache_entries),
+        outlines=Outlines(database),
+        parse_question=parse_question,
+        filter_cache=FilterCache(settings.filter_cache_mib << 20),
+        spare_threads=SpareThreads(),
+        wait_for_position=WaitForPosition(catalog.collections, tokens),
+        clock=time,
+        tuning=Tuning(
+            words=SearchTuning(settings.max_terms, settings.max_term_share, settings.dense_weight),
+            pool_size=settings.pool_size,
+            exact_chunks=settings.exact_chunks,
+            approved_prefixes=settings.approved_source_prefixes,
+            rerank_depth=settings.rerank_depth,
+            rerank_weight=settings.rerank_weight,
+        ),
+        reranker=open_reranker(settings.reranker),
+    )
     logs, pipeline, accesses = QueryLogs(database), Pipeline(), catalog.accesses
     recorder = QueryRecorder(logs, timedelta(days=settings.query_log_days), accesses)
     servicer = RetrieveServicer(
@@ -98,7 +118,7 @@ def build(
         embedder=embedder,
         limits=RequestLimits(settings.max_query_chars, settings.max_top_k),
         clock=time,
-        results=ResultCache(settings.result_cache_mib << 20, database, search.views, search.wait_for_position),
+        results=ResultCache(settings.result_cache_mib << 20, database, search.views, tokens),
         expand_chunks=ExpandChunks(Passages(database), settings.approved_source_prefixes),
         parse_question=parse_question,
         retrieve_context=RetrieveContext(search, settings.rag_persona_min_relevance),
@@ -120,35 +140,3 @@ def build(
         workers=lookups,
     )
     return RetrieveService(servicer, library_servicer, search, recorder, extractor)
-
-
-def _search(
-    catalog: Catalog,
-    vectors: VectorStore,
-    embedder: Embedder,
-    settings: RetrieveSettings,
-    clock: Clock,
-    parse_question: ParseQuestion,
-    key: bytes,
-) -> Search:
-    return Search(
-        views=SearchViews(catalog.database, clock, settings.chunk_cache_mib << 20),
-        vectors=vectors,
-        engine=engine_name(vectors),
-        query_vectors=QueryVectors(embedder, settings.query_cache_entries),
-        outlines=Outlines(catalog.database),
-        parse_question=parse_question,
-        filter_cache=FilterCache(settings.filter_cache_mib << 20),
-        spare_threads=SpareThreads(),
-        wait_for_position=WaitForPosition(catalog.collections, ConsistencyTokens(key)),
-        clock=clock,
-        tuning=Tuning(
-            words=SearchTuning(settings.max_terms, settings.max_term_share, settings.dense_weight),
-            pool_size=settings.pool_size,
-            exact_chunks=settings.exact_chunks,
-            approved_prefixes=settings.approved_source_prefixes,
-            rerank_depth=settings.rerank_depth,
-            rerank_weight=settings.rerank_weight,
-        ),
-        reranker=open_reranker(settings.reranker),
-    )

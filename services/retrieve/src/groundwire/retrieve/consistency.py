@@ -17,7 +17,7 @@ _LEFT_FOR_THE_ANSWER_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class WaitForPosition:
-    """Waits for positions, and issues the tokens that searches return."""
+    """Waits for the position that a token stands for."""
 
     collections: Collections
     tokens: ConsistencyTokens
@@ -45,6 +45,3 @@ class WaitForPosition:
             time.sleep(pause_s if left_s is None else min(pause_s, left_s - _LEFT_FOR_THE_ANSWER_S))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             now = self.collections.position(tenant, collection)
-
-    def token_of(self, position: int, tenant: str, collection_uid: str) -> str:
-        return self.tokens.issue(position, tenant=tenant, collection_uid=collection_uid)

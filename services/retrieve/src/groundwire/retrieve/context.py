@@ -129,12 +129,22 @@ class RetrieveContext:
                 found[kind] = [[ContextEntry(stored[number])] for number in numbers if number in stored]
                 continue
             goes_on = kind == _DOCUMENTS and bool(request.search.context)
-            each = self._request_for(kind, request)
-            if not goes_on:
-                each = replace(each, prepared=prepared, context="")
+            search = request.search if goes_on else replace(alone, prepared=prepared)
+            if kind == _DOCUMENTS:
+                search = replace(search, where=both(search.where, Exists("record_type", present=False)))
+            else:
+                is_record = Comparison("record_type", Comparator.EQ, kind)
+                search = replace(search, where=both(search.where, is_record), top_k=request.limits[kind])
+            if kind == "memory":
+                search = replace(search, ranking=Ranking.MEMORY)
+            elif kind == "persona":
+                # By vectors alone: what words add depends on the other parts of the persona, and is no measure of its
+                # own.
+                least = max(self.persona_relevance, search.min_relevance or 0.0)
+                search = replace(search, mode=SearchMode.VECTOR, min_relevance=least)
             result = self.search.search_in(
                 view,
-                each,
+                search,
                 budget,
                 Progress(self.search.clock, None),
                 is_last=is_last,
@@ -151,22 +161,11 @@ class RetrieveContext:
                 )
                 found[kind] = [[entry] for entry in newest_first]
         sections, tokens = _fitting(found, request.max_tokens)
-        token = self.search.wait_for_position.token_of(view.position, request.search.tenant, view.collection.uid)
+        token = self.search.wait_for_position.tokens.issue(
+            view.position, tenant=request.search.tenant, collection_uid=view.collection.uid
+        )
         documents = sections.pop(_DOCUMENTS, ContextSection())
         return Context(sections, documents, tokens, view.position, token, lacks_dense)
-
-    def _request_for(self, kind: str, request: ContextRequest) -> SearchRequest:
-        search, is_record = request.search, Comparison("record_type", Comparator.EQ, kind)
-        if kind == _DOCUMENTS:
-            return replace(search, where=both(search.where, Exists("record_type", present=False)))
-        search = replace(search, where=both(search.where, is_record), top_k=request.limits[kind])
-        if kind == "memory":
-            return replace(search, ranking=Ranking.MEMORY)
-        if kind == "persona":
-            # By vectors alone: what words add depends on the other parts of the persona, and is no measure of its own.
-            least = max(self.persona_relevance, search.min_relevance or 0.0)
-            return replace(search, mode=SearchMode.VECTOR, min_relevance=least)
-        return search
 
 
 def _contradicting_together(entries: Sequence[ContextEntry], view: SearchView, limit: int) -> list[list[ContextEntry]]:

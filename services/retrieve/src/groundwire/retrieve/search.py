@@ -267,8 +267,18 @@ class Search:
 
             Each carries the metadata key `last_state`.
         """
-        begun = time.perf_counter()
-        request, chosen = self._limited_to_sections(request, budget) if request.top_down else (request, ())
+        begun, chosen = time.perf_counter(), tuple[ChosenSection, ...]()
+        if request.top_down:
+            collection, outline = self.outlines.read(request.tenant, request.collection)
+            vector, is_ours = request.vector, collection.identity == self.query_vectors.embedder.identity
+            if vector is None and request.prepared is None and is_ours:
+                request = replace(request, prepared=self.query_vectors.of(request.query, budget, request.context))
+            if vector is None and request.prepared is not None:
+                vector = request.prepared.vector
+            # A vector that does not fit, or none, is an error that the search itself reports.
+            if vector is not None and vector.shape == (collection.identity.dimensions,):
+                chosen = tuple(choose_sections(request.query, vector, outline.sections, outline.vectors))
+                request = replace(request, where=both(request.where, within(chosen)))
         progress = Progress(self.clock, received)
 
         def work(view: SearchView, is_last: bool) -> SearchResult:
@@ -369,12 +379,19 @@ class Search:
         evidence = self._evidence(pool, plan, ranked, selected, hits, embedded, view) if request.explain else None
         progress.enter(SearchState.COMPLETED)
         now, embedding_s = time.perf_counter(), embedded.elapsed_s if embedded else 0.0
-        dense = pool.stages.get(StageKind.DENSE)
+        dense, fates = pool.stages.get(StageKind.DENSE), [*ranked.eligible.withheld.values()]
         return SearchResult(
             query=request.query,
             hits=hits,
             plan=plan,
-            counts=_counts(ranked, plan.min_relevance),
+            counts=SearchCounts(
+                candidates=len(ranked.scores) + ranked.stale,
+                stale=ranked.stale,
+                duplicates=len(ranked.eligible.repeated),
+                below_threshold=int(np.count_nonzero(ranked.tested() < plan.min_relevance)),
+                rejected=fates.count(Fate.SOURCE_REJECTED),
+                incomplete=fates.count(Fate.INCOMPLETE),
+            ),
             times=SearchTimes(
                 embedding_s=embedding_s,
                 search_s=now - begun - embedding_s,
@@ -384,28 +401,13 @@ class Search:
             ),
             position=view.position,
             changed_position=view.changed_position,
-            consistency_token=self.wait_for_position.token_of(view.position, request.tenant, view.collection.uid),
+            consistency_token=self.wait_for_position.tokens.issue(
+                view.position, tenant=request.tenant, collection_uid=view.collection.uid
+            ),
             evidence=evidence,
             lacks_dense=embedded is None or pool.lacks_dense,
             self_query_failed=request.self_query_failed,
         )
-
-    def _limited_to_sections(
-        self, request: SearchRequest, budget: Budget
-    ) -> tuple[SearchRequest, tuple[ChosenSection, ...]]:
-        """Return the request limited to the best sections; as it is when its vector does not fit, which is an error."""
-        collection, outline = self.outlines.read(request.tenant, request.collection)
-        if (
-            request.vector is None
-            and request.prepared is None
-            and collection.identity == self.query_vectors.embedder.identity
-        ):
-            request = replace(request, prepared=self.query_vectors.of(request.query, budget, request.context))
-        vector = request.prepared.vector if request.vector is None and request.prepared else request.vector
-        if vector is None or vector.shape != (collection.identity.dimensions,):
-            return request, ()
-        chosen = tuple(choose_sections(request.query, vector, outline.sections, outline.vectors))
-        return replace(request, where=both(request.where, within(chosen))), chosen
 
     def search_for_several(
         self, view: SearchView, request: SearchRequest, budget: Budget, *, is_last: bool
@@ -495,21 +497,33 @@ class Search:
         A search by words uses the vector only to bring its scores onto the scale of similarities. So it goes without,
         None, when the model does not answer or refuses this server.
         """
+        expected, model = plan.collection.identity, self.query_vectors.embedder.identity
+        progress.enter(SearchState.EMBEDDING)
+        if request.vector is not None and len(request.vector) != expected.dimensions:
+            message = f"must have {expected.dimensions} numbers"
+            raise DimensionMismatchError.of(
+                "query_vector", message, got=len(request.vector), expected=expected.dimensions
+            )
+        if request.vector is None and model != expected:
+            raise EmbeddingMismatchError(
+                f"collection {plan.collection.name!r} was embedded by {expected.model_name!r}, "
+                f"this server has {model.model_name!r}",
+                expected=f"{expected.provider}/{expected.model_name}@{expected.revision} {expected.probe_digest[:12]}",
+                got=f"{model.provider}/{model.model_name}@{model.revision} {model.probe_digest[:12]}",
+            )
         # The words need the catalog and the vector needs the model and the engine: neither waits for the other.
         wait_for_words = None
         if pool.needs_words:
             wait_for_words = self.spare_threads.start(
                 lambda: pool.look_up(request.query, request.context, plan.depth), budget
             )
-        progress.enter(SearchState.EMBEDDING)
-        embedded: PreparedVector | None
+        embedded = request.prepared if request.vector is None else PreparedVector(request.vector, 0.0)
         try:
             with Step("search.embed"):
-                embedded = self._embed(request, plan.collection, budget)
-        except (UnavailableError, PreconditionError) as error:
-            if plan.mode is not SearchMode.LEXICAL or isinstance(error, EmbeddingMismatchError):
+                embedded = embedded or self.query_vectors.of(request.query, budget, request.context)
+        except (UnavailableError, PreconditionError):
+            if plan.mode is not SearchMode.LEXICAL:
                 raise
-            embedded = None
         # The model may have taken all the time there was; the engine is not asked in vain.
         budget.check()
         progress.enter(SearchState.SEARCHING)
@@ -520,25 +534,6 @@ class Search:
             wait_for_words()
         budget.check()
         return embedded
-
-    def _embed(self, request: SearchRequest, collection: Collection, budget: Budget) -> PreparedVector:
-        expected = collection.identity
-        if request.vector is not None:
-            if len(request.vector) != expected.dimensions:
-                message = f"must have {expected.dimensions} numbers"
-                raise DimensionMismatchError.of(
-                    "query_vector", message, got=len(request.vector), expected=expected.dimensions
-                )
-            return PreparedVector(request.vector, 0.0)
-        got = self.query_vectors.embedder.identity
-        if got != expected:
-            raise EmbeddingMismatchError(
-                f"collection {collection.name!r} was embedded by {expected.model_name!r}, "
-                f"this server has {got.model_name!r}",
-                expected=f"{expected.provider}/{expected.model_name}@{expected.revision} {expected.probe_digest[:12]}",
-                got=f"{got.provider}/{got.model_name}@{got.revision} {got.probe_digest[:12]}",
-            )
-        return request.prepared or self.query_vectors.of(request.query, budget, request.context)
 
     def _weighted(
         self, plan: SearchPlan, request: SearchRequest, pool: CandidateSearch, embedded: PreparedVector | None
@@ -732,18 +727,6 @@ def _hydrated(
     return tuple(
         SearchHit(rank, score, chunk, ranked.memory.get(score.number))
         for rank, (score, chunk) in enumerate(pairs, start=1)
-    )
-
-
-def _counts(ranked: _Ranked, min_relevance: float) -> SearchCounts:
-    fates = [*ranked.eligible.withheld.values()]
-    return SearchCounts(
-        candidates=len(ranked.scores) + ranked.stale,
-        stale=ranked.stale,
-        duplicates=len(ranked.eligible.repeated),
-        below_threshold=int(np.count_nonzero(ranked.tested() < min_relevance)),
-        rejected=fates.count(Fate.SOURCE_REJECTED),
-        incomplete=fates.count(Fate.INCOMPLETE),
     )
 
 

@@ -45,7 +45,6 @@ from groundwire.retrieve.wire.requests import (
     to_expansion,
 )
 from groundwire.retrieve.wire.responses import (
-    own_part,
     ready_response,
     to_context_response,
     to_parse_response,
@@ -134,12 +133,18 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         """
         if not 1 <= len(request.requests) <= MAX_REQUESTS:
             raise InvalidRequestError.of("requests", f"must be 1 to {MAX_REQUESTS} searches")
+        pairs = [(self._received(item, started), item) for item in request.requests]
+        interpreted: list[SearchRequest | GroundwireError] = []
+        for call, item in pairs:
+            try:
+                interpreted.append(self._interpret(call, item))
+            except (CallCancelledError, DeadlineError):
+                raise
+            except GroundwireError as error:
+                interpreted.append(error)
         # All queries go through the model in one batch; everything after that belongs to each search alone.
-        calls = [self._received(item, started) for item in request.requests]
-        pairs = list(zip(calls, request.requests, strict=True))
-        searches = self._embedded([self._interpreted(call, item) for call, item in pairs])
         outcomes = []
-        for (call, item), search in zip(pairs, searches, strict=True):
+        for (call, item), search in zip(pairs, self._embedded(interpreted), strict=True):
             request_context.current().budget.check()
             own = replace(call, started=time.perf_counter())
             if isinstance(search, GroundwireError):
@@ -202,21 +207,14 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         served = ServedSearch.of(result, names_entity=call.names_entity)
         log_id = self.record.served(call, served, served.sample)
         self.results.put(request_context.current().identity, request, raw, result, served)
-        own = own_part(request, result.position, result.consistency_token, log_id, result.times)
-        return ready_response(raw, own, max_bytes)
+        return ready_response(
+            raw, request, result.position, result.consistency_token, log_id, result.times, max_bytes=max_bytes
+        )
 
     def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:
         current = request_context.current()
         search = parse_retrieve_request(request, current.identity, self.limits, self.clock.now())
         return self.search.interpret(search, call.received, current.budget)
-
-    def _interpreted(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest | GroundwireError:
-        try:
-            return self._interpret(call, request)
-        except (CallCancelledError, DeadlineError):
-            raise
-        except GroundwireError as error:
-            return error
 
     def _received(self, request: pb.RetrieveRequest, started: float) -> ReceivedCall:
         current = request_context.current()

@@ -12,7 +12,6 @@ import numpy as np
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.hit_pb2 import HitView
 from groundwire.api.common.v1.record_pb2 import RecordType
-from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.scopes import Scopes
 from groundwire.kernel.collection import SearchMode
@@ -86,11 +85,13 @@ def parse_retrieve_request(
         *violations_of(parse_collection_name, message.collection),
         *check_query(message.query, limits.max_query_chars),
         *(check_query(message.context, limits.max_query_chars, "context") if message.context else ()),
-        *_option_violations(options, limits.max_top_k),
-        *_scope_violations(options),
+        *_option_violations(message, limits.max_top_k),
         *query_time_violations(message, now),
-        *(_result_expansion_violations(message) if message.HasField("expansion") else ()),
     ]
+    if message.HasField("expansion"):
+        violations += _expansion_violations(message.expansion, _RESULT_LIMITS, "expansion.")
+        if options.HasField("snapshot"):
+            violations.append(FieldViolation("expansion", "reads the present, not a snapshot"))
     vector = np.asarray(message.query_vector, dtype=np.float32) if message.query_vector else None
     if vector is not None and not (np.isfinite(vector).all() and vector.any()):
         violations.append(FieldViolation("query_vector", "must be finite and not all zero"))
@@ -135,7 +136,8 @@ def check_query(query: str, max_chars: int, field: str = "query") -> list[FieldV
     return [FieldViolation(field, WITHOUT_CONTROLS)] if has_controls(query) else []
 
 
-def _option_violations(options: RetrievalOptions, max_top_k: int) -> Iterator[FieldViolation]:
+def _option_violations(message: pb.RetrieveRequest, max_top_k: int) -> Iterator[FieldViolation]:
+    options = message.options
     if options.HasField("top_k") and not 1 <= options.top_k <= max_top_k:
         yield FieldViolation("options.top_k", f"must be 1 to {max_top_k}")
     for share in ("min_relevance", "dense_weight", "diversity"):
@@ -151,9 +153,6 @@ def _option_violations(options: RetrievalOptions, max_top_k: int) -> Iterator[Fi
             yield FieldViolation(f"options.query_types[{position}]", f"unknown value {kind}")
     if options.strategy == search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN and options.HasField("snapshot"):
         yield FieldViolation("options.strategy", "TOP_DOWN reads the present, not a snapshot")
-
-
-def _scope_violations(options: RetrievalOptions) -> Iterator[FieldViolation]:
     if len(options.scopes) > _MAX_SCOPES:
         yield FieldViolation("options.scopes", f"must be at most {_MAX_SCOPES} scopes")
     for position, scope in enumerate(options.scopes[:_MAX_SCOPES]):
@@ -207,6 +206,7 @@ def question_time(request: pb.ParseQueryRequest, now: datetime) -> datetime:
 _EXPAND_MODES = members_by_number(pb.ExpandMode, ExpandMode)
 _MAX_EXPANDED = 20
 _EXPAND_LIMITS = {"radius": (0, 20), "levels_up": (1, 3), "max_chars": (1, 1_000_000)}
+_RESULT_LIMITS = {**_EXPAND_LIMITS, "result_count": (1, _MAX_EXPANDED)}
 
 
 def parse_expand_request(request: pb.ExpandRequest) -> tuple[list[str | int], Expansion]:
@@ -217,27 +217,21 @@ def parse_expand_request(request: pb.ExpandRequest) -> tuple[list[str | int], Ex
     for position, reference in enumerate(request.chunks):
         if reference.WhichOneof("reference") is None:
             violations.append(FieldViolation(f"chunks[{position}]", "must have either chunk_id or chunk_number"))
-    violations += _expansion_violations(request)
+    violations += _expansion_violations(request, _EXPAND_LIMITS)
     if violations:
         raise InvalidRequestError(violations)
     references = [getattr(item, item.WhichOneof("reference") or "") for item in request.chunks]
     return references, to_expansion(request)
 
 
-def _expansion_violations(message: pb.ExpandRequest | pb.ResultExpansion, prefix: str = "") -> Iterator[FieldViolation]:
+def _expansion_violations(
+    message: pb.ExpandRequest | pb.ResultExpansion, limits: Mapping[str, tuple[int, int]], prefix: str = ""
+) -> Iterator[FieldViolation]:
     if message.mode not in _EXPAND_MODES:
         yield FieldViolation(f"{prefix}mode", "must be WINDOW, NEIGHBOURS, PARENT or HIERARCHY")
-    for field, (low, high) in _EXPAND_LIMITS.items():
+    for field, (low, high) in limits.items():
         if message.HasField(field) and not low <= getattr(message, field) <= high:  # type: ignore[arg-type]  # our names
             yield FieldViolation(f"{prefix}{field}", f"must be {low} to {high}")
-
-
-def _result_expansion_violations(message: pb.RetrieveRequest) -> Iterator[FieldViolation]:
-    yield from _expansion_violations(message.expansion, "expansion.")
-    if message.expansion.HasField("result_count") and not 1 <= message.expansion.result_count <= _MAX_EXPANDED:
-        yield FieldViolation("expansion.result_count", f"must be 1 to {_MAX_EXPANDED}")
-    if message.options.HasField("snapshot"):
-        yield FieldViolation("expansion", "reads the present, not a snapshot")
 
 
 def to_expansion(message: pb.ExpandRequest | pb.ResultExpansion) -> Expansion:

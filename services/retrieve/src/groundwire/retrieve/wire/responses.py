@@ -1,7 +1,7 @@
 """Turn what a search found into the messages of the contract: hits, report, flat records, explanation, context."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from groundwire.api.common.v1 import degraded_stage_pb2
@@ -13,7 +13,7 @@ from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.collection import ProfileName, SearchMode
 from groundwire.kernel.filters import Value, contract_name
 from groundwire.kernel.records import StoredRecord
-from groundwire.retrieve.context import Context, ContextEntry
+from groundwire.retrieve.context import Context
 from groundwire.retrieve.expansion import Passage
 from groundwire.retrieve.fusion import Score
 from groundwire.retrieve.ranking import neighbour_share
@@ -46,7 +46,7 @@ _STATES = {state: number for number, state in members_by_number(report_pb.QueryS
 def to_retrieve_response(
     request: pb.RetrieveRequest, result: SearchResult, order: ResultOrder, passages: Sequence[Passage]
 ) -> pb.RetrieveResponse:
-    """Return the response with what the request asks for, without what `own_part` has.
+    """Return the response with what the request asks for, without what `ready_response` adds for each call.
 
     The report says all that is known of the search itself.
     """
@@ -106,10 +106,18 @@ def to_retrieve_response(
     return response
 
 
-def own_part(
-    request: pb.RetrieveRequest, position: int, token: str, log_id: str | None, times: SearchTimes
-) -> pb.RetrieveResponse:
-    """Return what a call has of its own; together with what `to_retrieve_response` makes it is the whole response.
+def ready_response(
+    raw: bytes,
+    request: pb.RetrieveRequest,
+    position: int,
+    token: str,
+    log_id: str | None,
+    times: SearchTimes,
+    *,
+    from_cache: bool = False,
+    max_bytes: int = MAX_PAGE_BYTES,
+) -> ReadyResponse:
+    """Add to a serialized response what each call has of its own, and cut it to size.
 
     A log id of None means that logging failed, which the response says.
     """
@@ -127,11 +135,8 @@ def own_part(
         own.report.states.extend(
             report_pb.QueryStateChange(state=_STATES[state], reach_time=to_timestamp(at)) for state, at in times.states
         )
-    return own
-
-
-def ready_response(raw: bytes, own: pb.RetrieveResponse, max_bytes: int = MAX_PAGE_BYTES) -> ReadyResponse:
-    """Merge the cached part of a response with the part of this call, cut to size."""
+        if from_cache:
+            own.report.from_cache = True
     # Concatenated serialized messages are one message with the fields of both.
     whole = raw + own.SerializeToString()
     if len(whole) > max_bytes:
@@ -199,69 +204,52 @@ def to_passage_message(passage: Passage) -> pb.ExpandedPassage:
     )
 
 
-FlatView = dict[str, Value | None]
-
-
 def flat_view(stored: StoredChunk, profile: ProfileName) -> dict[str, Value]:
     """Return a chunk as one flat record under the names of a source design (S1-10 to S1-26, S3-19, S4-16, C21).
 
     Keys without a value are left out. The caller's own metadata stand beside the names, which win.
     """
-    named = _FLAT_VIEWS.get(profile, _flat_document)(stored)
+    chunk, document, fields = stored.chunk, stored.document, stored.document.fields
+    named: dict[str, Value | None]
+    match profile:
+        case ProfileName.WEB:
+            named = {
+                "chunk_id": stored.chunk_number,
+                "text": chunk.content,
+                "url": document.source_uri,
+                "source_url": document.source_uri,
+                "section_title": chunk.section_title,
+                "chunk_index": chunk.sequence_num,
+                "word_count": len(chunk.content.split()),
+                "char_count": len(chunk.content),
+                "created_at": _iso(stored.ingest_time),
+            }
+        case ProfileName.BOOK:
+            named = {
+                "chapter": chunk.chapter,
+                "section": chunk.section,
+                "chunk_id": stored.chunk_number,
+                "text": chunk.content,
+            }
+        case _:
+            named = {
+                "doc_id": document.document_id,
+                "chunk_id": stored.chunk_id,
+                "source": document.source_uri,
+                "chunk_index": chunk.sequence_num,
+                "page": chunk.page_numbers[0] if chunk.page_numbers else None,
+                "pages": ",".join(map(str, chunk.page_numbers)),
+                "section": chunk.section,
+                "char_start": chunk.span.start,
+                "char_end": chunk.span.end,
+                "title": fields.title,
+                "author": fields.creators[0] if fields.creators else None,
+                "date": _iso(fields.date_created) if fields.date_created else None,
+                "tags": ",".join(stored.tags),
+                "project": fields.project,
+                "timestamp": _iso(stored.ingest_time),
+            }
     return {key: value for key, value in {**stored.metadata, **named}.items() if value is not None and value != ""}
-
-
-def _flat_document(stored: StoredChunk) -> FlatView:
-    chunk, document = stored.chunk, stored.document
-    fields, pages = document.fields, chunk.page_numbers
-    return {
-        "doc_id": document.document_id,
-        "chunk_id": stored.chunk_id,
-        "source": document.source_uri,
-        "chunk_index": chunk.sequence_num,
-        "page": pages[0] if pages else None,
-        "pages": ",".join(map(str, pages)),
-        "section": chunk.section,
-        "char_start": chunk.span.start,
-        "char_end": chunk.span.end,
-        "title": fields.title,
-        "author": fields.creators[0] if fields.creators else None,
-        "date": _iso(fields.date_created) if fields.date_created else None,
-        "tags": ",".join(stored.tags),
-        "project": fields.project,
-        "timestamp": _iso(stored.ingest_time),
-    }
-
-
-def _flat_web(stored: StoredChunk) -> FlatView:
-    chunk, document = stored.chunk, stored.document
-    return {
-        "chunk_id": stored.chunk_number,
-        "text": chunk.content,
-        "url": document.source_uri,
-        "source_url": document.source_uri,
-        "section_title": chunk.section_title,
-        "chunk_index": chunk.sequence_num,
-        "word_count": len(chunk.content.split()),
-        "char_count": len(chunk.content),
-        "created_at": _iso(stored.ingest_time),
-    }
-
-
-def _flat_book(stored: StoredChunk) -> FlatView:
-    chunk = stored.chunk
-    return {
-        "chapter": chunk.chapter,
-        "section": chunk.section,
-        "chunk_id": stored.chunk_number,
-        "text": chunk.content,
-    }
-
-
-_FLAT_VIEWS: Mapping[ProfileName, Callable[[StoredChunk], FlatView]] = {
-    ProfileName.WEB: _flat_web,
-    ProfileName.BOOK: _flat_book,
-}
 
 
 def _iso(moment: datetime) -> str:
@@ -290,17 +278,53 @@ def to_explain_plan(evidence: Evidence, plan: SearchPlan) -> explain_pb.ExplainP
     scores = _Scores(listed, evidence, plan)
     return explain_pb.ExplainPlan(
         stages=[_to_stage(stage, evidence, plan) for stage in evidence.stages],
-        candidates=[_to_candidate(score, evidence, plan, scores.of(score)) for score in listed],
+        candidates=[
+            explain_pb.ExplainCandidate(
+                chunk_number=score.number,
+                chunk_id=stored.chunk_id if stored else "",
+                place=" › ".join([stored.document.source_uri, *stored.chunk.hierarchy_path]) if stored else "",
+                rank=evidence.ranks.get(score.number),
+                fate=_fate(score, evidence, plan.min_relevance).value.lower(),
+                score=scores.of(score),
+                selection_step=evidence.steps.get(score.number),
+                selection_penalty=evidence.penalties.get(score.number, 0.0),
+                duplicate_of=evidence.repeated.get(score.number),
+            )
+            for score, stored in ((each, evidence.stored.get(each.number)) for each in listed)
+        ],
         candidate_count=len(evidence.scores),
     )
 
 
 def _to_stage(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> explain_pb.ExplainStage:
+    figures: list[tuple[str, float, str]] = []
+    if stage.path is not None and plan.where is not None and stage.path.share is not None:
+        figures.append(("selectivity", min(1.0, stage.path.share), ""))
+    match stage.kind:
+        case StageKind.LEXICAL:
+            for kind, texts in (("term", plan.terms), ("phrase", plan.phrases)):
+                figures += [(kind, evidence.frequencies.get(text, 0), text) for text in texts]
+        case StageKind.FUSION:
+            figures += [
+                ("dense_weight", plan.dense_weight, ""),
+                ("similarity_min", evidence.similarity_min, ""),
+                ("similarity_max", evidence.similarity_max, ""),
+                ("lexical_max", max(evidence.lexical_raw.values(), default=0.0), ""),
+                ("neighbour_share", neighbour_share(plan.rules, plan.strategy), ""),
+                ("turn_share", plan.rules.turns, ""),
+            ]
+        case StageKind.RERANK:
+            figures.append(("rerank_weight", evidence.rerank_weight, ""))
+        case StageKind.VALIDATE:
+            figures += [("min_relevance", plan.min_relevance, ""), ("top_k", plan.top_k, "")]
+            figures.append(("diversity", plan.diversity, ""))
+        case _:
+            pass
     message = explain_pb.ExplainStage(
         name=stage.kind.value.lower(),
         candidate_count=stage.count,
         elapsed=to_duration(stage.elapsed_s),
-        figures=_figures(stage, evidence, plan),
+        figures=[explain_pb.ScoreNode(name=name, value=value, detail=text) for name, value, text in figures],
     )
     if stage.kind in {StageKind.LEXICAL, StageKind.JOIN}:
         message.engine = _CATALOG
@@ -310,31 +334,6 @@ def _to_stage(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> explai
         unable = f"engine cannot evaluate {stage.resolved_clause}" if stage.resolved_clause else ""
         message.detail = "; ".join(filter(None, (stage.path.detail, unable)))
     return message
-
-
-def _figures(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> Iterator[explain_pb.ScoreNode]:
-    if stage.path is not None and plan.where is not None and stage.path.share is not None:
-        yield explain_pb.ScoreNode(name="selectivity", value=min(1.0, stage.path.share))
-    match stage.kind:
-        case StageKind.LEXICAL:
-            for kind, texts in (("term", plan.terms), ("phrase", plan.phrases)):
-                for text in texts:
-                    yield explain_pb.ScoreNode(name=kind, value=evidence.frequencies.get(text, 0), detail=text)
-        case StageKind.FUSION:
-            yield explain_pb.ScoreNode(name="dense_weight", value=plan.dense_weight)
-            yield explain_pb.ScoreNode(name="similarity_min", value=evidence.similarity_min)
-            yield explain_pb.ScoreNode(name="similarity_max", value=evidence.similarity_max)
-            yield explain_pb.ScoreNode(name="lexical_max", value=max(evidence.lexical_raw.values(), default=0.0))
-            yield explain_pb.ScoreNode(name="neighbour_share", value=neighbour_share(plan.rules, plan.strategy))
-            yield explain_pb.ScoreNode(name="turn_share", value=plan.rules.turns)
-        case StageKind.RERANK:
-            yield explain_pb.ScoreNode(name="rerank_weight", value=evidence.rerank_weight)
-        case StageKind.VALIDATE:
-            yield explain_pb.ScoreNode(name="min_relevance", value=plan.min_relevance)
-            yield explain_pb.ScoreNode(name="top_k", value=plan.top_k)
-            yield explain_pb.ScoreNode(name="diversity", value=plan.diversity)
-        case _:
-            pass
 
 
 class _Scores:
@@ -410,23 +409,6 @@ class _Scores:
         yield explain_pb.ScoreNode(name="words", value=value, weight=1.0 - weight, children=[floor, lexical])
 
 
-def _to_candidate(
-    score: Score, evidence: Evidence, plan: SearchPlan, tree: explain_pb.ScoreNode
-) -> explain_pb.ExplainCandidate:
-    number, stored = score.number, evidence.stored.get(score.number)
-    return explain_pb.ExplainCandidate(
-        chunk_number=number,
-        chunk_id=stored.chunk_id if stored else "",
-        place=" › ".join([stored.document.source_uri, *stored.chunk.hierarchy_path]) if stored else "",
-        rank=evidence.ranks.get(number),
-        fate=_fate(score, evidence, plan.min_relevance).value.lower(),
-        score=tree,
-        selection_step=evidence.steps.get(number),
-        selection_penalty=evidence.penalties.get(number, 0.0),
-        duplicate_of=evidence.repeated.get(number),
-    )
-
-
 def _fate(score: Score, evidence: Evidence, min_relevance: float) -> Fate:
     number = score.number
     if number in evidence.ranks:
@@ -447,19 +429,25 @@ def to_context_response(request: pb.RetrieveContextRequest, context: Context) ->
     view = request.options.view
     hits = [entry.hit for entry in context.documents.entries if entry.hit is not None]
     response = pb.RetrieveContextResponse(
-        sections=[
-            pb.ContextSection(
-                record_type=RECORD_TYPES[kind],
-                entries=[_to_context_entry(entry, rank) for rank, entry in enumerate(section.entries, start=1)],
-                omitted_count=section.omitted,
-            )
-            for kind, section in context.sections.items()
-        ],
         omitted_document_result_count=context.documents.omitted,
         token_count=context.tokens,
         snapshot=context.position,
         consistency_token=context.consistency_token,
     )
+    for kind, section in context.sections.items():
+        shown = response.sections.add(record_type=RECORD_TYPES[kind], omitted_count=section.omitted)
+        for rank, entry in enumerate(section.entries, start=1):
+            stored, chunk = entry.stored, entry.stored.chunk
+            record = StoredRecord(stored.document, chunk.content, chunk.token_count, chunk.embedding_hash)
+            message = shown.entries.add(record=to_record_message(record), contradicts=entry.contradicts)
+            if entry.hit is None:
+                message.hit.chunk.MergeFromString(chunk_in_view(stored, HIT_VIEW_IDS))
+            else:
+                fill_hit(message.hit, entry.hit, HIT_VIEW_IDS)
+            message.hit.rank = rank
+            message.record.ClearField("links")
+            # Those of seventy records may be twice as large as a response can be.
+            message.record.ClearField("quoted_document_ids")
     for hit in hits:
         fill_hit(response.document_results.add(), hit, view)
     for raw in documents_in_view((hit.stored.document for hit in hits), view):
@@ -467,18 +455,3 @@ def to_context_response(request: pb.RetrieveContextRequest, context: Context) ->
     if context.lacks_dense:
         response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_DENSE)
     return response
-
-
-def _to_context_entry(entry: ContextEntry, rank: int) -> pb.ContextEntry:
-    stored = entry.stored
-    record = StoredRecord(stored.document, stored.chunk.content, stored.chunk.token_count, stored.chunk.embedding_hash)
-    message = pb.ContextEntry(record=to_record_message(record), contradicts=entry.contradicts)
-    if entry.hit is None:
-        message.hit.chunk.MergeFromString(chunk_in_view(stored, HIT_VIEW_IDS))
-    else:
-        fill_hit(message.hit, entry.hit, HIT_VIEW_IDS)
-    message.hit.rank = rank
-    message.record.ClearField("links")
-    # Those of seventy records may be twice as large as a response can be.
-    message.record.ClearField("quoted_document_ids")
-    return message

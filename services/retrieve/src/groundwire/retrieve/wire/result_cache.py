@@ -6,14 +6,14 @@ from typing import TypeAlias
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.identity import Identity
-from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.query_log import ServedSearch
 from groundwire.retrieve.search_types import SearchResult, SearchState, SearchTimes
-from groundwire.retrieve.wire.responses import own_part, ready_response
+from groundwire.retrieve.wire.responses import ready_response
 from groundwire.rpc.calls import ReadyResponse
 
 # The caller of a request: two credentials of one tenant may see different scopes.
@@ -44,10 +44,8 @@ class RememberedResponse:
         Such a call goes through two states only: nothing is embedded, searched or ranked.
         """
         states = ((SearchState.RECEIVED, received), (SearchState.COMPLETED, received + timedelta(seconds=total_s)))
-        own = own_part(request, self.position, self.token, log_id, SearchTimes(0.0, 0.0, total_s, states))
-        if request.options.include_report:
-            own.report.from_cache = True
-        return ready_response(self.raw, own)
+        times = SearchTimes(0.0, 0.0, total_s, states)
+        return ready_response(self.raw, request, self.position, self.token, log_id, times, from_cache=True)
 
 
 class ResultCache:
@@ -57,7 +55,7 @@ class ResultCache:
     has changed.
     """
 
-    def __init__(self, max_bytes: int, database: Database, views: SearchViews, tokens: WaitForPosition) -> None:
+    def __init__(self, max_bytes: int, database: Database, views: SearchViews, tokens: ConsistencyTokens) -> None:
         self._database = database
         self._views = views
         self._tokens = tokens
@@ -89,7 +87,7 @@ class ResultCache:
         uid = view.collection.uid
         if uid != held.search.collection.uid or view.changed_position != held.changed_position:
             return None
-        token = self._tokens.token_of(view.position, identity.tenant, uid)
+        token = self._tokens.issue(view.position, tenant=identity.tenant, collection_uid=uid)
         renewed = replace(held, token=token, position=view.position)
         self._put(key, renewed)
         return renewed
