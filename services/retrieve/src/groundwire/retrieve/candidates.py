@@ -360,27 +360,26 @@ class CandidateSearch:
             return _NO_MATCHES
         if self._matched is not None and self._matched[0] >= depth:
             return self._matched[1]
-        started = time.perf_counter()
-        matches = self._follow(words, depth) if words.terms or words.phrases else _NO_MATCHES
+        started, weighted = time.perf_counter(), [*words.weights.elements()]
+        matches, is_filtered = _NO_MATCHES, not self._matches.is_open
+        # All that a query may match is scored in any case, so that reading so many at once costs little.
+        asked = max(depth, MAX_MATCHES) if is_filtered else depth
+        while weighted:
+            matching = self.view.lexical(weighted, (), asked)
+            numbers, scores = matching.numbers, matching.scores
+            is_all = len(numbers) < asked
+            if is_filtered:
+                passing = self._matches.first_passing(numbers, depth)
+                numbers, scores = numbers[passing], scores[passing]
+            if is_all or len(numbers) >= depth:
+                matches = WordMatches(numbers[:depth], scores[:depth], is_all and len(numbers) <= depth)
+                break
+            # The words are cheap to follow further, and a filter that leaves few is met at most a few times.
+            asked *= _FURTHER
         elapsed = time.perf_counter() - started
         self.stages[StageKind.LEXICAL] = StageTrace(StageKind.LEXICAL, len(matches.numbers), elapsed)
         self._matched = (depth, matches)
         return matches
-
-    def _follow(self, words: LookedUp, limit: int) -> WordMatches:
-        is_filtered = not self._matches.is_open
-        asked = max(limit, MAX_MATCHES) if is_filtered else limit
-        while True:
-            matching = self.view.lexical([*words.weights.elements()], (), asked)
-            numbers, scores = matching.numbers, matching.scores
-            is_all = len(numbers) < asked
-            if is_filtered:
-                passing = self._matches.first_passing(numbers, limit)
-                numbers, scores = numbers[passing], scores[passing]
-            if is_all or len(numbers) >= limit:
-                return WordMatches(numbers[:limit], scores[:limit], is_all and len(numbers) <= limit)
-            # The words are cheap to follow further, and a filter that leaves few is met at most a few times.
-            asked *= _FURTHER
 
     def _nearest(self, vector: Vectors | None, limit: int) -> Neighbours:
         if not self._uses_vectors or vector is None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
+from operator import itemgetter
 
 from groundwire.catalog.chunks import PassageReader, Passages
 from groundwire.catalog.scopes import is_in_scopes
@@ -123,8 +124,17 @@ class DocumentMap:
         steps = [-1, 1]
         while steps:
             step = steps.pop(0)
-            grown = self._grown(kept, found, step)
-            if grown is not None and grown.chars <= rule.max_chars:
+            number = kept.first - 1 if step < 0 else kept.last + 1
+            if not found.first <= number <= found.last:
+                continue
+            span = self.leaves[number].span
+            # A chunk may reach further than the one after it.
+            end = max(kept.end, Place(span.end, span.end_byte), key=lambda place: place.char)
+            if step < 0:
+                grown = replace(kept, first=number, start=Place(span.start, span.start_byte), end=end)
+            else:
+                grown = replace(kept, last=number, end=end)
+            if grown.chars <= rule.max_chars:
                 kept = grown
                 steps.append(step)
         return replace(kept, truncated=True)
@@ -151,7 +161,16 @@ class DocumentMap:
                     truncated=before.truncated or extent.truncated,
                 )
             else:
-                merged[-1:] = self._apart(before, extent)
+                first = max(before.last + 1, extent.first)
+                _, held_to = self._bounds(extent.requested[0])
+                if extent.last < first or held_to < first or extent.end.char <= before.end.char:
+                    # Nothing of the second one's own chunks is left.
+                    requested = (*before.requested, *extent.requested)
+                    merged[-1] = replace(before, requested=requested, truncated=True)
+                    continue
+                begin = self.leaves[first].span
+                start = max(Place(begin.start, begin.start_byte), before.end, key=lambda place: place.char)
+                merged.append(Extent(first, extent.last, start, extent.end, extent.requested, truncated=True))
         # A chunk whose extent began in the text of an earlier one, and was joined to the rest of that, is back there.
         homes: dict[int, list[int]] = {}
         for at, extent in enumerate(merged):
@@ -212,28 +231,6 @@ class DocumentMap:
         return Extent(
             first, last, Place(start.start, start.start_byte), Place(end.end, end.end_byte), requested=(requested,)
         )
-
-    def _grown(self, kept: Extent, whole: Extent, step: int) -> Extent | None:
-        """Return an extent with one more chunk before (-1) or after (1) it, None at the borders of `whole`."""
-        number = kept.first - 1 if step < 0 else kept.last + 1
-        if not whole.first <= number <= whole.last:
-            return None
-        span = self.leaves[number].span
-        end = max(kept.end, Place(span.end, span.end_byte), key=lambda place: place.char)
-        if step < 0:
-            return replace(kept, first=number, start=Place(span.start, span.start_byte), end=end)
-        return replace(kept, last=number, end=end)
-
-    def _apart(self, before: Extent, extent: Extent) -> list[Extent]:
-        """Return two extents without common text, or only one if nothing of the second's own chunks is left."""
-        first = max(before.last + 1, extent.first)
-        _, held_to = self._bounds(extent.requested[0])
-        if extent.last < first or held_to < first or extent.end.char <= before.end.char:
-            requested = (*before.requested, *extent.requested)
-            return [replace(before, requested=requested, truncated=True)]
-        begin = self.leaves[first].span
-        start = max(Place(begin.start, begin.start_byte), before.end, key=lambda place: place.char)
-        return [before, Extent(first, extent.last, start, extent.end, extent.requested, truncated=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,20 +308,17 @@ def _passages(
         too_much = f"the passages hold {total} characters together, above {MAX_TOTAL_CHARS}"
         raise InvalidRequestError.of("max_chars", f"{too_much}; ask for shorter or fewer")
     order = {chunk.chunk_number: position for position, chunk in enumerate(requested)}
-    made = [_passage(reader, of_document, chunks, extent) for of_document, chunks, extent in extents]
-    return sorted(made, key=lambda passage: min(order[chunk.chunk_number] for chunk in passage.requested))
-
-
-def _passage(
-    reader: PassageReader, of_document: DocumentMap, chunks: dict[int, StoredChunk], extent: Extent
-) -> Passage:
-    requested = tuple(chunks[number] for number in sorted(set(extent.requested)))
-    document_id = requested[0].document.document_id
-    return Passage(
-        requested=requested,
-        span=Span(extent.start.char, extent.end.char, extent.start.byte, extent.end.byte),
-        content=reader.text(document_id, extent.start.char, extent.end.char),
-        chunks=reader.chunks(document_id, extent.first, extent.last),
-        path=of_document.path_of(extent),
-        truncated=extent.truncated,
-    )
+    made = []
+    for of_document, chunks, extent in extents:
+        held = tuple(chunks[number] for number in sorted(set(extent.requested)))
+        document_id = held[0].document.document_id
+        passage = Passage(
+            requested=held,
+            span=Span(extent.start.char, extent.end.char, extent.start.byte, extent.end.byte),
+            content=reader.text(document_id, extent.start.char, extent.end.char),
+            chunks=reader.chunks(document_id, extent.first, extent.last),
+            path=of_document.path_of(extent),
+            truncated=extent.truncated,
+        )
+        made.append((min(order[chunk.chunk_number] for chunk in held), passage))
+    return [passage for _, passage in sorted(made, key=itemgetter(0))]

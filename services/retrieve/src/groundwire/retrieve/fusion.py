@@ -60,11 +60,7 @@ class Scores:
 
     def raised(self, relevance: Floats) -> "Scores":
         """Return the candidates with another relevance, best first."""
-        return self.with_relevance(relevance).ordered()
-
-    def with_relevance(self, relevance: Floats) -> "Scores":
-        """Return the candidates with another relevance, in the same order."""
-        return replace(self, relevance=relevance)
+        return replace(self, relevance=relevance).ordered()
 
     def take(self, at: NDArray[np.intp] | slice) -> "Scores":
         """Return the candidates at these places."""
@@ -194,4 +190,4 @@ def rank_memories(
     rows = zip(*(column[order].tolist() for column in columns), strict=True)
     ordered = scores.take(order)
     components = dict(zip(ordered.numbers.tolist(), (MemoryScore(*row) for row in rows), strict=True))
-    return ordered.with_relevance(relevance[order]), components
+    return replace(ordered, relevance=relevance[order]), components

@@ -134,14 +134,11 @@ def dense_weight_for(default: float, parsed: QueryTerms, frequencies: Mapping[st
         return min(default, KEYWORD_DENSE_WEIGHT)
     limit = max(_RARE_CHUNKS, _RARE_SHARE * chunk_count)
     rare = {word for word in parsed.terms if 0 < frequencies.get(word, 0) <= limit}
-    decisive = rare if len(parsed.terms) <= _FEW_WORDS else {word for word in rare if _is_code(word, parsed)}
-    return min(default, KEYWORD_DENSE_WEIGHT) if decisive else default
-
-
-def _is_code(word: str, parsed: QueryTerms) -> bool:
-    has_digit = any(char.isdigit() for char in word)
-    joined = any(word in phrase.split() for phrase in parsed.phrases)
-    return has_digit and (joined or not word.isdigit())
+    if len(parsed.terms) > _FEW_WORDS:
+        compounded = {word for phrase in parsed.phrases for word in phrase.split()}
+        # A bare number is a code only where it is part of one: 306 alone may count anything.
+        rare = {word for word in rare if any(map(str.isdigit, word)) and (word in compounded or not word.isdigit())}
+    return min(default, KEYWORD_DENSE_WEIGHT) if rare else default
 
 
 def distinct_words(text: str) -> set[str]:
@@ -220,16 +217,19 @@ class SectionReference:
     words: frozenset[str] = frozenset()
 
     def means(self, headings: Iterable[str]) -> bool:
-        return any(self._is(heading) for heading in headings)
-
-    def _is(self, heading: str) -> bool:
-        if self.words:
-            return self.words <= _telling_words(heading)
-        found = _HEADING_NUMBER.match(heading)
-        if found is None or found["number"].casefold() != self.number:
-            return False
-        named = (found["kind"] or "").casefold()
-        return bool(named or self.number[0].isdigit()) and (not named or not self.kind or named == self.kind)
+        for heading in headings:
+            if self.words:
+                if self.words <= _telling_words(heading):
+                    return True
+                continue
+            found = _HEADING_NUMBER.match(heading)
+            if found is None or found["number"].casefold() != self.number:
+                continue
+            named = (found["kind"] or "").casefold()
+            # Without a word such as "part", a letter at the front of a heading may be its first word.
+            if (named or self.number[0].isdigit()) and (not named or not self.kind or named == self.kind):
+                return True
+        return False
 
 
 # A search asks more than once, and a context for each of its sections.
@@ -341,8 +341,14 @@ def choose_sections(query: str, vector: Vectors, sections: Sequence[Section], le
         for section, similarity in zip(sections, similarities, strict=True)
     ]
     chapters = [position for position, section in enumerate(sections) if len(section.path) == 1]
-    best = sorted(chapters, key=lambda position: (-_best_below(position, sections, scores), position))[:CHAPTERS]
-    candidates = [below for position in best for below in _below(position, sections) or [position]]
+    below = {position: _below(position, sections) for position in chapters}
+    # The mean of a chapter's own score and the best of its sections, so that neither alone decides.
+    means = {
+        position: (scores[position] + max((scores[each] for each in below[position]), default=scores[position])) / 2
+        for position in chapters
+    }
+    best = sorted(chapters, key=lambda position: (-means[position], position))[:CHAPTERS]
+    candidates = [section for position in best for section in below[position] or [position]]
     chosen = sorted(candidates, key=lambda position: (-scores[position], position))[:SECTIONS]
     return [ChosenSection(sections[position], min(1.0, scores[position])) for position in chosen]
 
@@ -361,12 +367,6 @@ def within(chosen: Sequence[ChosenSection]) -> Filter:
             for each in chosen
         )
     )
-
-
-def _best_below(position: int, sections: Sequence[Section], scores: Sequence[float]) -> float:
-    """Return the mean of a chapter's own score and the best of its sections, so that neither alone decides."""
-    below = _below(position, sections)
-    return (scores[position] + max(scores[each] for each in below)) / 2 if below else scores[position]
 
 
 def _below(position: int, sections: Sequence[Section]) -> list[int]:

@@ -186,24 +186,22 @@ def eligible(facts: Sequence[ChunkFacts], withheld: Mapping[int, Fate], *, colla
             # The same words in the same order, whatever the case and the spaces (requirement C06), or better chunks
             # of the document cover most of it (S1-55).
             of_generation = spans[each.document_id, each.generation]
-            better = numbers.get(each.words_hash) or (of_generation and _covering(of_generation, each.start, each.end))
-            if better:
+            better = numbers.get(each.words_hash)
+            if better is None:
+                touching = [span for span in of_generation if span[0] < each.end and span[1] > each.start]
+                position, covered = each.start, 0
+                for start, end, _ in sorted(touching):
+                    covered += max(0, min(end, each.end) - max(start, position))
+                    position = max(position, min(end, each.end))
+                if touching and covered >= COVERED * (each.end - each.start):
+                    better = touching[0][2]
+            if better is not None:
                 repeated[each.number] = better
                 continue
             numbers[each.words_hash] = each.number
             of_generation.append((each.start, each.end, each.number))
         places.append(place)
     return Eligible(places, repeated, withheld)
-
-
-def _covering(others: Iterable[tuple[int, int, int]], start: int, end: int) -> int | None:
-    """Return the number of the first of the spans that together cover enough of a chunk."""
-    touching = [each for each in others if each[0] < end and each[1] > start]
-    position, covered = start, 0
-    for other_start, other_end, _ in sorted(touching):
-        covered += max(0, min(other_end, end) - max(other_start, position))
-        position = max(position, min(other_end, end))
-    return touching[0][2] if touching and covered >= COVERED * (end - start) else None
 
 
 def withheld_among(facts: Iterable[ChunkFacts], approved_prefixes: Sequence[Sequence[str]]) -> dict[int, Fate]:
