@@ -18,6 +18,7 @@ import tomllib
 from pathlib import Path
 
 BUF = Path(sysconfig.get_path("scripts")) / "buf"
+# What buf exits with when it has found something; 1 means that it could not look.
 FOUND_BREAKING = 100
 
 

@@ -100,7 +100,6 @@ class Tracer:
 
 
 def main() -> int:
-    """Print the table, or everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--embedder", default="sentence-transformers:all-MiniLM-L6-v2")
     parser.add_argument("--docs", type=Path, default=DOCS, help="folder of Markdown files")
@@ -200,7 +199,6 @@ class _Calls:
             self._ingest_one(path.name, path.read_bytes())
 
     def make(self, name: str) -> None:
-        """Make one call of this name."""
         self._serial += 1
         number, question = self._serial, f"How does a search filter documents number {self._serial}?"
         if name == "Retrieve":

@@ -79,7 +79,6 @@ def _run(*command: str) -> bytes:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target", nargs="*", default=[*targets()])
     parser.add_argument("--folder", type=Path, help="where to install; kept then")

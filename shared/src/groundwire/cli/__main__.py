@@ -17,7 +17,6 @@ _SHOWN_CHARS = 100
 
 
 def main() -> None:
-    """Run the command line and exit."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A terminal with another encoding shows escapes instead of failing on characters that it lacks.

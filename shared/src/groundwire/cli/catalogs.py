@@ -69,6 +69,7 @@ def backup(folder: Path, data: Path, catalog: str) -> None:
     """Copy a catalog into a new folder as a consistent snapshot; its servers may keep running and writing."""
     source = _url(catalog, data)
     with _new_folder(folder) as part:
+        # Before the copy: what is written while that is made may be missing from it.
         created = datetime.now(UTC).isoformat(timespec="seconds")
         if source.startswith(_POSTGRESQL):
             _copy(source, f"sqlite:{part / _CATALOG}")
@@ -106,11 +107,13 @@ def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
     if is_file and catalog != "sqlite:":
         raise InvalidRequestError.of("catalog", "a file is restored into the data folder: name that with --data")
     _refuse_used(data)
+    # Its owner alone: it holds texts, and the key that signs tokens.
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in manifest["files"]:
         if name == _CATALOG and not is_file:
             _copy(f"sqlite:{folder / name}", catalog)
             continue
+        # Under another name until it is whole, so that no interrupted restore looks complete.
         part = data / (name + _PART)
         shutil.copyfile(folder / name, part)
         part.chmod(0o600)

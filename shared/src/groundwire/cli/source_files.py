@@ -14,6 +14,7 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 _SUFFIXES = ".csv .docx .htm .html .jsonl .markdown .md .ndjson .pdf .rst .text .tsv .txt .xhtml"
 SUFFIXES = frozenset(_SUFFIXES.split())
 """Files that are taken from a folder whatever is in them; a file that is named itself is always taken."""
+# Enough to tell texts from other files, however large the files of a folder are.
 _SNIFFED_BYTES = 4096
 # In bytes of UTF-8: the last character of the sniffed bytes may be incomplete.
 _LONGEST_CHARACTER = 4

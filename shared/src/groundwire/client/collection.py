@@ -64,6 +64,7 @@ from groundwire.rpc.error_status import from_status
 ResultT = TypeVar("ResultT")
 
 _PAGE_SIZE: Final = 200
+# As many as one call takes.
 _SPANS: Final = 1000
 
 
@@ -206,25 +207,8 @@ class CollectionOperations(Operations, RecordOperations):
             result = handbook.ingest("spans.md", metadata={"year": 2024}, on_progress=print)
             print(result.outcome, result.document.document_id)
         """
-        file = Path(path)
-        size = await self._transport.off_loop(lambda: file.stat().st_size)
-        said: dict[str, Any] = {
-            "collection": self.name,
-            "source_uri": source or file.name,
-            "document_id": document_id,
-            "fields": fields_message(fields),
-        }
-        # One message costs less than a stream, but cannot report progress or resume.
-        if on_progress is None and size <= UNARY_BYTES:
-            content = await self._transport.off_loop(file.read_bytes)
-            request = pb.IngestDocumentRequest(content=content, **said)
-            return IngestResult.of((await self._transport.send(Contract.ingest_document, request)).result)
-
-        def report(progress: pb.UploadProgress) -> None:
-            if on_progress is not None:
-                on_progress(Progress.of(progress.progress))
-
-        return IngestResult.of((await upload(self._transport, file, pb.UploadHeader(**said), report)).result)
+        said = {"document_id": document_id, "fields": fields_message(fields)}
+        return IngestResult.of((await self._send_file(path, source, on_progress, **said)).result)
 
     @Operation
     async def start_ingest(
@@ -255,19 +239,8 @@ class CollectionOperations(Operations, RecordOperations):
             print(begun.name)
             print(handbook.wait(begun, on_progress=print).outcome)
         """
-        file = Path(path)
-        said: dict[str, Any] = {
-            "collection": self.name,
-            "source_uri": source or file.name,
-            "document_id": document_id,
-            "fields": fields_message(fields),
-            "run_async": True,
-        }
-        if (await self._transport.off_loop(file.stat)).st_size <= UNARY_BYTES:
-            content = await self._transport.off_loop(file.read_bytes)
-            request = pb.IngestDocumentRequest(content=content, **said)
-            return IngestOperation.of((await self._transport.send(Contract.ingest_document, request)).operation)
-        return IngestOperation.of((await upload(self._transport, file, pb.UploadHeader(**said), None)).operation)
+        said = {"document_id": document_id, "fields": fields_message(fields), "run_async": True}
+        return IngestOperation.of((await self._send_file(path, source, None, **said)).operation)
 
     @Operation
     async def ingest_many(
@@ -650,6 +623,22 @@ class CollectionOperations(Operations, RecordOperations):
         request = pb.PurgeDocumentsRequest(collection=self.name, filter=purge_filter(filter), force=force)
         operation = await self._transport.send(Contract.purge_documents, request)
         return Purge.of(await end_of(self._transport, operation, pb.PurgeDocumentsResponse, on_progress))
+
+    async def _send_file(
+        self, path: str | PathLike[str], source: str, on_progress: Callable[[Progress], None] | None, **said: Any
+    ) -> pb.IngestDocumentResponse | pb.UploadDocumentResponse:
+        file = Path(path)
+        said |= {"collection": self.name, "source_uri": source or file.name}
+        # One message costs less than a stream, but cannot report progress or resume.
+        if on_progress is None and (await self._transport.off_loop(file.stat)).st_size <= UNARY_BYTES:
+            request = pb.IngestDocumentRequest(content=await self._transport.off_loop(file.read_bytes), **said)
+            return await self._transport.send(Contract.ingest_document, request)
+
+        def report(progress: pb.UploadProgress) -> None:
+            if on_progress is not None:
+                on_progress(Progress.of(progress.progress))
+
+        return await upload(self._transport, file, pb.UploadHeader(**said), report)
 
     async def _find(self, reference: str) -> document_pb2.Document:
         async def find(named: document_pb2.DocumentReference) -> document_pb2.Document:

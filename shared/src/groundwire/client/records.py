@@ -32,6 +32,7 @@ from groundwire.kernel.identifiers import ENTITY_SCOPE, GLOBAL_SCOPE
 from groundwire.rpc.error_status import from_status
 
 _PAGE_SIZE: Final = 100
+# As many as one call takes.
 _BATCH_RECORDS: Final = 100
 # A batch of this size is sent; with its last record it stays below the 4 MiB that servers take.
 _BATCH_BYTES: Final = 2 * 1024 * 1024

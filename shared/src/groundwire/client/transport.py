@@ -116,7 +116,6 @@ class _Transport:
         self._metadata = metadata
 
     def limit_s(self, path: str) -> float | None:
-        """Return the time limit of a method."""
         return DeadlineTable().limit_s(path) if self._timeout_s is None else self._timeout_s
 
     def sent_metadata(self) -> tuple[tuple[str, str], ...] | None:

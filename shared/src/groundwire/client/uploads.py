@@ -32,6 +32,7 @@ UNARY_BYTES: Final = 1024 * 1024
 """Larger files are uploaded as a stream, which goes on after a broken connection."""
 # A batch of this size is sent; with its last document it stays below the 4 MiB that servers take.
 _BATCH_BYTES: Final = 2 * 1024 * 1024
+# As many as one call takes.
 _BATCH_DOCUMENTS: Final = 100
 PUT_CHUNKS_PATH: Final = "/groundwire.api.ingest.v1.IngestService/PutChunks"
 _PART_BYTES: Final = 1024 * 1024

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from groundwire.rpc.signed_tokens import SigningKeys
 
 _BEARER: Final = "bearer "
+# Longer ones are refused before anything is computed: callers without a credential must cost next to nothing.
 _MAX_TOKEN_CHARS: Final = 8192
 _MAX_SUBJECT_CHARS: Final = 256
 _COMMON_NAME: Final = "x509_common_name"
@@ -80,7 +81,6 @@ class Access:
             self._stack.callback(self._signing.close)
 
     def close(self) -> None:
-        """Stop watching the files."""
         self._stack.close()
 
     def is_free(self, work: Work, acts_for: str) -> bool:

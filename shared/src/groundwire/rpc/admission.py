@@ -16,6 +16,7 @@ from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, Work, cost_of
 
 # Bounds the memory for callers that come and go; an evicted caller starts again with a full bucket.
 _MAX_CALLERS: Final = 10_000
+# A shorter pause would only bring the next refusal.
 _SOON_S: Final = 0.1
 
 
@@ -93,7 +94,7 @@ class Quotas:
             for other in list(self._accounts)[: max(0, len(self._accounts) - _MAX_CALLERS)]:
                 if not self._accounts[other].running:
                     del self._accounts[other]
-        self._accounts.move_to_end(caller)
+        self._accounts.move_to_end(caller)  # whoever has not called for longest is evicted first
         return account
 
 

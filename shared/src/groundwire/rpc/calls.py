@@ -79,6 +79,7 @@ class Call:
         "check_credential",
         "context",
         "free_place",
+        "is_infrastructure",
         "method",
         "received_bytes",
         "request",
@@ -88,6 +89,8 @@ class Call:
     def __init__(self, method: str, work: Work, context: Any, handler: Any, idle_s: float) -> None:
         self.method = method
         self.work = work
+        self.is_infrastructure = work in INFRASTRUCTURE
+        """Whether this is a health check or reflection, which go on while the server drains."""
         self.context = context
         self.request: Any = None
         self.free_place: Callable[[], None] | None = None
@@ -109,11 +112,6 @@ class Call:
     def __getattr__(self, name: str) -> Any:
         """Fall back to the attributes of the library's context."""
         return getattr(self.context, name)
-
-    @property
-    def is_infrastructure(self) -> bool:
-        """Return whether this is a health check or reflection, which go on while the server drains."""
-        return self.work in INFRASTRUCTURE
 
     def limit(self, seconds: float | None) -> None:
         """End the call in this many seconds unless another limit is set before; None removes the limit.

@@ -39,7 +39,6 @@ class HealthBoard:
 
     @property
     def statuses(self) -> dict[str, int]:
-        """Return the status of every known name."""
         serving = {name: ready and not self._draining for name, ready in self._ready.items()}
         serving |= {"": self.is_ready, LIVENESS: True, ACCEPTING: not self._draining}
         return {name: _SERVING if flag else _NOT_SERVING for name, flag in serving.items()}

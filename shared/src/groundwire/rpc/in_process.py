@@ -19,6 +19,7 @@ from groundwire.rpc.request_context import REQUEST_ID_KEY
 
 Metadata: TypeAlias = Iterable[tuple[str, str | bytes]]
 
+# How far a handler may be ahead of its reader, as the window of a connection would limit it.
 _QUEUED_MESSAGES = 16
 
 

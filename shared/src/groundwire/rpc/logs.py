@@ -25,14 +25,18 @@ from groundwire.rpc import request_context
 LogFormat: TypeAlias = Literal["auto", "json", "console"]
 
 _REPEATS_S = 60.0
+# Failures known at a time; a process that fails in more ways repeats some of them in the log.
 _REMEMBERED = 256
 _FRAMES = 20
+# A message may quote the whole of what it complains about.
 _ERROR_CHARS = 500
 _SERIOUS = frozenset({"warning", "error", "critical", "exception"})
 _LEVELS = {"warn": "warning", "exception": "error"}
 _VARYING = frozenset({"timestamp", "exc_info", "_record", "_from_structlog"})
+# Often enough for whoever watches the log, and seldom enough to cost nothing.
 _EVERY_S = 0.05
 _MAX_WAITING_CHARS = 4 * 1024 * 1024
+# A pipe that nobody reads must not keep the process from ending.
 _AT_EXIT_S = 1.0
 
 

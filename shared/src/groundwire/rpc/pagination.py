@@ -33,7 +33,9 @@ MessageT = TypeVar("MessageT", bound=Message)
 RowT = TypeVar("RowT")
 _FRAMING_BYTES = 8  # the tag and the length of an entry in its list
 _KEY_BYTES = 32
+# 128 bits cannot be guessed, and tokens stay short.
 _MAC_BYTES = 16
+# Longer than any that `issue` makes; what a caller sends is decoded before it is known to be ours.
 _MAX_TOKEN_CHARS = 8192
 # A data folder has a single owner process, so no other process creates a key at the same time.
 _loading = threading.Lock()

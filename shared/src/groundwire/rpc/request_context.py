@@ -70,7 +70,6 @@ def bind(context: RequestContext) -> None:
 
 
 def bind_identity(identity: Identity) -> None:
-    """Set the identity of the current call."""
     call = current()
     # Not `dataclasses.replace`, which takes several times as long, and this runs on every call.
     bind(RequestContext(call.request_id, identity, call.budget, call.authorization, call.user_agent, call.traceparent))

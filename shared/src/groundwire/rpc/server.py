@@ -27,6 +27,7 @@ from groundwire.rpc.tls import ServerTls, TlsFiles
 MAX_RECEIVE_BYTES = 4 * 1024 * 1024 + 64 * 1024
 """4 MiB of content and room for the fields around it."""
 
+# More than the calls of all kinds that admission lets wait and run, so that it is the one that refuses.
 _MAX_PENDING = 10_000
 # How long answers that are already made may take to leave.
 _FLUSH_S = 0.5

@@ -41,7 +41,6 @@ class ServerTls:
         )
 
     def close(self) -> None:
-        """Stop watching the files."""
         self._contents.close()
 
     def _fetch(self) -> Any:

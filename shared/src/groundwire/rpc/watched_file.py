@@ -12,6 +12,7 @@ ValueT = TypeVar("ValueT")
 
 # A change counts once two looks in a row see the same, and is to be in force within a second.
 _LOOK_S: Final = 0.3
+# A path that leads to a device or to a log must not fill the memory.
 _MAX_BYTES: Final = 16 << 20
 
 # The standard logger, because the client watches files too and does not install structlog.

@@ -18,7 +18,9 @@ ResultT = TypeVar("ResultT")
 ReportT = TypeVar("ReportT")
 ItemT = TypeVar("ItemT")
 
+# A thread runs ahead of a slow reader by so many reports, and then waits.
 _QUEUED_REPORTS = 16
+# How soon a thread that waits for its reader notices that nobody reads any more.
 _POLL_S = 0.05
 _END: Any = object()
 
@@ -201,7 +203,6 @@ class _Pipe(Generic[ReportT]):
 
 
 async def _before_deadline(work: Awaitable[ResultT], budget: Budget) -> ResultT:
-    """Await `work`, at most until the deadline."""
     try:
         async with asyncio.timeout(budget.remaining_s()) as limit:
             return await work

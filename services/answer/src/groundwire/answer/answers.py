@@ -14,8 +14,14 @@ from itertools import takewhile
 from operator import attrgetter
 
 from groundwire.answer.evidence import Passage, Source, Statement, section_at
-from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2, citation_pb2
-from groundwire.api.answer.v1.answer_service_pb2 import AnswerEvent
+from groundwire.api.answer.v1 import answer_pb2, citation_pb2
+from groundwire.api.answer.v1.answer_service_pb2 import (
+    AnswerEvent,
+    CitationEvent,
+    FinalEvent,
+    RetrievedEvent,
+    TextDelta,
+)
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.spans import Span
 from groundwire.rpc.messages import to_span
@@ -123,26 +129,13 @@ def is_supported(claim: answer_pb2.Claim) -> bool:
 
 
 def retrieved_event(answer: answer_pb2.Answer) -> AnswerEvent:
-    retrieved = answer_service_pb2.RetrievedEvent(
+    retrieved = RetrievedEvent(
         hits=answer.hits,
         search_text=answer.search_text,
         search_context=answer.search_context,
         documents=answer.documents,
     )
     return AnswerEvent(retrieved=retrieved)
-
-
-def text_event(text: str, start: int) -> AnswerEvent:
-    """Return the event of text that is appended at code point `start`."""
-    return AnswerEvent(text_delta=answer_service_pb2.TextDelta(text=text, start=start))
-
-
-def citation_event(citation: citation_pb2.Citation) -> AnswerEvent:
-    return AnswerEvent(citation=answer_service_pb2.CitationEvent(citation=citation))
-
-
-def final_event(answer: answer_pb2.Answer) -> AnswerEvent:
-    return AnswerEvent(final=answer_service_pb2.FinalEvent(answer=answer))
 
 
 async def numbered(events: AsyncGenerator[AnswerEvent, None]) -> AsyncGenerator[AnswerEvent, None]:
@@ -165,14 +158,15 @@ def replayed(answer: answer_pb2.Answer) -> Iterator[AnswerEvent]:
     sent, known = 0, 0
     for claim in answer.claims:
         end = claim.answer_span.end + len(_marks(claim.markers))
-        yield text_event(answer.content[sent:end], sent)
+        yield AnswerEvent(text_delta=TextDelta(text=answer.content[sent:end], start=sent))
         sent = end
         fresh = max((known, *claim.markers))
-        yield from map(citation_event, answer.citations[known:fresh])
+        for citation in answer.citations[known:fresh]:
+            yield AnswerEvent(citation=CitationEvent(citation=citation))
         known = fresh
     if sent < len(answer.content):
-        yield text_event(answer.content[sent:], sent)
-    yield final_event(answer)
+        yield AnswerEvent(text_delta=TextDelta(text=answer.content[sent:], start=sent))
+    yield AnswerEvent(final=FinalEvent(answer=answer))
 
 
 def answer_confidence(supports: Sequence[float]) -> float:
@@ -234,13 +228,10 @@ class Composer:
     def __init__(self, collection: str, limit: int) -> None:
         self._limit = limit
         self._cited = Citations(collection)
+        self.citations = self._cited.made
         self.content = ""
         self.claims: list[answer_pb2.Claim] = []
         self.is_cut = False
-
-    @property
-    def citations(self) -> list[citation_pb2.Citation]:
-        return self._cited.made
 
     def add(self, statement: Statement) -> Addition | None:
         """Append a statement whose sources have all been checked; return None when it does not fit.

@@ -17,13 +17,10 @@ from groundwire.answer.answers import (
     Composer,
     GenerationFailure,
     answer_confidence,
-    citation_event,
-    final_event,
     is_supported,
     refusal_text,
     replayed,
     retrieved_event,
-    text_event,
 )
 from groundwire.answer.consolidation import asks_nothing
 from groundwire.answer.evidence import Statement, with_agreeing_sources
@@ -40,7 +37,13 @@ from groundwire.answer.sessions import (
 )
 from groundwire.answer.summary_requests import document_asked_for, named_place, numbered_name
 from groundwire.api.answer.v1 import answer_pb2
-from groundwire.api.answer.v1.answer_service_pb2 import AnswerEvent, HeartbeatEvent
+from groundwire.api.answer.v1.answer_service_pb2 import (
+    AnswerEvent,
+    CitationEvent,
+    FinalEvent,
+    HeartbeatEvent,
+    TextDelta,
+)
 from groundwire.api.common.v1.degraded_stage_pb2 import DEGRADED_STAGE_GENERATION
 from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.clock import Clock
@@ -107,10 +110,6 @@ class AskedQuestion:
     scope: str = ""
 
     @property
-    def wanted(self) -> str:
-        return self.search_text or self.question
-
-    @property
     def is_selective(self) -> bool:
         """Return whether the caller said where the answer has to come from."""
         return bool(self.selected_text or self.chunk_ids)
@@ -169,7 +168,9 @@ class Answerer:
         self._clock = clock
         self._max_search_chars = max_search_chars
         self._rag_enabled = rag_enabled
+        # Weak, so that sessions in which nobody asks leave nothing behind.
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        # The event loop refers to tasks weakly, so one that nothing else holds could vanish before its end.
         self._keeping: set[asyncio.Task[None]] = set()
 
     async def answer(self, ask: AskedQuestion, progress: _Progress | None = None) -> AsyncGenerator[AnswerEvent, None]:
@@ -222,8 +223,8 @@ class Answerer:
             progress.refusal_text, progress.named_documents = refusal_text(
                 progress.refusal, retrieval.passages, ask.max_answer_chars
             )
-            yield text_event(progress.refusal_text, 0)
-        yield final_event(self._finished(ask, progress))
+            yield AnswerEvent(text_delta=TextDelta(text=progress.refusal_text))
+        yield AnswerEvent(final=FinalEvent(answer=self._finished(ask, progress)))
 
     def answer_and_keep(self, tenant: str, ask: AskedQuestion) -> AsyncGenerator[AnswerEvent, None]:
         """Return the events of the answer to a single question, stored in a session of its own.
@@ -385,7 +386,7 @@ class Answerer:
 
     def _nothing_yet(self, ask: AskedQuestion) -> _Progress:
         composer = Composer(ask.collection, ask.max_answer_chars)
-        return _Progress(composer, answer_pb2.Answer(search_text=ask.wanted), self._generator.name)
+        return _Progress(composer, answer_pb2.Answer(search_text=ask.search_text or ask.question), self._generator.name)
 
     async def _retrieve(self, ask: AskedQuestion, progress: _Progress) -> Retrieval:
         """Search for the question and put the report into `progress`."""
@@ -393,19 +394,20 @@ class Answerer:
             progress.refusal = answer_pb2.REFUSAL_REASON_RETRIEVAL_DISABLED
             return Retrieval((), progress.search)
         refused: InvalidRequestError | None = None
+        wanted = ask.search_text or ask.question
         if not ask.selected_text.strip():
             # Most texts are short enough: only after a refusal is it worth a call to learn the limit.
             try:
-                return await self._found(ask, ask.wanted, ask.search_context, (), progress)
+                return await self._found(ask, wanted, ask.search_context, (), progress)
             except InvalidRequestError as error:
                 refused = error
         max_chars = await self._library.max_query_chars_of(ask.collection)
         if len(ask.question) > max_chars:
             raise InvalidRequestError.of("question", f"must be at most {max_chars} characters, has {len(ask.question)}")
         # With the words of an earlier question in front, it may have become longer than the collection allows.
-        text = ask.wanted if len(ask.wanted) <= max_chars else ask.question
+        text = wanted if len(wanted) <= max_chars else ask.question
         context = ask.search_context if len(ask.search_context) <= max_chars else ""
-        if refused is not None and (text, context) == (ask.wanted, ask.search_context):
+        if refused is not None and (text, context) == (wanted, ask.search_context):
             raise refused
         places: tuple[tuple[str, str], ...] = ()
         if ask.selected_text.strip():
@@ -470,11 +472,11 @@ class Answerer:
                 for statement in passed:
                     addition = progress.composer.add(statement)
                     if addition is not None:
-                        yield text_event(addition.text, addition.start)
+                        yield AnswerEvent(text_delta=TextDelta(text=addition.text, start=addition.start))
                         for citation in addition.citations:
-                            yield citation_event(citation)
+                            yield AnswerEvent(citation=CitationEvent(citation=citation))
                 if progress.composer.is_cut:
-                    return
+                    return  # nothing that follows would fit
 
     def _finished(self, ask: AskedQuestion, progress: _Progress) -> answer_pb2.Answer:
         composer, refusal = progress.composer, progress.refusal
@@ -489,6 +491,7 @@ class Answerer:
             citations=composer.citations,
             claims=claims,
             unsupported_spans=unsupported,
+            # Sentences without a source, which ANNOTATE lets through, make the whole less certain.
             confidence=supported_share * answer_confidence([each.support_score for each in composer.citations]),
             grounded=bool(content) and not refusal and not unsupported,
             refusal_reason=refusal,

@@ -45,7 +45,6 @@ class AnswerService:
     recording: Recording | None
 
     def services(self) -> list[Service]:
-        """Return what a server of this process offers."""
         return [
             Service(
                 ANSWER,

@@ -16,10 +16,13 @@ from groundwire.kernel.sentences import BlockKind, split_sentences
 from groundwire.kernel.session import Role
 from groundwire.kernel.stems import content_stems, stem, words
 
+# What rules derive has 0.6 to 0.9: it is never certain, and a confirmation can add to it.
 _LEAST_CONFIDENCE = 0.6
 # What a memory gains in confidence when it is said again.
 _CONFIRMED = 0.1
+# "I agree" says nothing outside of its conversation.
 _FEWEST_WORDS = 3
+# A longer sentence is a pasted text rather than a statement.
 _MAX_CHARS = 300
 # Share of the words of both that two statements of the same have in common.
 _SAME = 0.8

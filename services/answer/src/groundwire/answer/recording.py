@@ -32,6 +32,7 @@ from groundwire.kernel.identity import DELEGATED_RIGHTS, Identity
 
 T = TypeVar("T")
 
+# Each comes with its whole answer, so those of a long outage are not read all at once.
 _EXCHANGES_AT_A_TIME = 50
 # Another replica may have stopped before it recorded its answers.
 _LOOK_EVERY_S = 30.0
@@ -266,6 +267,7 @@ class Recording:
         turns = await self._records.turns(conversation, first, last)
         remembered: list[Remembered] = []
         for derived in derive_memories(turns):
+            # The form that ids of memories have, made of what it says, so that a repetition finds its own record.
             digest = made_id(derived.turn.record_id, derived.text).replace("-", "")[:8]
             record_id = f"chunk-{derived.turn.time:%Y-%m-%d}-{digest}"
             similar = await self._records.similar_memories(conversation, derived.text)
@@ -396,7 +398,6 @@ class Recording:
                 await self.consolidate(conversation, due.first, due.last)
 
     async def _write_exchange(self, exchange: Unrecorded) -> int:
-        """Write the turns of an exchange and return its number."""
         turns = [_turn(exchange, exchange.question, "user"), _turn(exchange, exchange.answer, "assistant")]
         written = turns[:1] if exchange.answer.redacted else turns
         try:

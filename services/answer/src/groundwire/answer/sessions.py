@@ -29,6 +29,7 @@ from groundwire.kernel.session import (
 
 T = TypeVar("T")
 
+# A sweep may be in the middle of a statement; the process waits no longer for it.
 _STOP_LIMIT_S = 5.0
 
 _log = structlog.get_logger(__name__)

@@ -19,6 +19,7 @@ from groundwire.kernel.stems import words
 MAX_SUMMARY_CHARS = 1600
 """Less than a record may have, in any script."""
 MAX_SENTENCES = 8
+# One pasted paragraph must not take the place of everything else.
 _MAX_SENTENCE_CHARS = 400
 # What a number, date or name is worth, counted in words.
 _FACT_WEIGHT = 2

@@ -17,7 +17,9 @@ from groundwire.kernel.session import AnswerFilter, Role
 from groundwire.kernel.spans import OffsetMap, Span
 from groundwire.rpc.messages import to_span
 
+# Characters on each side that distinguish places with the same text.
 _SURROUNDINGS = 200
+# A quote such as "the" occurs everywhere, and each place is compared.
 _PLACES = 100
 
 
@@ -215,6 +217,7 @@ def verify_in_document(
     return verifications, room
 
 
+# Each is a whole answer.
 _READ_AT_A_TIME = 100
 # Answers that one page looks at, so that a call for the few stale ones among many ends in time.
 _MOST_READ = 1000

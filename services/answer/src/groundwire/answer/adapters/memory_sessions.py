@@ -312,6 +312,7 @@ class SessionsByProfile:
     async def page(
         self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
     ) -> list[Session]:
+        # Both in full: how many of the page come from which store shows only when they are in one order.
         found = await self._catalog.page(tenant, wanted, after, limit)
         return most_recent([*found, *await self._memory.page(tenant, wanted, after, limit)])[:limit]
 
@@ -330,6 +331,7 @@ class SessionsByProfile:
     async def answers(
         self, tenant: str, wanted: AnswerFilter, after: tuple[str, int] | None, limit: int
     ) -> list[KeptAnswer]:
+        # All answers of the catalog come before all in memory: their numbers cannot be compared.
         if after is not None and after[0] != CATALOG:
             return await self._memory.answers(tenant, wanted, after, limit)
         stored = await self._catalog.answers(tenant, wanted, after, limit)
@@ -344,6 +346,7 @@ class SessionsByProfile:
         return await self._store_of(tenant, session_id).delete(tenant, session_id, receipt)
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
+        # The receipt goes into the catalog, which keeps it for longer than this process lives, and counts both.
         in_memory = await self._memory.delete_of_user(tenant, user_id)
         both = receipt and Receipt(receipt.key, lambda count: receipt.encode(in_memory + count))
         return in_memory + await self._catalog.delete_of_user(tenant, user_id, both)

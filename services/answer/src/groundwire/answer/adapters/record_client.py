@@ -31,6 +31,7 @@ from groundwire.rpc.value_messages import to_timestamp
 # Key of the metadata of an answer that says nothing.
 _REFUSED = "refused"
 _SIDES = {number: role for role, number in ROLES.items()}
+# A statement that was made before is the closest, or close behind others with its words.
 _SIMILAR = 5
 _PAGE = 100
 # Of what is recorded of one exchange.

@@ -51,10 +51,12 @@ from groundwire.rpc.error_status import from_rpc_error, from_status
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.messages import only_ids, to_span
 
+# Enough for a selection that runs across several chunks, and for texts that repeat it.
 _SELECTION_HITS = 10
 # Small chunks cut lists, tables and instructions apart, of which a search seldom finds all parts. So much of a section
 # is as much as five or six such chunks.
 _SECTIONS = pb.ResultExpansion(mode=pb.EXPAND_MODE_HIERARCHY, max_chars=1600, result_count=5)
+# So many chunks of one document show what it is about.
 _SUMMARY_HITS = 50
 # A batch has one worker and one response of 4 MiB for all of its searches.
 _SEARCHES_PER_CALL = 20
@@ -80,6 +82,7 @@ class RetrieveClient:
         self._stub = stub
 
     async def retrieve(self, search: Search) -> Retrieval:
+        # Records belong to the context of a conversation; a search of certain chunks or documents shuts them out.
         is_restricted = search.chunk_ids or search.places or search.named_like or search.summary_of is not None
         if not search.scope or is_restricted:
             message = _request(search)
@@ -89,6 +92,7 @@ class RetrieveClient:
                 message.expansion.CopyFrom(_SECTIONS)
             return _retrieval(search, await _answered(self._stub.Retrieve(message)))
         options, caller = _options(search), request_context.current().identity
+        # A credential may allow only one of the two.
         options.scopes.extend(dict.fromkeys(each for each in (search.scope, GLOBAL_SCOPE) if caller.allows_scope(each)))
         request = pb.RetrieveContextRequest(
             collection=search.collection, query=search.text, options=options, context=search.context
@@ -157,7 +161,10 @@ class RetrieveClient:
         if len(selection) > max_query_chars:
             query = selection[:max_query_chars].rsplit(" ", 1)[0] or selection[:max_query_chars]
         options = retrieval_options_pb2.RetrievalOptions(
-            mode=search_mode_pb2.SEARCH_MODE_LEXICAL, top_k=_SELECTION_HITS, min_relevance=0.0
+            # By words and without a threshold: whether a chunk holds the selection is decided below, on its text.
+            mode=search_mode_pb2.SEARCH_MODE_LEXICAL,
+            top_k=_SELECTION_HITS,
+            min_relevance=0.0,
         )
         request = pb.RetrieveRequest(collection=collection, query=query, options=options)
         response: pb.RetrieveResponse = await _answered(self._stub.Retrieve(request))
@@ -184,6 +191,7 @@ class RetrieveLibrary:
         self._stub = stub
 
     async def stored(self, collection: str, sources: Sequence[Source]) -> list[StoredSpan | None]:
+        # A quote outside of the passage that was found is no evidence, whatever is stored there.
         inside = {
             place: source
             for place, source in enumerate(sources)
@@ -202,6 +210,7 @@ class RetrieveLibrary:
                     continue
                 raise error
             chunk = chunks[source.passage.chunk_number]
+            # The number alone may be that of a chunk of another collection.
             if chunk.collection == collection:
                 found[place] = StoredSpan(
                     chunk_id=chunk.chunk_id,
@@ -336,11 +345,13 @@ def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
     options = retrieval_options_pb2.RetrievalOptions()
     if search.options is not None:
         options.CopyFrom(search.options)
+    # Nothing of it reaches the answer.
     options.include_report = False
     if search.options is None or options.view == hit_pb2.HIT_VIEW_IDS:
         options.view = hit_pb2.HIT_VIEW_BASIC  # ids alone are nothing to answer from
     if search.chunk_ids:
         _restrict(options, Membership("chunk_id", tuple(search.chunk_ids)))
+        # The caller chose them, so each has to come, however little it resembles the question or another one.
         options.top_k = len(set(search.chunk_ids))
         options.min_relevance = 0.0
         options.collapse_duplicates = False
@@ -354,6 +365,7 @@ def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
         names = (Like(field, each) for each in search.named_like for field in ("source_uri", "title"))
         _restrict(options, Or(tuple(names)))
     if search.summary_of is not None:
+        # A request for a summary resembles none of the chunks that it is about.
         options.top_k, options.min_relevance = _SUMMARY_HITS, 0.0
         if search.summary_of:
             _restrict(options, Comparison("document_id", Comparator.EQ, search.summary_of))

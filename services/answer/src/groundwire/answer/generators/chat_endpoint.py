@@ -139,6 +139,7 @@ class ChatEndpoint:
         body: dict[str, Any] = {
             "messages": list(messages),
             "max_tokens": self._reply_tokens,
+            # The likeliest words, so that the same question has the same answer as far as the endpoint allows.
             "temperature": 0,
             "stream": True,
         }

@@ -99,7 +99,9 @@ _SOURCE = """\
 {boundary}
 """
 
+# 64 random bits cannot be guessed by whoever wrote a document.
 _BOUNDARY_BYTES = 8
+# Each cut comes closer, but an endpoint that counts oddly must not be asked for ever.
 _ROUNDS = 6
 # Taken off each time, because tokens are not spread evenly over a text.
 _CAUTION = 0.97
@@ -165,7 +167,9 @@ def _messages(
 
 # Of the time that a call has left, so that there is some for the answer that is given instead.
 _SHARE = 0.8
+# Ten times the longest answer: a model that writes more does not come to an end by itself.
 _MAX_REPLY_CHARS = 20_000
+# Each further one hardly adds to the confidence, and many markers spoil a sentence.
 _SOURCES_PER_CLAIM = 3
 # Small models shuffle the words of several sources, which gives each word a source and no sentence one. So a single
 # sentence has to say the same, by meaning or word by word.

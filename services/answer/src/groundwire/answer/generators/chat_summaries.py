@@ -38,6 +38,7 @@ stand there."""
 _SHARE = 0.5
 # A model that failed would make each summary wait for it.
 _PAUSE_S = 60.0
+# As for an answer, see `chat_generator`.
 _ROUNDS = 6
 
 
@@ -116,6 +117,7 @@ class ChatSummaries:
             tokens = await self._endpoint.count_tokens(f"{instructions}\n{text}", limit)
             if tokens <= self._endpoint.prompt_tokens and shown:
                 return [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
+            # The latest turns, a tenth less than would just fit: tokens are not spread evenly over a text.
             shown = shown[-int(0.9 * len(shown) * self._endpoint.prompt_tokens / tokens) or len(shown) :]
         raise GenerationFailedError(GenerationFailure.REJECTED, "no turn fits into the context")
 
