@@ -8,7 +8,6 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.cli.connection import all_items, by_id_or_source, connect
 from groundwire.cli.fields import assign_fields, changed_names
-from groundwire.cli.messages import message_json
 from groundwire.cli.operations import finished, no_wait_option
 from groundwire.cli.options import (
     MOST,
@@ -27,11 +26,10 @@ from groundwire.cli.output import (
     counted,
     excerpt,
     print_exactly,
-    print_fields,
     print_json,
     print_line,
     print_list,
-    print_text,
+    print_message,
     printed_as_json,
 )
 from groundwire.client.values import filter_message, purge_filter
@@ -75,8 +73,7 @@ def get_document(document: str, collection: str) -> None:
     """Show what is known about a document."""
     with connect() as client:
         message = client.collection(collection).document(document).message
-    if not printed_as_json(message):
-        print_fields(message_json(message, short_names=True))
+    print_message(message)
 
 
 @app.command("text")
@@ -256,13 +253,7 @@ def get_chunk(chunk: str, collection: str) -> None:
         raise InvalidRequestError.of("CHUNK", f"must be at most {_MAX_CHUNK_NUMBER} as a number")
     with connect() as client:
         message = client.get_chunk.send(request).chunk
-    if printed_as_json(message):
-        return
-    fields = message_json(message, short_names=True)
-    content = fields.pop("content")
-    print_fields(fields)
-    print_line()
-    print_text(content)
+    print_message(message, text="content")
 
 
 @chunks_app.command("update")

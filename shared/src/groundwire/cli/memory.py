@@ -14,7 +14,7 @@ from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.cli.connection import connect
 from groundwire.cli.docs import show_receipt
 from groundwire.cli.fields import assign
-from groundwire.cli.messages import message_json, search_json
+from groundwire.cli.messages import search_json
 from groundwire.cli.options import (
     MOST,
     check_consent,
@@ -32,7 +32,7 @@ from groundwire.cli.output import (
     print_fields,
     print_line,
     print_list,
-    print_text,
+    print_message,
     printed_as_json,
 )
 from groundwire.client import GroundwireClient
@@ -212,13 +212,7 @@ def get_record(record_id: str, collection: str, count: bool, deleted: bool) -> N
     """Show a record with its links and its text."""
     with connect() as client:
         found = client.collection(collection).record(record_id, count_access=count, include_deleted=deleted)
-    if printed_as_json(found.message):
-        return
-    fields = message_json(found.message, short_names=True)
-    text = fields.pop("text")
-    print_fields(fields)
-    print_line()
-    print_text(text)
+    print_message(found.message, text="text")
 
 
 @app.command("update")

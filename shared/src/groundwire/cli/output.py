@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO, TypeAlias
 
 import click
+from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import progress_pb2
 from groundwire.cli.messages import message_json, shown_name
@@ -188,6 +189,18 @@ def print_fields(fields: Mapping[str, Any]) -> None:
         for index, line in enumerate(lines):
             lead = (name if index == 0 else "").ljust(width + _GAP)
             _write([(lead, "dim"), (line, "")], err=False, end="\n", wrap=False)
+
+
+def print_message(message: Message, *, text: str = "", hidden: Sequence[str] = ()) -> None:
+    """Print a message where `--json` asks for it, else its fields but the `hidden` ones, and its field `text` below."""
+    if printed_as_json(message):
+        return
+    fields = message_json(message, short_names=True)
+    shown = {name: value for name, value in fields.items() if name != text and name not in hidden}
+    print_fields(shown)
+    if text:
+        print_line()
+        print_text(fields[text])
 
 
 def confirm(question: str) -> bool:

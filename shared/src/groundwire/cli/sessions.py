@@ -11,7 +11,15 @@ from groundwire.api.common.v1 import role_pb2
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import answer_json, message_json, shown_name
 from groundwire.cli.options import collection_option, is_json, server_options
-from groundwire.cli.output import counted, print_fields, print_json, print_line, print_list, print_text, printed_as_json
+from groundwire.cli.output import (
+    counted,
+    print_json,
+    print_line,
+    print_list,
+    print_message,
+    print_text,
+    printed_as_json,
+)
 from groundwire.cli.search import show_generation, show_places, streamed
 from groundwire.kernel.errors import InvalidRequestError
 
@@ -63,12 +71,7 @@ def get_session(session_id: str) -> None:
     """Show a session; `sessions messages` shows what was said."""
     with connect() as client:
         session = client.get_session(session_id=session_id).session
-    if printed_as_json(session):
-        return
-    fields = message_json(session, short_names=True)
-    for long in ("messages", "transitions"):
-        fields.pop(long)
-    print_fields(fields)
+    print_message(session, hidden=("messages", "transitions"))
 
 
 @app.command("messages")

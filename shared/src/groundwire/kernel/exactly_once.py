@@ -1,6 +1,6 @@
 """Idempotency: how a repeated request gets the answer of the first one (design D3)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar, final
 
@@ -43,20 +43,4 @@ def answered_once(find: Callable[[], bytes | None], work: Callable[[], bytes]) -
         earlier = find()
         if earlier is None:
             raise  # another call conflicts
-        return earlier
-
-
-async def answered_once_async(
-    find: Callable[[], Awaitable[bytes | None]], work: Callable[[], Awaitable[bytes]]
-) -> bytes:
-    """Do the same as `answered_once` on the event loop."""
-    earlier = await find()
-    if earlier is not None:
-        return earlier
-    try:
-        return await work()
-    except ConflictError:
-        earlier = await find()
-        if earlier is None:
-            raise
         return earlier

@@ -66,6 +66,8 @@ class Access:
         self._options = options or AccessOptions()
         self.is_open = self._options.is_open
         self._quota = None if quota == Quota() else quota
+        self.anybody = Identity(quota=quota or Quota())
+        """The caller where nobody is asked for a credential; made once, because calls need it before anything else."""
         self._stack = ExitStack()
         self._keys: WatchedFiles[KeyRing] | None = None
         self._signing: WatchedFiles[SigningKeys] | None = None

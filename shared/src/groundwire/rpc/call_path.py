@@ -188,7 +188,7 @@ class CallPath(grpc.GenericRpcHandler):
         """
         if self._access.is_free(call.work, acts_for):
             if self._access.is_open:
-                bind_identity(self._access.identify("", dict))
+                bind_identity(self._access.anybody)
             return
 
         def check() -> Identity:

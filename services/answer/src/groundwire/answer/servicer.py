@@ -25,8 +25,8 @@ from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.api.answer.v1 import citation_pb2
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
-from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
-from groundwire.kernel.exactly_once import Receipt, answered_once_async
+from groundwire.kernel.errors import ConflictError, InvalidRequestError, NotAvailableError
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import parse_uuid
 from groundwire.rpc import request_context
 from groundwire.rpc.calls import as_groundwire_error
@@ -154,14 +154,19 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         if key is None:
             return respond(await work(None))
 
-        def encode(result: ResultT) -> bytes:
-            return respond(result).SerializeToString(deterministic=True)
-
-        async def answer() -> bytes:
-            return encode(await work(Receipt(key, encode)))
-
         tenant = _tenant()
-        return kind.FromString(await answered_once_async(lambda: self._sessions.answered(tenant, key), answer))
+        earlier = await self._sessions.answered(tenant, key)
+        if earlier is None:
+            try:
+                return respond(
+                    await work(Receipt(key, lambda made: respond(made).SerializeToString(deterministic=True)))
+                )
+            except ConflictError:
+                # The same call may have been completed between the lookup and the effect.
+                earlier = await self._sessions.answered(tenant, key)
+                if earlier is None:
+                    raise  # another call conflicts
+        return kind.FromString(earlier)
 
     async def Ask(self, request: pb.AskRequest, _context: Any) -> pb.AskResponse:  # noqa: N802 - the same
         ask = messages.parse_ask_request(request, self._max_question_chars)

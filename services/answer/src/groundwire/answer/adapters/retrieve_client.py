@@ -82,16 +82,16 @@ class RetrieveClient:
         self._stub = stub
 
     async def retrieve(self, search: Search) -> Retrieval:
+        message = _request(search)
         # Records belong to the context of a conversation; a search of certain chunks or documents shuts them out.
         is_restricted = search.chunk_ids or search.places or search.named_like or search.summary_of is not None
         if not search.scope or is_restricted:
-            message = _request(search)
             is_narrowed = message.options.HasField("filter") or message.options.HasField("snapshot")
             # What the caller shut out by a filter, or by reading the past, stays out.
             if search.summary_of is None and not is_narrowed:
                 message.expansion.CopyFrom(_SECTIONS)
             return _retrieval(search, await _answered(self._stub.Retrieve(message)))
-        options, caller = _options(search), request_context.current().identity
+        options, caller = message.options, request_context.current().identity
         # A credential may allow only one of the two.
         options.scopes.extend(dict.fromkeys(each for each in (search.scope, GLOBAL_SCOPE) if caller.allows_scope(each)))
         request = pb.RetrieveContextRequest(
@@ -335,14 +335,9 @@ def _translated(error: GroundwireError) -> GroundwireError:
 
 
 def _request(search: Search) -> pb.RetrieveRequest:
-    return pb.RetrieveRequest(
-        collection=search.collection, query=search.text, context=search.context, options=_options(search)
-    )
-
-
-def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
-    """Return the caller's options, restricted to the chunks, places, names or document of the search."""
-    options = retrieval_options_pb2.RetrievalOptions()
+    """Return the request, whose options are the caller's, restricted to what the search names."""
+    request = pb.RetrieveRequest(collection=search.collection, query=search.text, context=search.context)
+    options = request.options
     if search.options is not None:
         options.CopyFrom(search.options)
     # Nothing of it reaches the answer.
@@ -369,7 +364,7 @@ def _options(search: Search) -> retrieval_options_pb2.RetrievalOptions:
         options.top_k, options.min_relevance = _SUMMARY_HITS, 0.0
         if search.summary_of:
             _restrict(options, Comparison("document_id", Comparator.EQ, search.summary_of))
-    return options
+    return request
 
 
 def _restrict(options: retrieval_options_pb2.RetrievalOptions, where: Filter) -> None:
