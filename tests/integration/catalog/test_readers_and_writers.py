@@ -139,6 +139,33 @@ def test_writes_that_wait_for_another_share_one_transaction_and_fail_each_for_it
     assert _position_of(database) == before + 2
 
 
+@pytest.mark.sqlite
+def test_only_writes_that_need_no_sync_of_their_own_go_without(catalog: Catalog) -> None:
+    database, is_held, may_go = catalog.database, threading.Event(), threading.Event()
+    full, normal = 2, 1
+
+    def level(connection: Connection) -> int:
+        found = connection.exec_driver_sql("PRAGMA synchronous").scalar_one()
+        assert isinstance(found, int)
+        return found
+
+    def hold(_: Connection) -> None:
+        is_held.set()
+        assert may_go.wait(30)
+
+    assert [database.write(level, syncs=syncs) for syncs in (True, False, False, True)] == [full, normal, normal, full]
+    with ThreadPoolExecutor(3) as threads:
+        threads.submit(database.write, hold)
+        assert is_held.wait(30)
+        waiting = []
+        for number, syncs in enumerate((False, True), start=1):
+            waiting.append(threads.submit(database.write, level, syncs=syncs))
+            wait_for_queue(database, number)
+        may_go.set()
+        # The first makes the transaction of both, and the second must survive a power cut.
+        assert [each.result(30) for each in waiting] == [full, full]
+
+
 def test_a_write_whose_budget_ends_while_it_waits_is_taken_back(catalog: Catalog) -> None:
     database, is_held, may_go = catalog.database, threading.Event(), threading.Event()
     ran: list[str] = []

@@ -10,19 +10,19 @@ from groundwire.rpc.server import LagGauge, LagReading
 
 
 @pytest.mark.alone
-async def test_a_block_of_eighty_milliseconds_is_seen_and_logged() -> None:
+async def test_a_block_of_a_tenth_of_a_second_is_seen_and_logged() -> None:
     gauge = LagGauge()
     gauge.start()
     await asyncio.sleep(0.05)
     with structlog.testing.capture_logs() as logs:
-        time.sleep(0.08)  # noqa: ASYNC251 - the planted bug
-        await asyncio.sleep(0.02)
-    await gauge.stop()
+        time.sleep(0.1)  # noqa: ASYNC251 - the planted bug
+        await asyncio.sleep(0.05)
+    gauge.stop()
 
     reading = gauge.read()
-    assert reading.max_s >= 0.07
+    assert reading.max_s >= 0.075
     assert {line["event"] for line in logs} == {"event loop stalled"}
-    assert logs[0]["longest_ms"] >= 70
+    assert logs[0]["longest_ms"] >= 75
     assert reading.samples > 1
 
 
@@ -30,10 +30,11 @@ async def test_reset_forgets() -> None:
     gauge = LagGauge()
     assert gauge.read() == LagReading(0.0, 0.0, 0)
     gauge.start()
-    time.sleep(0.03)  # noqa: ASYNC251 - something to forget
-    await asyncio.sleep(0.01)
+    time.sleep(0.05)  # noqa: ASYNC251 - something to forget
+    await asyncio.sleep(0.05)
+    assert gauge.read().samples > 0
     gauge.reset()
-    await gauge.stop()
+    gauge.stop()
     assert gauge.read() == LagReading(0.0, 0.0, 0)
 
 

@@ -255,12 +255,13 @@ class Database:
         with self._storage.translated_failures(), self._readers.one(current_budget(), run):
             return found
 
-    def write(self, work: Callable[[Connection], T], *, alone: bool = False) -> T:
+    def write(self, work: Callable[[Connection], T], *, alone: bool = False, syncs: bool = True) -> T:
         """Run `work` in one transaction of the writer and return what it returns, once it is durable.
 
         An exception of `work` rolls back and leaves unchanged. The transaction may hold other work as well, unless it
         is to be `alone`: that is for work which reads through `read` too, or may be interrupted. Work that could not
-        begin when the budget of the current call has ended is taken back.
+        begin when the budget of the current call has ended is taken back. Without `syncs` a power cut may undo it until
+        the next write that syncs; nothing may be acknowledged before.
 
         Raises:
             DeadlineError, CallCancelledError: the work was taken back; nothing was written.
@@ -268,7 +269,7 @@ class Database:
         """
         # A thread must not wait for the writer while it holds a connection that others wait for.
         self._readers.refuse_holder()
-        return self._writer.run(work, alone=alone)
+        return self._writer.run(work, alone=alone, syncs=syncs)
 
     def take_chunk_numbers(self, count: int) -> range:
         """Return unused chunk numbers, so that rows can be prepared before the transaction."""
@@ -516,6 +517,7 @@ class _Unit:
 
     work: Callable[[Connection], Any]
     alone: bool
+    syncs: bool
     outcome: Any = None
     failed: bool = False
     is_done: bool = False
@@ -550,7 +552,7 @@ class Writer:
         # The CPU clock of the thread, while it is inside a transaction.
         self._clock: int | None = None
 
-    def run(self, work: Callable[[Connection], T], *, alone: bool = False) -> T:
+    def run(self, work: Callable[[Connection], T], *, alone: bool = False, syncs: bool = True) -> T:
         """Run `work` in a transaction; when it returns the changes survive SIGKILL and power loss.
 
         An exception of `work` rolls back all that it did and leaves unchanged. It sees what other units did before it,
@@ -561,6 +563,7 @@ class Writer:
                 do not see it.
             alone: give it a transaction of its own, because it needs other connections to see all that it sees, or
                 because it may be interrupted, which ends the transaction for all.
+            syncs: false when the changes need to survive power loss only together with later ones that sync.
 
         Raises:
             DrainingError: the database is closed.
@@ -571,7 +574,7 @@ class Writer:
             raise RuntimeError("a unit of work must not start another one")
         # In the context of the caller, whichever thread runs it, so that the audit log knows the caller.
         context = copy_context()
-        unit = _Unit(lambda connection: context.run(work, connection), alone)
+        unit = _Unit(lambda connection: context.run(work, connection), alone, syncs)
         if self._takes_over(unit):
             self._commit(unit)
         if unit.failed:
@@ -653,12 +656,14 @@ class Writer:
             return self._waiting.popleft() if self._waiting and not self._waiting[0].alone else None
 
     def _commit(self, first: _Unit) -> None:
-        group = [first]
+        group, is_shared = [first], bool(self._waiting) and not first.alone
+        # What joins may have to survive a power cut, and one sync serves all.
+        syncs = first.syncs or is_shared
         try:
-            with self._storage.translated_failures(), self._storage.transaction() as connection:
+            with self._storage.translated_failures(), self._storage.transaction(syncs=syncs) as connection:
                 self._clock = time.pthread_getcpuclockid(threading.get_ident())
                 self._at_begin(connection)
-                if first.alone or not self._waiting:
+                if not is_shared:
                     first.outcome = first.work(connection)  # an exception ends the transaction
                 else:
                     # What waits joins the transaction, because syncing the disk takes longer than most of the work.

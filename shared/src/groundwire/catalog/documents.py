@@ -376,8 +376,10 @@ class Documents(Aggregate):
     ) -> list[PendingGeneration]:
         """Write generations of different documents that nobody sees yet: text, chunks, filter keys and chunk numbers.
 
-        Durable when it returns: after a crash `leftovers` lists them. After an error there are none. `embedded` is what
-        `VectorCache.times` said of the texts of the chunks: vectors that it lacks are made now.
+        After a crash of the process `leftovers` lists them. A power cut may undo them until they are published: points
+        of theirs that the engine has synced by then are found and removed when it is compared with the catalog. After
+        an error there are none. `embedded` is what `VectorCache.times` said of the texts of the chunks: vectors
+        that it lacks are made now.
 
         Raises:
             CollectionNotFoundError: the collection was deleted.
@@ -421,7 +423,7 @@ class Documents(Aggregate):
             for each, pending in zip(prepared, written, strict=True):
                 for start in range(CHUNKS_PER_TRANSACTION, len(each.draft.chunks), CHUNKS_PER_TRANSACTION):
                     part = replace(each, pending=pending).indexed_from(start)
-                    self._database.write(partial(insert_chunks, prepared=part, start=start))
+                    self._database.write(partial(insert_chunks, prepared=part, start=start), syncs=False)
         except BaseException:
             for pending in written:
                 self.abandon(pending)
@@ -440,7 +442,8 @@ class Documents(Aggregate):
             return written
 
         try:
-            return self._database.write(work)
+            # A sync takes as long as the rest, on a busy disk ten times as long; the one of publishing covers this.
+            return self._database.write(work, syncs=False)
         except BaseException:
             # The keys may belong to other generations by now: after a rollback the database hands them out again.
             for key in keys:

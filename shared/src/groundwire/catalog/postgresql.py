@@ -716,8 +716,11 @@ class CatalogServer:
         lift_time_limit(connection)
         connection.exec_driver_sql(_FUNCTIONS)
 
-    def transaction(self) -> AbstractContextManager[Connection]:
-        """Give a connection inside a transaction that writes; one process at a time."""
+    def transaction(self, *, syncs: bool = True) -> AbstractContextManager[Connection]:  # noqa: ARG002 - see below
+        """Give a connection inside a transaction that writes; one process at a time.
+
+        Each is synced, because to ask for less takes a round trip.
+        """
         return self.writing.begin()
 
     def begin_snapshot(self, connection: Connection) -> None:

@@ -66,6 +66,10 @@ _FIXED_SINCE = (3, 51, 3)
 _WITHDRAWN = (3, 52, 0)
 BUSY_TIMEOUT_MS = 10_000
 _CHECKPOINT_WAIT_MS = 50
+# A full cache of the driver gives up its newest statement, so that all that come later are prepared at each execution,
+# which takes several times as long as most of them run. There are some 300 different statements, and many have variants
+# for numbers of rows or words.
+_CACHED_STATEMENTS = 1024
 # Steps of SQLite's virtual machine: some milliseconds.
 _STEPS_BETWEEN_LOOKS = 200_000
 _READ_SETTINGS = (
@@ -145,7 +149,11 @@ def _engine(path: Path, settings: tuple[str, ...], begin: str | None, pool: Mapp
         module=pysqlite3.dbapi2,
         **pool,
         # None stops the driver from beginning transactions by itself, which it does late and deferred.
-        connect_args={"isolation_level": None, "check_same_thread": False},
+        connect_args={
+            "isolation_level": None,
+            "check_same_thread": False,
+            "cached_statements": _CACHED_STATEMENTS,
+        },
         json_serializer=encode_json,
         json_deserializer=decode_json,
     )
@@ -486,6 +494,7 @@ class CatalogFile:
             raise
         self.reading, self.writing = reading_engine(path), writing_engine(path)
         self._writing: Connection | None = None
+        self._syncs = True  # as `_WRITE_SETTINGS` say
         self._numbering = threading.Lock()
         self._next: int | None = None
 
@@ -512,11 +521,17 @@ class CatalogFile:
         """Do nothing: statements need only the tables."""
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """Give the writing connection inside a transaction; one at a time."""
+    def transaction(self, *, syncs: bool = True) -> Iterator[Connection]:
+        """Give the writing connection inside a transaction; one at a time.
+
+        Without `syncs` it survives the process, and a power cut only from the next transaction on that syncs.
+        """
         # It stays open: to take it out of the pool and to put it back takes as long as some statements.
         if self._writing is None:
             self._writing = self.writing.connect()
+        if syncs != self._syncs:
+            driver_rows(self._writing, f"PRAGMA synchronous = {'FULL' if syncs else 'NORMAL'}")
+            self._syncs = syncs
         with self._writing.begin():
             yield self._writing
 
