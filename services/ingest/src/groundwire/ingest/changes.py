@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from groundwire.catalog.catalog import Catalog
-from groundwire.catalog.deletions import Deletion, Restoration
+from groundwire.catalog.deletions import Deletion
 from groundwire.catalog.generations import IndexMovedError
 from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.ingest.embedding import ChunkEmbedder, refuse_other_model
@@ -216,25 +216,22 @@ class DocumentUpkeep:
                     if restoration is None:
                         return []
                     refuse_other_model(restoration.collection, identity)
-                    if restoration.collection.engine_name == found.engine_name:
-                        self._write_points(restoration, budget)
-                        return self.catalog.restorations.finish(restoration, receipt)
+                    if restoration.collection.engine_name != found.engine_name:
+                        continue  # the lock is that of an index which no longer serves
+                    after = 0
+                    while page := self.catalog.restorations.chunks(restoration, after, _POINTS_PER_STEP):
+                        budget.check()
+                        hashes = [stored.chunk.embedding_hash for stored in page]
+                        known = self.embedder.cache.get(restoration.collection.identity.digest, hashes)
+                        if not known.keys() >= set(hashes):
+                            raise DataLossError("a chunk has no stored vector; embed it again", what="vector")
+                        vectors = np.stack([known[each] for each in hashes])
+                        numbers, payloads = [each.chunk_number for each in page], [each.payload for each in page]
+                        self.vectors.upsert(found.engine_name, PointBatch(numbers, vectors, payloads), budget)
+                        after = page[-1].chunk_number
+                    return self.catalog.restorations.finish(restoration, receipt)
             except IndexMovedError:
                 continue  # the index was rebuilt meanwhile: write the points to the one that serves now
             finally:
                 self.after_write()
         raise IndexMovedError(found)
-
-    def _write_points(self, restoration: Restoration, budget: Budget) -> None:
-        name, digest = restoration.collection.engine_name, restoration.collection.identity.digest
-        after = 0
-        while page := self.catalog.restorations.chunks(restoration, after, _POINTS_PER_STEP):
-            budget.check()
-            hashes = [stored.chunk.embedding_hash for stored in page]
-            known = self.embedder.cache.get(digest, hashes)
-            if not known.keys() >= set(hashes):
-                raise DataLossError("a chunk has no stored vector; embed it again", what="vector")
-            vectors = np.stack([known[each] for each in hashes])
-            numbers, payloads = [stored.chunk_number for stored in page], [stored.payload for stored in page]
-            self.vectors.upsert(name, PointBatch(numbers, vectors, payloads), budget)
-            after = page[-1].chunk_number

@@ -69,15 +69,18 @@ class DeletionCompleter:
 
     def job(self) -> Job:
         """Return the job that completes unfinished deletions; searches and writes continue meanwhile."""
-        return Job("deletions", self._complete_waiting, self._subjects, every_s=_LOOK_EVERY_S, timeout_s=_SCRUB_S)
-
-    def _subjects(self) -> list[Subject]:
-        quiet_ms, within_ms = self.quiet_s * 1000, self.within_s * 1000
-        return [
-            Subject(each.engine_name, each.tenant, each.collection)
-            for each in self.catalog.deletions.ready()
-            if each.last_age_ms >= quiet_ms or each.first_age_ms >= within_ms
-        ]
+        return Job(
+            "deletions",
+            self._complete_waiting,
+            # While deletions keep coming, one rewrite later serves all of them; but none waits longer than `within_s`.
+            lambda: [
+                Subject(each.engine_name, each.tenant, each.collection)
+                for each in self.catalog.deletions.ready()
+                if each.last_age_ms >= self.quiet_s * 1000 or each.first_age_ms >= self.within_s * 1000
+            ],
+            every_s=_LOOK_EVERY_S,
+            timeout_s=_SCRUB_S,
+        )
 
     def _complete_waiting(self, subject: Subject, budget: Budget) -> int:
         waiting = self.catalog.deletions.ready_of_engine(subject.key)
@@ -94,11 +97,17 @@ class DeletionCompleter:
         self, engine_name: str, waiting: Sequence[Deleted], budget: Budget, *, at_any_size: bool
     ) -> list[Deletion]:
         """Look for remains, scrub the files once, and store what is left; return nothing if something has to wait."""
-        found = [
-            self.catalog.deletions.left_of(each)
-            | {"vectors": self._points_left(engine_name, each.traces.numbers, budget)}
-            for each in waiting
-        ]
+        found = []
+        for each in waiting:
+            remains, points_left, numbers = self.catalog.deletions.left_of(each), 0, each.traces.numbers
+            try:
+                for start in range(0, len(numbers), _POINTS_PER_LOOK):
+                    budget.check()
+                    points = self.vectors.fetch(engine_name, numbers[start : start + _POINTS_PER_LOOK], budget)
+                    points_left += len(points.numbers)
+            except CollectionNotFoundError:
+                points_left = 0  # they went with the collection
+            found.append(remains | {"vectors": points_left})
         # Deletions that cannot be completed anyway are no reason to rewrite everything.
         if any(each.traces.permanent and not any(left.values()) for each, left in zip(waiting, found, strict=True)):
             if not self.catalog.deletions.scrub(budget):
@@ -111,17 +120,6 @@ class DeletionCompleter:
         if waiting:
             self.catalog.deletions.note(waiting[0].traces.tenant, searched)
         return searched
-
-    def _points_left(self, engine_name: str, numbers: Sequence[int], budget: Budget) -> int:
-        left = 0
-        for start in range(0, len(numbers), _POINTS_PER_LOOK):
-            budget.check()
-            try:
-                found = self.vectors.fetch(engine_name, numbers[start : start + _POINTS_PER_LOOK], budget)
-            except CollectionNotFoundError:
-                return 0
-            left += len(found.numbers)
-        return left
 
 
 SAMPLE = 100

@@ -60,23 +60,26 @@ class EngineUpkeep:
 
     def jobs(self) -> tuple[list[Job], Job, Job]:
         """Return the short jobs, the job that rebuilds stale indexes, and the job that refills lost ones."""
-
-        def waiting() -> list[Subject]:
-            return [Subject(*each) for each in self.catalog.outbox.waiting()]
-
-        def repeated() -> list[Subject]:
-            collections = self.catalog.duplicates.collections_with_duplicates()
-            return [Subject(f"{tenant}/{name}", tenant, name) for tenant, name in collections]
-
-        def stale() -> list[Subject]:
-            return [Subject(name, each.tenant, each.name) for name, each in list(self.written.items())]
-
-        return (
-            [Job(OUTBOX, self.do_waiting, waiting), Job(REPEATED_CHUNKS, self.index_orphans, repeated)],
-            # Not after each write: small ones would share the processor with the question to the engine.
-            Job("rebuild", self.rebuild, stale, every_s=_REBUILD_EVERY_S, timeout_s=REWRITE_S),
-            Job("recovery", self.recover, self._unverified, every_s=_LOOK_EVERY_S, timeout_s=REWRITE_S),
+        outbox = Job(OUTBOX, self.do_waiting, lambda: [Subject(*each) for each in self.catalog.outbox.waiting()])
+        repeated_chunks = Job(
+            REPEATED_CHUNKS,
+            self.index_orphans,
+            lambda: [
+                Subject(f"{tenant}/{name}", tenant, name)
+                for tenant, name in self.catalog.duplicates.collections_with_duplicates()
+            ],
         )
+        rebuild = Job(
+            "rebuild",
+            self.rebuild,
+            # A copy, because calls write to collections meanwhile.
+            lambda: [Subject(name, each.tenant, each.name) for name, each in list(self.written.items())],
+            # Not after each write: asking the engine would compete with small writes for the processor.
+            every_s=_REBUILD_EVERY_S,
+            timeout_s=REWRITE_S,
+        )
+        recovery = Job("recovery", self.recover, self._unverified, every_s=_LOOK_EVERY_S, timeout_s=REWRITE_S)
+        return [outbox, repeated_chunks], rebuild, recovery
 
     def finish(self, ids: Sequence[int], budget: Budget) -> bool:
         """Do these tasks for a call that has made its change; return whether all are done.
@@ -108,33 +111,30 @@ class EngineUpkeep:
 
     def _do(self, item: OutboxItem, budget: Budget) -> None:
         """Do one task and remove it from the outbox; after a failure it stays there."""
+        name = item.engine_name
         with suppress(CollectionNotFoundError):  # dropped meanwhile, and the points with it
             if item.kind is OutboxKind.DROP_COLLECTION:
-                self.vectors.drop_collection(item.engine_name, budget)
-            else:
-                for start in range(0, len(item.numbers), _POINTS_PER_STEP):
-                    budget.check()
-                    numbers = item.numbers[start : start + _POINTS_PER_STEP]
-                    if item.kind is OutboxKind.DELETE_POINTS:
-                        self.vectors.delete(item.engine_name, numbers, budget)
-                    else:
-                        with self.locks.hold((item.engine_name,), budget):
-                            self._write_anew(item.engine_name, numbers, budget)
+                self.vectors.drop_collection(name, budget)
+            for start in range(0, len(item.numbers), _POINTS_PER_STEP):
+                budget.check()
+                numbers = item.numbers[start : start + _POINTS_PER_STEP]
+                if item.kind is OutboxKind.DELETE_POINTS:
+                    self.vectors.delete(name, numbers, budget)
+                    continue
+                # Write points again with their current filter keys; those of chunks that are no longer live go.
+                with self.locks.hold((name,), budget):
+                    try:
+                        points = self.catalog.embeddings.points_of(self.catalog.collections.of_engine(name), numbers)
+                    except DataLossError as error:
+                        # Searches check what the engine finds with the catalog; `CheckStore` repairs the damage.
+                        _log.error("points cannot be written again", engine_collection=name, error=error.message)
+                        continue
+                    if points.numbers:
+                        self.vectors.upsert(name, points, budget)
+                    if gone := sorted(set(numbers) - set(points.numbers)):
+                        self.vectors.delete(name, gone, budget)
         # Last, so that a crash before it repeats the task instead of losing it.
         self.catalog.outbox.done([item.id])
-
-    def _write_anew(self, engine_name: str, numbers: Sequence[int], budget: Budget) -> None:
-        """Rewrite points with their current filter keys; remove points of chunks that are no longer live."""
-        try:
-            points = self.catalog.embeddings.points_of(self.catalog.collections.of_engine(engine_name), numbers)
-        except DataLossError as error:
-            # Searches check what the engine finds with the catalog; `CheckStore` reports and repairs the damage.
-            _log.error("points cannot be written anew", engine_collection=engine_name, error=error.message)
-            return
-        if points.numbers:
-            self.vectors.upsert(engine_name, points, budget)
-        if gone := sorted(set(numbers) - set(points.numbers)):
-            self.vectors.delete(engine_name, gone, budget)
 
     def index_orphans(self, subject: Subject, budget: Budget) -> int:
         """Write their vectors to the engine, then make them visible; every step can be repeated."""

@@ -199,39 +199,38 @@ class Housekeeping:
             # Before the turn: what is noted during the turn may have come too late for it.
             lane.wake.clear()
             for job in lane.jobs:
-                self._take_turn(lane, job)
+                # For all its subjects if it is due, else for those whose pause after a failure has ended.
+                now = time.monotonic()
+                with self._guard:
+                    retry_at = {
+                        key: each.retry_at for (name, key), (_, each) in self._troubles.items() if name == job.name
+                    }
+                is_due = now - self._ran_at.get(job.name, float("-inf")) >= job.every_s
+                if not is_due and all(at > now for at in retry_at.values()):
+                    continue
+                if is_due:  # a turn that only repeats what failed must not put off the next regular one
+                    self._ran_at[job.name] = now
+                try:
+                    subjects = list(job.subjects())
+                except Exception as error:  # noqa: BLE001 - the thread must outlive any failure
+                    self._failed(job, Subject(), error)
+                    continue
+                keys = {subject.key for subject in subjects}
+                with self._guard:  # subjects that no longer exist, such as a deleted collection, cannot fail any more
+                    for name, key in list(self._troubles):
+                        if name == job.name and key not in keys:
+                            del self._troubles[name, key]
+                for subject in subjects:
+                    if retry_at.get(subject.key, now) > now or not (is_due or subject.key in retry_at):
+                        continue
+                    # Set before `_closing` is read: `close` sets that first, and then cancels the budget that it finds.
+                    lane.budget = Budget(job.timeout_s)
+                    if self._closing.is_set():
+                        return
+                    # `_run` records the failure; the next subjects still get their turn.
+                    with suppress(Exception):
+                        self._run(job, subject, lane.budget)
             lane.wake.wait(min([self._every_s, *(job.every_s for job in lane.jobs if job.every_s)]))
-
-    def _take_turn(self, lane: _Lane, job: Job) -> None:
-        """Run a job for all its subjects if it is due, else for those whose pause after a failure has ended."""
-        now = time.monotonic()
-        with self._guard:
-            retry_at = {key: each.retry_at for (name, key), (_, each) in self._troubles.items() if name == job.name}
-        is_due = now - self._ran_at.get(job.name, float("-inf")) >= job.every_s
-        if not is_due and all(at > now for at in retry_at.values()):
-            return
-        if is_due:  # a turn that only repeats what failed must not put off the next regular one
-            self._ran_at[job.name] = now
-        try:
-            subjects = list(job.subjects())
-        except Exception as error:  # noqa: BLE001 - the thread must outlive any failure
-            self._failed(job, Subject(), error)
-            return
-        keys = {subject.key for subject in subjects}
-        with self._guard:  # subjects that no longer exist, such as a deleted collection, cannot fail any more
-            for name, key in list(self._troubles):
-                if name == job.name and key not in keys:
-                    del self._troubles[name, key]
-        for subject in subjects:
-            if retry_at.get(subject.key, now) > now or not (is_due or subject.key in retry_at):
-                continue
-            # Set before the look at `_closing`: `close` sets that first, and then cancels the budget that it finds.
-            lane.budget = Budget(job.timeout_s)
-            if self._closing.is_set():
-                return
-            # `_run` records the failure; the next subjects still get their turn.
-            with suppress(Exception):
-                self._run(job, subject, lane.budget)
 
     def _run(self, job: Job, subject: Subject, budget: Budget) -> int:
         try:

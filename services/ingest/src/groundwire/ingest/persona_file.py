@@ -44,20 +44,40 @@ class PersonaFile:
     loaded: float | None = field(default=None, init=False)
 
     def job(self) -> Job:
-
-        def changed() -> list[Subject]:
-            is_loaded = self.path.stat().st_mtime == self.loaded
-            return [] if is_loaded else [Subject(str(self.path), Identity().tenant, self.collection)]
-
-        return Job("persona_file", self._load, changed, every_s=_LOOK_EVERY_S, timeout_s=_LOAD_S)
+        subject = Subject(str(self.path), Identity().tenant, self.collection)
+        return Job(
+            "persona_file",
+            self._load,
+            lambda: [] if self.path.stat().st_mtime == self.loaded else [subject],
+            every_s=_LOOK_EVERY_S,
+            timeout_s=_LOAD_S,
+        )
 
     def _load(self, _subject: Subject, budget: Budget) -> int:
-        identity, modified = Identity(), self.path.stat().st_mtime
+        identity, profile = Identity(), PROFILES[ProfileName.CONVERSATIONS]
+        # Before the file is read: what changes in between is then loaded again.
+        modified = self.path.stat().st_mtime
         if self.collections.find(identity.tenant, self.collection) is None:
-            profile = PROFILES[ProfileName.CONVERSATIONS]
             new = NewCollection(identity.tenant, self.collection, profile.name, profile.settings)
             self.collections.create(new, budget)
-        parts = self._parts(datetime.fromtimestamp(modified, UTC), budget)
+        # Imported late: importing pydantic takes long, and few servers have such a file.
+        from groundwire.schemas.kinds import with_z  # noqa: PLC0415 - see above
+        from groundwire.schemas.registry import check_metadata  # noqa: PLC0415 - see above
+
+        content, time = self.path.read_bytes(), datetime.fromtimestamp(modified, UTC)
+        kind = DocumentFormat.TEXT if self.path.suffix == ".txt" else DocumentFormat.MARKDOWN
+        rules = ParseRules(kind, profile.settings.chunking, None, file_name=self.path.name, field="persona_file")
+        times: Counter[str] = Counter()
+        parts = []
+        for chunk in self.parser.parse(Original(len(content), content), rules, budget).chunks:
+            topic = chunk.headings[-1].strip().casefold()[:_MAX_TOPIC_CHARS] if chunk.headings else ""
+            name = re.sub(r"[^a-z0-9]+", "-", topic)[:80].strip("-") or "part"
+            times[name] += 1
+            said = {"type": "persona", "timestamp": time, "version": with_z(time), "topic": topic or None}
+            record = check_metadata("persona", said)
+            # Numbered by heading and not by place, so that a new part above leaves the ids of the others alone.
+            record_id = f"{ID_PREFIX}{name}" + (f"-{times[name]}" if times[name] > 1 else "")
+            parts.append(NewRecord(record_id, chunk.content, chunk.token_count, DocumentFields(record=record)))
         for start in range(0, len(parts), _PER_WRITE):
             self.records.upsert(identity, self.collection, parts[start : start + _PER_WRITE], budget)
         of_file = And((Comparison("record_type", Comparator.EQ, "persona"), Like("record_id", f"{ID_PREFIX}%")))
@@ -68,26 +88,3 @@ class PersonaFile:
         self.loaded = modified
         _log.info("loaded the persona file", collection=self.collection, parts=len(parts), removed=len(gone))
         return len(parts)
-
-    def _parts(self, modified: datetime, budget: Budget) -> list[NewRecord]:
-        """Return a record for each chunk of the file, whose topic is the heading above it in lower case."""
-        # Imported late: importing pydantic takes long, and few servers have such a file.
-        from groundwire.schemas.kinds import with_z  # noqa: PLC0415 - see above
-        from groundwire.schemas.registry import check_metadata  # noqa: PLC0415 - see above
-
-        content = self.path.read_bytes()
-        policy = PROFILES[ProfileName.CONVERSATIONS].settings.chunking
-        kind = DocumentFormat.TEXT if self.path.suffix == ".txt" else DocumentFormat.MARKDOWN
-        rules = ParseRules(kind, policy, title=None, file_name=self.path.name, field="persona_file")
-        parsed = self.parser.parse(Original(len(content), content), rules, budget)
-        times: Counter[str] = Counter()
-        parts = []
-        for chunk in parsed.chunks:
-            topic = chunk.headings[-1].strip().casefold()[:_MAX_TOPIC_CHARS] if chunk.headings else ""
-            name = re.sub(r"[^a-z0-9]+", "-", topic)[:80].strip("-") or "part"
-            times[name] += 1
-            said = {"type": "persona", "timestamp": modified, "version": with_z(modified), "topic": topic or None}
-            record = check_metadata("persona", said)
-            record_id = f"{ID_PREFIX}{name}" + (f"-{times[name]}" if times[name] > 1 else "")
-            parts.append(NewRecord(record_id, chunk.content, chunk.token_count, DocumentFields(record=record)))
-        return parts

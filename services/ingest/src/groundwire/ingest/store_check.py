@@ -11,9 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from groundwire.catalog.catalog import Catalog
-from groundwire.catalog.inspection import (
-    ExpectedPoint,
-)
+from groundwire.catalog.inspection import ExpectedPoint
 from groundwire.ingest.embedding import ChunkEmbedder
 from groundwire.ingest.index_builds import IndexBuilder, SharedRuns
 from groundwire.ingest.ingesting import Progress, Stage
@@ -132,7 +130,21 @@ class PointCheck:
         waiting = self.catalog.inspection.waiting(collection)
         suspects = [number for number in found if number not in waiting]
         problems = self._problems(collection, self.catalog.inspection.expected_of(collection, suspects), budget)
-        repaired = self._repair(collection, list(problems), budget) if repair and problems else set()
+        repaired: set[int] = set()
+        if repair and problems:
+            expected = self.catalog.inspection.expected_of(collection, list(problems))
+            lost = [point.embedding_hash for point in expected if point.vector is None]
+            if lost and collection.identity == self.embedder.embedder.identity:
+                # What is there of them is garbled: only a vector that is missing is made again.
+                self.catalog.inspection.forget_vectors(collection.identity.digest, lost)
+                self.embedder.embed_missing(collection, budget)
+                expected = self.catalog.inspection.expected_of(collection, list(problems))
+            sound = [point for point in expected if point.vector is not None]
+            # Read and written under the lock, so that an update of filter keys in between is not undone.
+            with self.engines.hold((collection.engine_name,), budget):
+                current = self.catalog.embeddings.points_of(collection, [point.number for point in sound])
+                self.vectors.upsert(collection.engine_name, current, budget)
+            repaired = {point.number for point in sound}.difference(self._problems(collection, sound, budget))
         for number, (chunk_id, (kind, message)) in problems.items():
             report(StoreFinding(kind, collection.name, chunk_id, message, repaired=number in repaired))
 
@@ -155,25 +167,6 @@ class PointCheck:
             if problem is not None:
                 found[point.number] = point.chunk_id, problem
         return found
-
-    def _repair(self, collection: Collection, numbers: Sequence[int], budget: Budget) -> set[int]:
-        """Rewrite points from the catalog; return the numbers of those that are now correct."""
-        if collection.identity == self.embedder.embedder.identity:
-            expected = self.catalog.inspection.expected_of(collection, numbers)
-            lost = [point.embedding_hash for point in expected if point.vector is None]
-            if lost:
-                # What is there of them is garbled: only a vector that is missing is made again.
-                self.catalog.inspection.forget_vectors(collection.identity.digest, lost)
-                self.embedder.embed_missing(collection, budget)
-        points = [
-            point for point in self.catalog.inspection.expected_of(collection, numbers) if point.vector is not None
-        ]
-        # Read and written under the lock, so that an update of filter keys in between is not undone.
-        with self.engines.hold((collection.engine_name,), budget):
-            current = self.catalog.embeddings.points_of(collection, [point.number for point in points])
-            self.vectors.upsert(collection.engine_name, current, budget)
-        left = self._problems(collection, points, budget)
-        return {point.number for point in points if point.number not in left}
 
     def wrong_answers(self, collection: Collection, budget: Budget) -> list[StoreFinding]:
         """Return what an engine answers wrongly about points that were found to be right.
@@ -215,30 +208,30 @@ class PointCheck:
         wrong += lost + (missed if len(missed) > _MISSED_SHARE * len(samples) else [])
         of_documents = {point.document_id: point for point in reversed(samples)}
         for document_id in sorted(of_documents)[: _SAMPLES // 2]:
-            point = of_documents[document_id]
-            if point.vector is None or not self._agrees(collection, point, budget):
-                wrong.append(f"a filter on document {document_id} finds other chunks than the catalog")
+            vector = of_documents[document_id].vector
+            difference = f"a filter on document {document_id} finds other chunks than the catalog"
+            if vector is None:
+                wrong.append(difference)
+                continue
+            expected = self.catalog.inspection.of_document(collection, document_id, _MOST_POINTS_OF_A_DOCUMENT)
+            if len(expected) == _MOST_POINTS_OF_A_DOCUMENT:
+                continue  # there may be more, which the engine would find rightly
+            where, limit = Comparison("document_id", Comparator.EQ, document_id), 2 * len(expected) + _SAMPLES
+            try:
+                hits = self.vectors.search(collection.engine_name, vector, limit, budget, where=where)
+            except UnsupportedFilterError:
+                continue  # searches with such a filter ask the catalog instead
+            found = {hit.number for hit in hits}
+            missing = sorted(set(expected).difference(found)) if len(hits) < limit else []
+            if missing:  # an approximate index misses some; among these alone it finds them
+                hits = self.vectors.search(
+                    collection.engine_name, vector, len(missing), budget, where=where, within=missing
+                )
+                missing = sorted(set(missing).difference(hit.number for hit in hits))
+            # Points of a generation that is being written match as well, but only live chunks count.
+            if missing or self.catalog.inspection.expected_of(collection, sorted(found.difference(expected))):
+                wrong.append(difference)
         return [StoreFinding(FindingKind.SEARCH_DIFFERS, collection.name, "", message) for message in wrong]
-
-    def _agrees(self, collection: Collection, point: ExpectedPoint, budget: Budget) -> bool:
-        expected = self.catalog.inspection.of_document(collection, point.document_id, _MOST_POINTS_OF_A_DOCUMENT)
-        if len(expected) == _MOST_POINTS_OF_A_DOCUMENT or point.vector is None:
-            return True
-        where = Comparison("document_id", Comparator.EQ, point.document_id)
-        limit = 2 * len(expected) + _SAMPLES
-        try:
-            hits = self.vectors.search(collection.engine_name, point.vector, limit, budget, where=where)
-        except UnsupportedFilterError:
-            return True
-        found = {hit.number for hit in hits}
-        missing = sorted(set(expected).difference(found)) if len(hits) < limit else []
-        if missing:  # an approximate index misses some; among these alone it finds them
-            again = self.vectors.search(
-                collection.engine_name, point.vector, len(missing), budget, where=where, within=missing
-            )
-            missing = sorted(set(missing).difference(hit.number for hit in again))
-        # Points of a generation that is being written match as well, but only live chunks count.
-        return not missing and not self.catalog.inspection.expected_of(collection, sorted(found.difference(expected)))
 
 
 def payload_problem(held: Payload, expected: Payload) -> tuple[FindingKind, str] | None:
@@ -431,7 +424,19 @@ class StoreCheck:
     def _check_index(
         self, collection: Collection, budget: Budget, report: FindingReport, *, repair: bool
     ) -> Iterator[int]:
-        lost = self._lost(collection, budget)
+        name = collection.engine_name
+        chunks = self.catalog.collections.counts(collection.tenant, collection.name).chunks
+        lost: StoreFinding | None = None
+        is_missing = name not in self.vectors.collections(budget)
+        # Asked once more: a collection that was deleted or moved meanwhile has lost nothing.
+        if is_missing and chunks and self._find(collection.tenant, collection.name) == collection:
+            message = f"the engine has no collection {name}: the vectors of {chunks} chunks are missing"
+            lost = StoreFinding(FindingKind.VECTOR_MISSING, collection.name, name, message)
+        else:
+            try:
+                self.vectors.create_collection(name, collection.identity.dimensions, budget)
+            except StoreMismatchError as error:
+                lost = StoreFinding(FindingKind.VECTOR_DIFFERS, collection.name, name, error.message)
         if lost is not None:
             if repair:
                 self._rebuild(collection, budget)
@@ -457,20 +462,6 @@ class StoreCheck:
 
     def _is_damaged(self, collection: Collection) -> bool:
         return isinstance(self.vectors, Recoverable) and collection.engine_name in self.vectors.unverified()
-
-    def _lost(self, collection: Collection, budget: Budget) -> StoreFinding | None:
-        """Return a finding if the engine's collection is missing or of another kind; create an empty one."""
-        name = collection.engine_name
-        chunks = self.catalog.collections.counts(collection.tenant, collection.name).chunks
-        is_missing = name not in self.vectors.collections(budget)
-        if is_missing and chunks and self._find(collection.tenant, collection.name) == collection:
-            message = f"the engine has no collection {name}: the vectors of {chunks} chunks are missing"
-            return StoreFinding(FindingKind.VECTOR_MISSING, collection.name, name, message)
-        try:
-            self.vectors.create_collection(name, collection.identity.dimensions, budget)
-        except StoreMismatchError as error:
-            return StoreFinding(FindingKind.VECTOR_DIFFERS, collection.name, name, error.message)
-        return None
 
     def _rebuild(self, collection: Collection, budget: Budget) -> None:
         with suppress(ConflictError):  # another build was faster

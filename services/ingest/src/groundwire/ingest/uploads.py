@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -50,25 +50,21 @@ class StagedFile:
         self._path = path
         with _translated_failures():
             self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
-        try:
-            self.size_bytes = self._begin(durable_bytes, grows=grows)
-        except BaseException:
-            self._file.close()
-            raise
-
-    def _begin(self, durable_bytes: Callable[[], int], *, grows: bool) -> int:
-        with _translated_failures():
+        with ExitStack() as after_failure, _translated_failures():
+            after_failure.enter_context(self._file)
             try:
                 if grows:
                     fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise UnavailableError("another stream is sending the same upload") from None
+            # Asked under the lock: until then, another stream may still add bytes.
             size_bytes = durable_bytes()
             if self._file.seek(0, os.SEEK_END) < size_bytes:
                 raise DataLossError("a staged file is shorter than it was", what="staged upload")
             # Bytes after these were never flushed, so they may be damaged.
             self._file.truncate(size_bytes)
-            return self._file.seek(size_bytes)
+            self.size_bytes = self._file.seek(size_bytes)
+            after_failure.pop_all()
 
     def append(self, data: bytes | memoryview) -> None:
         """Add bytes; they are durable after the next `sync`."""

@@ -54,47 +54,44 @@ class StructureChunker:
 
     def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
         sections = [part for part in sections_of(outline, start, len(text)) if text[part.start : part.end].strip()]
-        runs = runs_of(text, sections, self.border_level)
-        cuts = [cut for run in runs for cut in self._cut_run(text, outline, run)]
+        policy = self.policy
+        # With the overlap, a chunk that begins inside a section must still keep the maximum.
+        room = 1.0 - policy.overlap_ratio * (1.0 + _OVERLAP_SLACK)
+        after_cut = max(1, int(policy.maximum * room))
+        cuts: list[Cut] = []
+        for run in runs_of(text, sections, self.border_level):
+            pieces = list(pieces_of(text, run, outline.verbatim, policy, self.splitter, after_cut))
+            section_starts, paths = {section.start for section in run}, SectionPaths(text, run)
+            previous: _Range | None = None
+            for first, after in pack(pieces, Limits(policy.minimum, policy.target, policy.min_chars)):
+                start, end = trim(text, pieces[first].start, pieces[after - 1].end)
+                if start >= end:
+                    continue
+                begin = start
+                if previous is not None and pieces[first].start not in section_starts:
+                    # Less than half of the chunk before, whose unique part must not end before it begins (T09).
+                    limit = int((previous[1] - previous[0]) * _MAX_OVERLAP_OF_NEIGHBOUR)
+                    # The ratio refers to the whole length, including the overlap.
+                    ideal = min(limit, round((end - start) * policy.overlap_ratio / (1.0 - policy.overlap_ratio)))
+                    if ideal >= 1:
+                        base = previous[1]
+                        lowest = base - min(limit, int(ideal * (1 + _OVERLAP_SLACK)))
+                        near = restart_near(text, base - ideal, lowest, base - int(ideal * (1 - _OVERLAP_SLACK)))
+                        begin = start if near is None or near >= base else near
+                size = sum(piece.size for piece in pieces[first:after])
+                undersized = size < policy.minimum or end - start < policy.min_chars
+                cuts.append(Cut(begin, end, start, paths.path(start, end), undersized))
+                previous = (start, end)
         counts = self.splitter.count_tokens([text[cut.start : cut.end] for cut in cuts])
         counted = []
         for cut, tokens in zip(cuts, counts, strict=True):
             begin, own = cut.start, tokens
             # The room left for the overlap is only an estimate, but the maximum must hold: drop the overlap.
-            if self.policy.size_of(cut.end - begin, tokens) > self.policy.maximum and begin < cut.core_start:
+            if policy.size_of(cut.end - begin, tokens) > policy.maximum and begin < cut.core_start:
                 begin = cut.core_start
                 [own] = self.splitter.count_tokens([text[begin : cut.end]])
             counted.append(replace(cut, start=begin, token_count=own))
         return counted
-
-    def _cut_run(self, text: str, outline: TextOutline, sections: Sequence[TextSection]) -> Iterator[Cut]:
-        policy = self.policy
-        # With the overlap, a chunk that begins inside a section must still keep the maximum.
-        room = 1.0 - policy.overlap_ratio * (1.0 + _OVERLAP_SLACK)
-        after_cut = max(1, int(policy.maximum * room))
-        pieces = list(pieces_of(text, sections, outline.verbatim, policy, self.splitter, after_cut))
-        section_starts = frozenset(section.start for section in sections)
-        paths = SectionPaths(text, sections)
-        previous: tuple[int, int] | None = None
-        for first, after in pack(pieces, Limits(policy.minimum, policy.target, policy.min_chars)):
-            run = pieces[first:after]
-            start, end = trim(text, run[0].start, run[-1].end)
-            if start >= end:
-                continue
-            begin = start
-            if previous is not None and run[0].start not in section_starts:
-                limit = int((previous[1] - previous[0]) * _MAX_OVERLAP_OF_NEIGHBOUR)
-                # The ratio refers to the whole length, including the overlap.
-                ideal = min(limit, round((end - start) * policy.overlap_ratio / (1.0 - policy.overlap_ratio)))
-                if ideal >= 1:
-                    base = previous[1]
-                    lowest = base - min(limit, int(ideal * (1 + _OVERLAP_SLACK)))
-                    near = restart_near(text, base - ideal, lowest, base - int(ideal * (1 - _OVERLAP_SLACK)))
-                    begin = start if near is None or near >= base else near
-            size = sum(piece.size for piece in run)
-            undersized = size < policy.minimum or end - start < policy.min_chars
-            yield Cut(begin, end, start, paths.path(start, end), undersized)
-            previous = (start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +232,23 @@ class _TokenWindows:
 
     def windows(self) -> Iterator[_Range]:
         """Yield the trimmed windows; each ends after the previous one."""
-        starts, sums = self._starts, self._sums
+        policy, starts, sums = self._policy, self._starts, self._sums
         last, first, reached, reached_char = len(starts) - 1, 0, 0, 0
         while reached < last:
-            after = self._end_of(first)
+            after = first + 1
+            most = starts[first] + MAX_CHUNK_CHARS
+            while after < last and sums[after + 1] - sums[first] <= policy.target and starts[after + 1] <= most:
+                after += 1
+            if after < last:
+                # No further back than half the window: a long word is torn rather than left to a window of its own.
+                lowest = first + (after - first) // 2
+                after = next((unit for unit in range(after, lowest, -1) if self._begins_word(unit)), after)
+            # A tokenizer may see more tokens in a window than in the whole text, where a word was torn.
+            while (
+                after > first + 1
+                and self._splitter.count_tokens([self._text[starts[first] : starts[after]]])[0] > policy.maximum
+            ):
+                after -= 1
             if after <= reached:  # what is shared fills the window
                 first = reached
                 continue
@@ -251,25 +261,6 @@ class _TokenWindows:
             while begin > first + 1 and sums[after] - sums[begin - 1] <= self._overlap:
                 begin -= 1
             first = next((unit for unit in range(begin, after) if self._begins_word(unit)), begin)
-
-    def _end_of(self, first: int) -> int:
-        """Return the unit after the window that begins with unit `first`."""
-        policy, starts, sums, last = self._policy, self._starts, self._sums, len(self._starts) - 1
-        after = first + 1
-        limit = starts[first] + MAX_CHUNK_CHARS
-        while after < last and sums[after + 1] - sums[first] <= policy.target and starts[after + 1] <= limit:
-            after += 1
-        if after < last:
-            # No further back than half the window: a long word is torn rather than left to a window of its own.
-            lowest = first + (after - first) // 2
-            after = next((unit for unit in range(after, lowest, -1) if self._begins_word(unit)), after)
-        while after > first + 1:
-            content = self._text[starts[first] : starts[after]]
-            # A tokenizer may see more tokens in a window than in the whole text, where a word was torn.
-            if self._splitter.count_tokens([content])[0] <= policy.maximum:
-                break
-            after -= 1
-        return after
 
     def _begins_word(self, unit: int) -> bool:
         position = self._starts[unit]
@@ -299,10 +290,20 @@ class SentenceChunker:
         sizes = self._sizes(text, [(cut.start, cut.end) for cut in sentences])
         cuts: list[Cut] = []
         for number, (sentence, size) in enumerate(zip(sentences, sizes, strict=True)):
-            whole = (sentence.start, sentence.end)
-            for first, end in [whole] if size <= self.policy.maximum else self._pieces(text, *whole):
-                small = end - first < self.policy.min_chars
-                cuts.append(Cut(first, end, first, sentence.path, small, sentence=number))
+            ranges = [(sentence.start, sentence.end)]
+            if size > self.policy.maximum:  # into as few pieces as its boundaries allow
+                source = text[sentence.start : sentence.end]
+                borders, total = [sentence.start], 0
+                for begin, _, piece_size in measured_pieces(source, sentence.start, self.policy, self.splitter):
+                    if total and total + piece_size > self.policy.maximum:
+                        borders.append(begin)
+                        total = 0
+                    total += piece_size
+                ranges = [_tight(text, *piece) for piece in pairwise([*borders, sentence.end])]
+            for first, end in ranges:
+                if first < end:
+                    small = end - first < self.policy.min_chars
+                    cuts.append(Cut(first, end, first, sentence.path, small, sentence=number))
         counts = self.splitter.count_tokens([text[cut.start : cut.end] for cut in cuts])
         return [replace(cut, token_count=tokens) for cut, tokens in zip(cuts, counts, strict=True)]
 
@@ -322,7 +323,18 @@ class SentenceChunker:
             headings.append(section)
             if not text[section.body_start : section.end].strip():
                 continue
-            ranges = list(_sentences_between(text, section.body_start, section.end, verbatim))
+            # The sentences with all marks around them, so that nothing but white space lies between.
+            body, start_of_sentence, ranges = text[section.body_start : section.end], section.body_start, []
+            for sentence, following in pairwise(split_sentences(body)):
+                # The border is the first white space: closing marks belong to the sentence, opening ones to the next.
+                between = range(sentence.end, following.start)
+                border = next((index for index in between if body[index] in _BLANKS), following.start)
+                place = section.body_start + border
+                may_cut = is_cluster_boundary(body, border) and not lies_inside(place, verbatim)
+                if may_cut and text[start_of_sentence:place].strip():
+                    ranges.append(_tight(text, start_of_sentence, place))
+                    start_of_sentence = place
+            ranges.append(_tight(text, start_of_sentence, section.end))
             begin = headings[0].start
             if begin < section.body_start:
                 joined = trim(text, begin, ranges[0][1])
@@ -337,37 +349,6 @@ class SentenceChunker:
 
     def _sizes(self, text: str, ranges: Sequence[_Range]) -> list[int]:
         return self.splitter.sizes([text[start:end] for start, end in ranges], self.policy)
-
-    def _pieces(self, text: str, start: int, end: int) -> list[_Range]:
-        """Cut a range that is too long into as few pieces as its boundaries allow."""
-        pieces: list[_Range] = []
-        first, size = start, 0
-        for piece_start, piece_end, piece_size in measured_pieces(text[start:end], start, self.policy, self.splitter):
-            if size and size + piece_size > self.policy.maximum:
-                pieces.append((first, piece_start))
-                first, size = piece_start, 0
-            size += piece_size
-            end = piece_end
-        trimmed = [_tight(text, *piece) for piece in (*pieces, (first, end))]
-        return [piece for piece in trimmed if piece[0] < piece[1]]
-
-
-def _sentences_between(text: str, start: int, end: int, verbatim: Sequence[_Range]) -> Iterator[_Range]:
-    """Yield the sentences of start..end with all marks around them, so that nothing but white space lies between.
-
-    `verbatim` holds blocks of code and HTML without white space at their ends, in order; none of them is cut.
-    """
-    body = text[start:end]
-    begin = 0
-    for sentence, following in pairwise(split_sentences(body)):
-        # The border is the first white space: closing marks belong to the sentence, opening ones to the next.
-        between = range(sentence.end, following.start)
-        border = next((index for index in between if body[index] in _BLANKS), following.start)
-        may_cut = is_cluster_boundary(body, border) and not lies_inside(start + border, verbatim)
-        if may_cut and body[begin:border].strip():
-            yield _tight(text, start + begin, start + border)
-            begin = border
-    yield _tight(text, start + begin, end)
 
 
 def _tight(text: str, start: int, end: int) -> _Range:

@@ -72,40 +72,35 @@ def placed(document: ReadyDocument, max_chars: int) -> PlacedText:
     Raises:
         InvalidRequestError: a span lies outside the text, or text and contents differ.
     """
-    if document.text is not None:
-        return PlacedText(document.text, _in_text(document.text, document.chunks))
+    ranges: list[_Range] = []
+    if (text := document.text) is not None:
+        for number, chunk in enumerate(document.chunks):
+            if chunk.start is not None and chunk.end is not None:
+                start, end = chunk.start, chunk.end
+            else:
+                # From the start of the chunk before, not from its end: chunks may overlap.
+                start = text.find(chunk.content, ranges[-1][0] if ranges else 0)
+                end = start + len(chunk.content)
+                if start < 0:
+                    why = "does not occur in the text after the start of the previous chunk"
+                    raise _violation(number, "content", why)
+            if end > len(text):
+                why = f"{end} is beyond the end of the text, which has {len(text)} characters"
+                raise _violation(number, "char_end", why)
+            if not is_made_of(text[start:end], chunk.content):
+                raise _violation(number, "content", f"differs from the text at {start} to {end}")
+            ranges.append((start, end))
+        return PlacedText(text, ranges)
     spanned = [chunk.start is not None for chunk in document.chunks]
-    if all(spanned):
-        return _laid_out(document.chunks, max_chars)
-    if any(spanned):
+    if not any(spanned):
+        start = 0
+        for chunk in document.chunks:
+            ranges.append((start, start + len(chunk.content)))
+            start = ranges[-1][1] + len(_JOINER)
+        return PlacedText(_JOINER.join(chunk.content for chunk in document.chunks), ranges)
+    if not all(spanned):
         raise _violation(spanned.index(False), "char_start", "must be given for all chunks, for none, or text")
-    ranges: list[_Range] = []
-    start = 0
-    for chunk in document.chunks:
-        ranges.append((start, start + len(chunk.content)))
-        start = ranges[-1][1] + len(_JOINER)
-    return PlacedText(_JOINER.join(chunk.content for chunk in document.chunks), ranges)
-
-
-def _in_text(text: str, chunks: Sequence[ReadyChunk]) -> list[_Range]:
-    ranges: list[_Range] = []
-    for number, chunk in enumerate(chunks):
-        if chunk.start is not None and chunk.end is not None:
-            start, end = chunk.start, chunk.end
-        else:
-            # From the start of the chunk before, not from its end: chunks may overlap.
-            start = text.find(chunk.content, ranges[-1][0] if ranges else 0)
-            end = start + len(chunk.content)
-            if start < 0:
-                raise _violation(number, "content", "does not occur in the text after the start of the previous chunk")
-        if end > len(text):
-            raise _violation(
-                number, "char_end", f"{end} is beyond the end of the text, which has {len(text)} characters"
-            )
-        if not is_made_of(text[start:end], chunk.content):
-            raise _violation(number, "content", f"differs from the text at {start} to {end}")
-        ranges.append((start, end))
-    return ranges
+    return _laid_out(document.chunks, max_chars)
 
 
 def _laid_out(chunks: Sequence[ReadyChunk], max_chars: int) -> PlacedText:

@@ -45,7 +45,10 @@ _OLD_COPY = frozenset({_MC + "Fallback"})
 _SKIPPED = _OLD_COPY | {_W + name for name in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr")}
 _MAX_LEVEL = 6
 _BODY_TEXT_LEVEL = 9
+# Styles may be based on one another in a circle.
 _MAX_STYLE_DEPTH = 10
+# Word numbers the levels of its lists from 0 to 8.
+_MAX_DEPTH = 8
 _INDENT = "  "
 
 
@@ -118,7 +121,15 @@ class _Blocks:
             level = _level(own.get(_W + "val"))
         else:
             level = None if style is None else self._levels.get(style.get(_W + "val"))
-        depth = _list_depth(paragraph)
+        # A paragraph is in a list by its own numbering, else by the name of its style; numbering 0 takes it out.
+        depth = None
+        if (numbering := paragraph.find(f"{_W}pPr/{_W}numPr")) is None:
+            if style is not None and (style.get(_W + "val") or "").startswith("List"):
+                depth = 0
+        elif (identity := numbering.find(_W + "numId")) is None or identity.get(_W + "val") != "0":
+            own_depth = numbering.find(_W + "ilvl")
+            value = "" if own_depth is None else own_depth.get(_W + "val") or ""
+            depth = min(_MAX_DEPTH, int(value)) if value.isdigit() else 0
         if level:
             self.builder.heading(level, text)
         elif depth is not None and text.strip():
@@ -152,19 +163,6 @@ def _level(value: str | None) -> int | None:
     if value is None or not value.isdigit() or int(value) >= _BODY_TEXT_LEVEL:
         return None
     return min(_MAX_LEVEL, int(value) + 1)
-
-
-def _list_depth(paragraph: Any) -> int | None:
-    """Return how deep in a list a paragraph is, from 0; None outside of lists."""
-    numbering = paragraph.find(f"{_W}pPr/{_W}numPr")
-    if numbering is None:
-        style = paragraph.find(f"{_W}pPr/{_W}pStyle")
-        return 0 if style is not None and (style.get(_W + "val") or "").startswith("List") else None
-    identity, depth = numbering.find(_W + "numId"), numbering.find(_W + "ilvl")
-    if identity is not None and identity.get(_W + "val") == "0":
-        return None
-    value = depth.get(_W + "val") if depth is not None else None
-    return min(8, int(value)) if value is not None and value.isdigit() else 0
 
 
 def _own(parent: Any, tag: str, parent_tag: str) -> Iterator[Any]:

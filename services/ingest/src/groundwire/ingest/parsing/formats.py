@@ -6,6 +6,7 @@ Zips are looked at here, too, before anything in them is inflated.
 import io
 import re
 import zipfile
+from contextlib import suppress
 
 from groundwire.ingest.parsing.source_text import ReadingLimits, load, malformed, over_limit
 from groundwire.ingest.parsing.text_encoding import binary_kind, wide_encoding
@@ -103,7 +104,12 @@ def recognise_format(
     wide = wide_encoding(data)
     kind = binary_kind(data) if wide is None else None
     if kind is not None:
-        raise _binary(_media_type(data) or kind, field)
+        with suppress(MissingExtraError):  # without the library its guess is missing from the error, nothing else
+            puremagic = load("puremagic")
+            with suppress(puremagic.PureError, ValueError):
+                guesses = puremagic.magic_string(data[:_SNIFFED_BYTES])
+                kind = next((guess.mime_type for guess in guesses if guess.mime_type), kind)
+        raise _binary(kind, field)
     if promised in _CONTAINERS.values() and data.strip():
         raise _mismatch(declared, promised, "text", field)
     if promised is not None:
@@ -154,19 +160,6 @@ def _mismatch(
     where, says = ("format", "is declared as") if declared else (field, "is named like")
     violation = FieldViolation(where, f"the content {says} {promise} but is {actual}")
     return DocumentFormatMismatchError([violation], declared=promise, found=actual)
-
-
-def _media_type(data: bytes) -> str | None:
-    """Return puremagic's guess for binary content, None if it has none or is not installed."""
-    try:
-        puremagic = load("puremagic")
-    except MissingExtraError:
-        return None
-    try:
-        guesses = puremagic.magic_string(data[:_SNIFFED_BYTES])
-    except (puremagic.PureError, ValueError):
-        return None
-    return next((guess.mime_type for guess in guesses if guess.mime_type), None)
 
 
 def open_zip(data: bytes, limits: ReadingLimits, field: str) -> zipfile.ZipFile:

@@ -1,6 +1,7 @@
 """Read HTML with selectolax: headings, paragraphs, lists, table rows and preformatted text, without the noise."""
 
 import re
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -62,24 +63,7 @@ def read_html(data: bytes, field: str) -> SourceText:
         DocumentLimitError: its elements are nested too deeply, or one has too many attributes.
     """
     source, encoding = decode_html(data, field)
-    # The cost of the elements is judged before the parser sees them; unclosed ones that end themselves have no depth.
-    depth = position = 0
-    while (start := source.find("<", position)) >= 0:
-        tag = _TAG.match(source, start)
-        if tag is None:
-            position = _end_of_comment(source, start)
-            continue
-        position = _end_of_attributes(source, tag.end(), field)
-        name = tag.group(2).lower()
-        if name in _ENDS_ITSELF:
-            continue
-        depth = max(0, depth - 1) if tag.group(1) else depth + 1
-        if depth > MAX_DEPTH:
-            why = f"has elements nested more than {MAX_DEPTH} deep"
-            raise over_limit(field, "nesting_depth", MAX_DEPTH, why)
-        if not tag.group(1) and name in _END_OF_RAW_TEXT:
-            end = _END_OF_RAW_TEXT[name].search(source, position)
-            position = end.start() if end is not None else len(source)
+    _refuse_costly(source, field)
     page = load("selectolax.lexbor").LexborHTMLParser(source)
     blocks = _Blocks()
     node = page.root
@@ -107,12 +91,15 @@ def read_html(data: bytes, field: str) -> SourceText:
         name = node.attributes.get("name") or node.attributes.get("property") or ""
         named.setdefault(name.lower(), []).append(node.attributes["content"] or "")
     one = {name: values[0] for name, values in named.items()}
+    date_created = None
+    with suppress(ValueError):
+        date_created = datetime.fromisoformat((one.get("date") or one.get("article:published_time") or "").strip())
     said = source_properties(
         title=title.text() if title is not None else one.get("og:title"),
         creators=named.get("author", []),
         subjects=one.get("keywords", "").split(","),
         description=one.get("description"),
-        date_created=_date(one.get("date") or one.get("article:published_time")),
+        date_created=date_created,
         language=root.attributes.get("lang") if root is not None else None,
     )
     return SourceText(
@@ -120,36 +107,39 @@ def read_html(data: bytes, field: str) -> SourceText:
     )
 
 
-def _end_of_comment(source: str, start: int) -> int:
-    """Return where a comment ends (or what a parser treats as one); after the `<` if there is none."""
-    if source.startswith("<!--", start):
-        mark, after = "-->", start + 2  # `<!-->` is a whole comment
-    elif source[start + 1 : start + 2] in {"!", "?", "/"}:
-        mark, after = ">", start + 1
-    else:
-        return start + 1
-    end = source.find(mark, after)
-    return end + len(mark) if end >= 0 else len(source)
-
-
-def _end_of_attributes(source: str, position: int, field: str) -> int:
-    """Return where a tag ends, from the end of its name on; raise if it has more attributes than is allowed."""
-    for _ in range(MAX_ATTRIBUTES + 1):
-        if (end := _TAG_END.match(source, position)) is not None:
-            return end.end()
-        attribute = _ATTRIBUTE.match(source, position)
-        if attribute is None:
-            return len(source)
-        position = attribute.end()
-    why = f"has an element of more than {MAX_ATTRIBUTES} attributes"
-    raise over_limit(field, "attributes", MAX_ATTRIBUTES, why)
-
-
-def _date(value: str | None) -> datetime | None:
-    try:
-        return datetime.fromisoformat((value or "").strip())
-    except ValueError:
-        return None
+def _refuse_costly(source: str, field: str) -> None:
+    """Raise DocumentLimitError for what the parser would take quadratic time on, before it sees any of it."""
+    depth = position = 0
+    while (start := source.find("<", position)) >= 0:
+        tag = _TAG.match(source, start)
+        if tag is None:  # a comment, what a parser treats as one, or a mere `<`
+            position = start + 1
+            is_comment = source.startswith("<!--", start)
+            if is_comment or source[position : position + 1] in {"!", "?", "/"}:
+                # `<!-->` is a whole comment.
+                mark, after = ("-->", start + 2) if is_comment else (">", position)
+                end = source.find(mark, after)
+                position = end + len(mark) if end >= 0 else len(source)
+            continue
+        position, attributes = tag.end(), 0
+        while (tag_end := _TAG_END.match(source, position)) is None:
+            attribute = _ATTRIBUTE.match(source, position)
+            if attribute is None:
+                return  # the tag has no end: a parser drops it with all that follows
+            position, attributes = attribute.end(), attributes + 1
+            if attributes > MAX_ATTRIBUTES:
+                why = f"has an element of more than {MAX_ATTRIBUTES} attributes"
+                raise over_limit(field, "attributes", MAX_ATTRIBUTES, why)
+        position, name = tag_end.end(), tag.group(2).lower()
+        if name in _ENDS_ITSELF:  # many of them are never closed, which does not make them deep
+            continue
+        depth = max(0, depth - 1) if tag.group(1) else depth + 1
+        if depth > MAX_DEPTH:
+            why = f"has elements nested more than {MAX_DEPTH} deep"
+            raise over_limit(field, "nesting_depth", MAX_DEPTH, why)
+        if not tag.group(1) and name in _END_OF_RAW_TEXT:  # `<` in a script begins no tag
+            raw_end = _END_OF_RAW_TEXT[name].search(source, position)
+            position = raw_end.start() if raw_end is not None else len(source)
 
 
 class _Blocks:

@@ -3,6 +3,7 @@
 import ctypes
 import re
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import accumulate, pairwise
@@ -243,10 +244,17 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         count = len(pdf)
         if count > limits.pages:
             raise over_limit(field, "pages", limits.pages, f"has {count} pages, the limit is {limits.pages}")
-        loaded = [_page_text(pdf, index) for index in range(count)]
-        if all(text is None for text in loaded):
+        texts, damaged = [], 0
+        for index in range(count):
+            try:
+                with closing(pdf[index]) as page, closing(page.get_textpage()) as content:
+                    text = with_tables(load("pypdfium2.raw"), content.raw, content.get_text_range())
+            except pdfium.PdfiumError:
+                text, damaged = "", damaged + 1
+            texts.append(clean(text.replace(_LINE_END_HYPHEN, "-\n")).strip())
+        # One damaged page counts as blank: the others are worth having.
+        if damaged == count:
             raise malformed(field, DocumentFormat.PDF, "it has no page that can be loaded")
-        texts = [text or "" for text in loaded]
         blank = texts.count("")
         if blank == count:
             number = "1 page" if count == 1 else f"{count} pages"
@@ -258,7 +266,16 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
             PageSpan(number, start, start + len(page))
             for number, (start, page) in enumerate(zip(starts, texts, strict=False), start=1)
         )
-        headings = find_headings(text, pages, _bookmarks(pdf))
+        bookmarks: list[Bookmark] = []
+        with suppress(pdfium.PdfiumError):  # damaged bookmarks cost headings, not the document
+            for item in pdf.get_toc():
+                target = item.get_dest()
+                page_index = target.get_index() if target is not None else None
+                if page_index is not None and 0 <= page_index < count:  # others lead out of the document
+                    bookmarks.append(Bookmark(item.level, item.get_title(), page_index))
+                if len(bookmarks) == _MAX_BOOKMARKS:
+                    break
+        headings = find_headings(text, pages, bookmarks)
         said = {key: value for key, value in pdf.get_metadata_dict().items() if value.lower() not in _PLACEHOLDERS}
         properties = source_properties(
             title=said.get("Title"),
@@ -294,39 +311,6 @@ def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Book
             after = match.end()
             headings.append(Heading(min(_MAX_LEVEL, bookmark.depth + 1), title, match.start(), match.end()))
     return headings
-
-
-def _page_text(pdf: Any, index: int) -> str | None:
-    """Return the text of a page, None when PDFium cannot load it."""
-    try:
-        page = pdf[index]
-        try:
-            content = page.get_textpage()
-            try:
-                text = with_tables(load("pypdfium2.raw"), content.raw, content.get_text_range())
-            finally:
-                content.close()
-        finally:
-            page.close()
-    except load("pypdfium2").PdfiumError:
-        return None
-    return clean(text.replace(_LINE_END_HYPHEN, "-\n")).strip()
-
-
-def _bookmarks(pdf: Any) -> list[Bookmark]:
-    """Return the bookmarks that lead to a page of this document."""
-    bookmarks: list[Bookmark] = []
-    try:
-        for item in pdf.get_toc():
-            target = item.get_dest()
-            index = target.get_index() if target is not None else None
-            if index is not None and 0 <= index < len(pdf):
-                bookmarks.append(Bookmark(item.level, item.get_title(), index))
-            if len(bookmarks) == _MAX_BOOKMARKS:
-                break
-    except load("pypdfium2").PdfiumError:
-        return bookmarks  # damaged bookmarks cost headings, not the document
-    return bookmarks
 
 
 def _date(value: str) -> datetime | None:

@@ -176,27 +176,21 @@ def _parse_metadata(
             checks.refuse(place, "the key must be 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'")
         elif key in BUILT_IN_FIELDS or key in ALIASES:
             checks.refuse(place, "is the name of a built-in field")
-        value = _parse_value(checks, place, messages[key])
-        if value is not None:
-            parsed[key] = value
+        message = messages[key]
+        kind = message.WhichOneof("value")
+        if kind is None:
+            checks.refuse(place, "must have a value")
+        elif kind == "timestamp_value":
+            moment = checks.time(place, message.timestamp_value)
+            if moment is not None:
+                parsed[key] = epoch_ms(moment)
+        elif kind.endswith("_list"):
+            values = parsed[key] = tuple(getattr(message, kind).values)
+            if not 1 <= len(values) <= MAX_LIST:
+                checks.refuse(place, f"must have 1 to {MAX_LIST} values")
+            for number, each in enumerate(values):
+                checks.scalar(f"{place}[{number}]", each)
+        else:
+            parsed[key] = getattr(message, kind)
+            checks.scalar(place, getattr(message, kind))
     return parsed
-
-
-def _parse_value(checks: _Checks, place: str, message: metadata_value_pb2.MetadataValue) -> Value | None:
-    kind = message.WhichOneof("value")
-    if kind is None:
-        checks.refuse(place, "must have a value")
-        return None
-    if kind == "timestamp_value":
-        moment = checks.time(place, message.timestamp_value)
-        return None if moment is None else epoch_ms(moment)
-    if not kind.endswith("_list"):
-        value: Scalar = getattr(message, kind)
-        checks.scalar(place, value)
-        return value
-    values = tuple(getattr(message, kind).values)
-    if not 1 <= len(values) <= MAX_LIST:
-        checks.refuse(place, f"must have 1 to {MAX_LIST} values")
-    for number, each in enumerate(values):
-        checks.scalar(f"{place}[{number}]", each)
-    return values
