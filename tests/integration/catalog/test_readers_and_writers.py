@@ -189,6 +189,33 @@ def test_a_write_whose_budget_ends_while_it_waits_is_taken_back(catalog: Catalog
     assert ran == ["after"]
 
 
+def test_a_write_that_is_interrupted_while_it_waits_keeps_no_other_waiting(catalog: Catalog) -> None:
+    database, is_held, may_go = catalog.database, threading.Event(), threading.Event()
+
+    class Interrupted(Budget):
+        def wait_for(self, *_: object, **__: object) -> bool:
+            raise KeyboardInterrupt
+
+    def hold(_: Connection) -> None:
+        is_held.set()
+        assert may_go.wait(30)
+
+    def interrupted() -> None:
+        bind_current_budget(Interrupted())
+        database.write(lambda _: None)
+
+    with ThreadPoolExecutor(3) as threads:
+        holder = threads.submit(database.write, hold)
+        assert is_held.wait(30)
+        with pytest.raises(KeyboardInterrupt):
+            threads.submit(copy_context().run, interrupted).result(30)
+        after = threads.submit(database.write, lambda _: "after")
+        wait_for_queue(database, 1)
+        may_go.set()
+        holder.result(30)
+        assert after.result(30) == "after"
+
+
 def test_writers_of_many_documents_do_not_disturb_one_another(catalog: Catalog, docs: Collection) -> None:
     def work(worker: int) -> None:
         for step in range(8):

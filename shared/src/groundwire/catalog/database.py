@@ -601,6 +601,12 @@ class Writer:
                     raise
                 # Once begun it always ends, at the latest when the database gives up waiting for another process.
                 self._changed.wait_for(is_ready)
+            except BaseException:
+                # Nobody would run it, and all that come behind it would wait for it.
+                with suppress(ValueError):
+                    self._waiting.remove(unit)
+                self._changed.notify_all()
+                raise
             if unit.is_done:
                 return False
             self._waiting.popleft()
