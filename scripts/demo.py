@@ -8,8 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
 
@@ -45,7 +44,25 @@ def main() -> int:
                 sys.exit("the model did not start")
             print(url, flush=True)
             generator = f"openai+{url}#smollm2"
-        address = stack.enter_context(_server(scratch, generator))
+        command = [GROUNDWIRE, "serve", "--listen", "127.0.0.1:0", "--generator", generator]
+        print(f"$ groundwire serve --generator {generator}", flush=True)
+        log = stack.enter_context((scratch / "server.log").open("w+", encoding="utf-8"))
+        server = stack.enter_context(
+            subprocess.Popen(  # noqa: S603 - our own command
+                [*command, "--data", str(scratch / "data")],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=PATIENCE | os.environ,
+            )
+        )
+        stack.callback(server.terminate)
+        line = server.stdout.readline().strip() if server.stdout else ""
+        if not line.startswith("listening on "):
+            log.seek(0)
+            sys.exit(f"the server did not start:\n{log.read()}")
+        print(line, flush=True)
+        address = line.removeprefix("listening on ")
         environment = os.environ | {"GROUNDWIRE_ADDRESS": address}
         asked = ["ask", options.question, "-c", COLLECTION, "-k", "2"]
         _run(["ingest", str(options.docs), "-c", COLLECTION], environment)
@@ -58,35 +75,6 @@ def main() -> int:
         with answer.open("w", encoding="utf-8") as output:
             _run([*asked, "--json"], environment, output)
         return _run(["verify", str(answer)], environment)
-
-
-@contextmanager
-def _server(scratch: Path, generator: str) -> Iterator[str]:
-    command = [
-        GROUNDWIRE,
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--data",
-        str(scratch / "data"),
-        "--generator",
-        generator,
-    ]
-    print(f"$ groundwire serve --generator {generator}", flush=True)
-    with (scratch / "server.log").open("w", encoding="utf-8") as log:
-        server = subprocess.Popen(  # noqa: S603 - our own command
-            command, stdout=subprocess.PIPE, stderr=log, text=True, env=PATIENCE | os.environ
-        )
-    assert server.stdout is not None  # noqa: S101 - for the type checker: it was asked for
-    try:
-        line = server.stdout.readline().strip()
-        if not line.startswith("listening on "):
-            sys.exit(f"the server did not start:\n{(scratch / 'server.log').read_text(encoding='utf-8')}")
-        print(line, flush=True)
-        yield line.removeprefix("listening on ")
-    finally:
-        server.terminate()
-        server.wait(timeout=30)
 
 
 def _run(arguments: list[str], environment: dict[str, str], output: TextIO | None = None) -> int:

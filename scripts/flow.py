@@ -55,6 +55,7 @@ AIMS = {"Retrieve": (30, 110), "Ask": (40, 150), "IngestDocument": (35, 110)}
 _WARM = 5
 _SAMPLED = 60
 _SAMPLE_EVERY_S = 0.0005
+# Longer than the pauses of most of what runs without a call.
 _IDLE_S = 1.5
 _SHOWN = 6
 

@@ -7,7 +7,7 @@ import pytest
 
 from groundwire.cli.ingest import FileOptions, IngestRun
 from groundwire.cli.options import check_consent
-from groundwire.cli.source_files import SourceFiles, _is_gone, check_roots, is_missing
+from groundwire.cli.source_files import SourceFiles, check_roots, is_missing
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import InvalidRequestError
 
@@ -69,7 +69,7 @@ def test_where_nobody_can_be_asked_deleting_needs_a_word(monkeypatch: pytest.Mon
 
 def test_what_cannot_be_looked_at_is_not_missing(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nothing")
-    assert [_is_gone(tmp_path / name) for name in ("a.md", "link/b.md", "link", "x" * 300, "nul\0")] == [
+    assert [is_missing(name, [tmp_path]) for name in ("a.md", "link/b.md", "link", "x" * 300, "nul\0")] == [
         *(True, True, False, False, False)
     ]
 

@@ -291,11 +291,17 @@ def read_value(field: Any, text: str, place: str) -> Any:
     """
     problem = f"must be a whole number, not {text!r}"
     try:
-        if field.message_type:
-            return _duration(text) if field.message_type.full_name == Duration.DESCRIPTOR.full_name else _time(text)
-        if field.enum_type:
-            return enum_value(field.enum_type, text)
         match field.cpp_type:
+            case field.CPPTYPE_MESSAGE if field.message_type.full_name == Duration.DESCRIPTOR.full_name:
+                return _duration(text)
+            case field.CPPTYPE_MESSAGE:
+                problem = f"must be a date or a time with an offset, such as 2026-02-10T12:00:00Z, not {text!r}"
+                with suppress(ValueError):
+                    moment = Timestamp()
+                    moment.FromJsonString(f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text)
+                    return moment
+            case field.CPPTYPE_ENUM:
+                return enum_value(field.enum_type, text)
             case field.CPPTYPE_STRING:
                 return text
             case field.CPPTYPE_BOOL:
@@ -356,17 +362,6 @@ def _duration(text: str) -> Duration:
         raise ValueError(f"must be at most 10,000 years, not {text!r}")
     message = Duration()
     message.FromNanoseconds(round(seconds * 1e9))  # a timedelta would lose what is below a microsecond
-    return message
-
-
-def _time(text: str) -> Timestamp:
-    message = Timestamp()
-    try:
-        message.FromJsonString(f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text)
-    except ValueError:
-        raise ValueError(
-            f"must be a date or a time with an offset, such as 2026-02-10T12:00:00Z, not {text!r}"
-        ) from None
     return message
 
 

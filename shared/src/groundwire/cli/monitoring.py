@@ -28,6 +28,7 @@ _SERVICES = (
     "groundwire.api.answer.v1.AnswerService",
     "liveness",
 )
+# The server keeps the figures of the last hour.
 _LONGEST_WINDOW_S = 3600
 _STATS_COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", "overlap", "per document")
 

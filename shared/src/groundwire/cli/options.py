@@ -57,6 +57,7 @@ def is_json() -> bool:
 
 _FILE = click.Path(path_type=Path)
 json_option = _context_option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+# The last one first, because each is put before those that a command has already.
 _SERVER_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     json_option,
     _context_option(

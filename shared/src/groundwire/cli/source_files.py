@@ -252,15 +252,14 @@ def is_missing(source: str, roots: Sequence[Path]) -> bool:
     """
     first = source.split("/", 1)[0]
     is_relative = first not in {"", "~"} and ":" not in first and "\\" not in source
-    return is_relative and all(_is_gone(root / source) for root in roots)
-
-
-def _is_gone(path: Path) -> bool:
-    """Tell whether nothing is at a path; a folder that cannot be read may hold anything."""
-    try:
-        path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except (OSError, ValueError):
+    if not is_relative:
         return False
-    return False
+    for root in roots:
+        try:
+            (root / source).lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError):
+            return False  # a folder that cannot be read may hold anything
+        return False
+    return True

@@ -155,6 +155,7 @@ class _Call(Generic[Params, RequestT, ResponseT]):
             kind = self.kinds[isinstance(transport, AsyncTransport)]
             invoke = transport.open_method(self.path, self.streams, self.response)
             bound = kind(self.request, invoke, transport.limit_s(self.path), transport)
+            # Two threads may open the same method at a time, which does no harm.
             transport.bound_calls[self] = bound
         return bound
 

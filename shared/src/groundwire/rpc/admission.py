@@ -249,6 +249,7 @@ class Admission:
         if owner and pool.by_owner[owner] >= most:
             message = f"the caller has {most} calls of this kind already"
             raise OverloadedError(message, limit=most, work=call.work)
+        # Before the place is taken, because the quota may refuse the call.
         leave_quota = None if call.is_infrastructure else self.quotas.enter(identity)
         pool.active += 1
         if owner:

@@ -142,7 +142,9 @@ class CallPath(grpc.GenericRpcHandler):
             limit_s = caller_s
         budget = Budget(limit_s)
         traceparent, span = begin_call(call.method, sent.get(TRACEPARENT_KEY, ""))
+        # Nobody until the credential is checked: the log line of a refused call names no tenant.
         bind(RequestContext(request_id, NOBODY, budget, authorization, user_agent, traceparent))
+        # At once, so that the call carries it however it ends.
         context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
 
         started = time.perf_counter()

@@ -128,6 +128,7 @@ class Call:
 
     def _ring(self) -> None:
         self._timer = None
+        # The limit may have been moved since the timer was set.
         if self._ends_at <= self._loop.time():
             self.end()
         elif self._ends_at != _NEVER:

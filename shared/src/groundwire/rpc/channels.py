@@ -156,6 +156,7 @@ class RenewedChannel:
             return _close([self._channel, *(channel for _, channel in self._superseded)])
 
     def _method(self, kind: str, path: str, **options: Any) -> Callable[..., Any]:
+        # In one tuple, so that a thread never sees the method of another channel.
         bound: tuple[Any, Any] = (None, None)
 
         def call(*arguments: Any, **named: Any) -> Any:
@@ -175,6 +176,7 @@ class RenewedChannel:
     stream_stream = partialmethod(_method, "stream_stream")
 
     def _current(self) -> Any:
+        # Without the lock, which is needed only in the moment after the files have changed.
         if self._files.value is self._credentials:
             return self._channel
         with self._lock:

@@ -157,6 +157,7 @@ def from_status(status: status_pb2.Status) -> GroundwireError:
 def _error_of(code: grpc.StatusCode, message: str, details: list[Any]) -> GroundwireError:
     info = _unpacked(details, error_details_pb2.ErrorInfo)
     kind_of_code = _KINDS_BY_CODE.get(code, InternalError)
+    # Reasons of other domains, such as those of a proxy, may have the names of ours.
     if info is None or info.domain != DOMAIN:
         return _rebuilt(kind_of_code, message or code.name, {}, details)
     return _rebuilt(_KINDS_BY_REASON.get(info.reason, kind_of_code), message, dict(info.metadata), details)

@@ -51,6 +51,7 @@ class HealthBoard:
         """
         if service not in self._ready:
             raise KeyError(service)
+        # Every announcement wakes all watchers.
         if self._ready[service] == ready:
             return
         self._ready[service] = ready

@@ -67,6 +67,7 @@ class _InProcessCall:
 
     async def __aiter__(self) -> AsyncGenerator[Any, None]:
         task = asyncio.create_task(self._run(), name=f"in-process {self._name}")
+        # Behind the last message, so that the reader gets all of them before the error.
         task.add_done_callback(lambda _: self._context.messages.put_nowait(None))
         try:
             while (message := await self._context.messages.get()) is not None:
@@ -91,6 +92,7 @@ class _InProcessCall:
             raise
         except Exception as error:
             budget.cancel()
+            # A handler may run into a time limit of its own, which is a defect and no deadline.
             if isinstance(error, TimeoutError) and self._context.budget.remaining_s() == 0.0:
                 raise DeadlineError("the deadline of the call has passed") from error
             raise as_groundwire_error(error, self._name) from error
@@ -102,6 +104,7 @@ class InProcessContext:
     def __init__(self, metadata: dict[str, str | bytes], budget: Budget) -> None:
         self.metadata = metadata
         self.budget = budget
+        # Bounded by `_room` instead of its size: the end of the stream has to find a place at any time.
         self.messages: asyncio.Queue[Any] = asyncio.Queue()
         self._room = asyncio.Semaphore(_QUEUED_MESSAGES)
 

@@ -198,6 +198,7 @@ def _changed(path: Path) -> Iterator[dict[str, ApiKey]]:
     """Yield the keys of a file for changes and then replace the file; one process at a time."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
+        # The folder, because the file is replaced, and a lock on it with it.
         fcntl.flock(folder, fcntl.LOCK_EX)
         keys = dict(read_key_file(path).keys)
         yield keys
@@ -219,7 +220,7 @@ def _changed(path: Path) -> Iterator[dict[str, ApiKey]]:
             except BaseException:
                 Path(file.name).unlink(missing_ok=True)
                 raise
-        os.fsync(folder)
+        os.fsync(folder)  # a revoked key must not come back after a power cut
     finally:
         os.close(folder)
 

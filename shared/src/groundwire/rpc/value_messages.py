@@ -51,6 +51,7 @@ def parse_duration(message: Duration, field: str, shortest: timedelta, longest: 
         InvalidRequestError: it is not in the range from `shortest` to `longest`.
     """
     duration = None
+    # Seconds and nanoseconds of a duration have the same sign; the library takes others too.
     if abs(message.nanos) < _SECOND_NS and message.nanos * message.seconds >= 0:
         with suppress(ValueError, OverflowError):
             duration = message.ToTimedelta()

@@ -209,6 +209,7 @@ class Citations:
             self.made.append(cite(marker, self._collection, source, text_span))
         elif (span := to_span(text_span)) not in (known := self.made[marker - 1]).answer_spans:
             known.answer_spans.append(span)
+            # A source that supports several statements counts as the best of them.
             known.support_score = max(known.support_score, source.support)
         return marker
 

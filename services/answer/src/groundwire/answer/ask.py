@@ -184,7 +184,15 @@ class Answerer:
             GroundwireError: what the retriever raises.
         """
         progress = progress or self._nothing_yet(ask)
-        retrieval = await self._retrieve(ask, progress)
+        retrieval = await self._retrieve(ask)
+        progress.search = retrieval.report
+        # The report may have hits that are no passages to answer from, and passages that are no hits: records.
+        progress.found_documents = frozenset(
+            (
+                *(passage.document_id for passage in retrieval.passages),
+                *(hit.chunk.document_id for hit in retrieval.report.hits),
+            )
+        )
         progress.retrieval_s = time.perf_counter() - progress.begun
         yield retrieved_event(progress.search)
         if retrieval.passages:
@@ -209,17 +217,18 @@ class Answerer:
                     async for event in events:
                         yield event
         if not progress.composer.content:
-            if not progress.refusal:
-                if ask.conversation_id and asks_nothing(ask.question):
-                    progress.refusal = answer_pb2.REFUSAL_REASON_NO_QUESTION
-                elif progress.has_draft:
-                    progress.refusal = answer_pb2.REFUSAL_REASON_UNSUPPORTED_CLAIMS
-                elif ask.is_selective:
-                    progress.refusal = answer_pb2.REFUSAL_REASON_OUTSIDE_SELECTION
-                elif retrieval.passages:
-                    progress.refusal = answer_pb2.REFUSAL_REASON_WEAK_SUPPORT
-                else:
-                    progress.refusal = answer_pb2.REFUSAL_REASON_NO_RESULTS
+            if not self._rag_enabled:
+                progress.refusal = answer_pb2.REFUSAL_REASON_RETRIEVAL_DISABLED
+            elif ask.conversation_id and asks_nothing(ask.question):
+                progress.refusal = answer_pb2.REFUSAL_REASON_NO_QUESTION
+            elif progress.has_draft:
+                progress.refusal = answer_pb2.REFUSAL_REASON_UNSUPPORTED_CLAIMS
+            elif ask.is_selective:
+                progress.refusal = answer_pb2.REFUSAL_REASON_OUTSIDE_SELECTION
+            elif retrieval.passages:
+                progress.refusal = answer_pb2.REFUSAL_REASON_WEAK_SUPPORT
+            else:
+                progress.refusal = answer_pb2.REFUSAL_REASON_NO_RESULTS
             progress.refusal_text, progress.named_documents = refusal_text(
                 progress.refusal, retrieval.passages, ask.max_answer_chars
             )
@@ -388,17 +397,16 @@ class Answerer:
         composer = Composer(ask.collection, ask.max_answer_chars)
         return _Progress(composer, answer_pb2.Answer(search_text=ask.search_text or ask.question), self._generator.name)
 
-    async def _retrieve(self, ask: AskedQuestion, progress: _Progress) -> Retrieval:
-        """Search for the question and put the report into `progress`."""
-        if not self._rag_enabled:
-            progress.refusal = answer_pb2.REFUSAL_REASON_RETRIEVAL_DISABLED
-            return Retrieval((), progress.search)
+    async def _retrieve(self, ask: AskedQuestion) -> Retrieval:
+        """Search for the question, in the places of the selected text if there is one; find nothing if switched off."""
         refused: InvalidRequestError | None = None
         wanted = ask.search_text or ask.question
+        if not self._rag_enabled:
+            return Retrieval((), answer_pb2.Answer(search_text=wanted))
         if not ask.selected_text.strip():
             # Most texts are short enough: only after a refusal is it worth a call to learn the limit.
             try:
-                return await self._found(ask, wanted, ask.search_context, (), progress)
+                return await self._found(ask, wanted, ask.search_context, ())
             except InvalidRequestError as error:
                 refused = error
         max_chars = await self._library.max_query_chars_of(ask.collection)
@@ -411,21 +419,19 @@ class Answerer:
             raise refused
         places: tuple[tuple[str, str], ...] = ()
         if ask.selected_text.strip():
-            progress.search = answer_pb2.Answer(search_text=text, search_context=context)
             places = await self._retriever.places_of(ask.collection, ask.selected_text, max_chars)
             if not places:
-                return Retrieval((), progress.search)
-        return await self._found(ask, text, context, places, progress)
+                return Retrieval((), answer_pb2.Answer(search_text=text, search_context=context))
+        return await self._found(ask, text, context, places)
 
     async def _found(
-        self, ask: AskedQuestion, text: str, context: str, places: tuple[tuple[str, str], ...], progress: _Progress
+        self, ask: AskedQuestion, text: str, context: str, places: tuple[tuple[str, str], ...]
     ) -> Retrieval:
         """Search for a text, in `places` unless empty; if the question names a document, look at the whole document.
 
         Raises:
             InvalidRequestError: the collection takes no text of this length, or the retriever refuses something else.
         """
-        progress.search = answer_pb2.Answer(search_text=text, search_context=context)
         search = Search(ask.collection, text, ask.options, ask.chunk_ids, places, context, ask.scope)
         document = None if ask.is_selective else document_asked_for(text)
         name = None if ask.is_selective or ask.scope or document is not None else numbered_name(text)
@@ -435,7 +441,6 @@ class Answerer:
             with suppress(InvalidFilterError):
                 retrieval = await self._retriever.retrieve(replace(search, named_like=name.patterns))
                 if passages := tuple(each for each in retrieval.passages if name.names(each)):
-                    progress.search, progress.found_documents = retrieval.report, retrieval.document_ids
                     return Retrieval(passages, retrieval.report)
         if document == "":
             search = replace(search, summary_of="")
@@ -445,7 +450,6 @@ class Answerer:
                 document_id, chapter = place
                 whole = replace(search, summary_of=document_id, places=(place,) if chapter else ())
                 retrieval = await self._retriever.retrieve(whole)
-        progress.search, progress.found_documents = retrieval.report, retrieval.document_ids
         return retrieval
 
     async def _drafted(

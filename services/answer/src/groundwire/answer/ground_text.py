@@ -49,6 +49,7 @@ class TextGrounder:
         found = iter(passages)
         per_claim = [next(found) if claim.kind is ClaimKind.STATEMENT else () for claim in claims]
         grounded = [
+            # Where there are sources, the nearest miss says nothing more.
             replace(claim, closest=None if claim.sources else claim.closest)
             for claim in await self._grounder.ground_claims(claims, per_claim)
         ]
@@ -87,6 +88,7 @@ class TextGrounder:
             return [], ()
         options = request.options if request.HasField("options") else None
         if request.chunk_ids:
+            # Whatever the search is for: all of these chunks come back.
             text, chunk_ids = _cut(claims[0].text, max_chars), tuple(dict.fromkeys(request.chunk_ids))
             given = await self._retriever.retrieve(Search(request.collection, text, options, chunk_ids))
             return [given.passages] * len(claims), tuple(given.report.degraded_stages)

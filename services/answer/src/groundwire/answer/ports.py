@@ -47,10 +47,6 @@ class Retrieval:
     passages: tuple[Passage, ...]
     report: answer_pb2.Answer
 
-    @property
-    def document_ids(self) -> frozenset[str]:
-        return frozenset(passage.document_id for passage in self.passages)
-
 
 class Retriever(Protocol):
     """Finds passages, within the caller's deadline and until the caller cancels."""

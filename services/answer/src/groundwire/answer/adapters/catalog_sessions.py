@@ -31,6 +31,7 @@ from groundwire.rpc.workers import Workers
 Params = ParamSpec("Params")
 ResultT = TypeVar("ResultT")
 
+# As many as one call to retrieve takes.
 _DOCUMENTS_AT_A_TIME = 1000
 
 
@@ -97,6 +98,7 @@ class CatalogSessions:
         await self._run(self._sessions.append, tenant, session_id, expected_head, [_to_row(question)])
 
     async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
+        # Only whole answers are recorded in a conversation.
         is_whole = not answer.abandoned
         await self._run(self._sessions.reply, tenant, session_id, _to_row(answer), replacing, is_whole=is_whole)
 

@@ -178,6 +178,7 @@ class MemorySessions:
             raise AlreadyExistsError("the question has an answer", message_id=answer.related_message_id)
         held.refuse_used(answer)
         session = held.session
+        # The question was taken while the session was open, so it did not expire in the meantime.
         if session.state is SessionState.EXPIRED:
             session = replace(session, state=SessionState.ACTIVE, transitions=session.transitions[:-1])
         held.session = with_answer(session, answer, earlier.message_id if earlier else "")

@@ -103,6 +103,7 @@ class RecordClient:
         written = []
         async for each in self._listed(conversation, where, pb.RECORD_ORDER_TIMESTAMP_ASC):
             first, _, last = each.summary.turn_range.partition("-")
+            # Whoever may write to the scope may have written a summary with another range, or none.
             if last:
                 written.append(Summary(each.summary.summary_index, int(first), int(last)))
         return sorted(written, key=lambda each: each.index)

@@ -164,6 +164,7 @@ class ChatEndpoint:
                     yield replace(piece, text=whole)
         except StopAsyncIteration as error:
             raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the stream ended before the reply") from error
+        # Before timeouts in general: nobody is there, which a second attempt may find changed.
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise GenerationFailedError(GenerationFailure.UNAVAILABLE, f"no connection: {error}") from error
         except (httpx.TimeoutException, TimeoutError) as error:
