@@ -17,6 +17,7 @@ def replace_file(path: Path, content: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
+    # The new name is on disk only when the folder is.
     sync(path.parent)
 
 

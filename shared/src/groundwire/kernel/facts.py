@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from groundwire.kernel.stems import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
@@ -174,9 +174,17 @@ def _numbers(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
         if start < done or any(first < end and start < last for first, last in taken):
             continue
         if match["words"]:
-            value = str(_value_of_words(match["words"]))
+            # "two hundred" is 200, "twenty-five" 25; thousands and above end a group: "two thousand three hundred".
+            total = current = 0
+            for word in re.split(r"[ -]", match["words"].casefold()):
+                if word not in _SCALES:
+                    current += _VALUES[word]
+                    continue
+                current = max(1, current) * _SCALES[word]
+                if _SCALES[word] > _SCALES["hundred"]:
+                    total, current = total + current, 0
             weak = match["words"].casefold() in _WEAK_NUMBERS
-            yield _fact(FactKind.NUMBER, text, start, end, (value,), weak=weak)
+            yield _fact(FactKind.NUMBER, text, start, end, (str(total + current),), weak=weak)
             continue
         suffix = (match["suffix"] or "").strip().casefold()
         digits = match["digits"]
@@ -196,20 +204,6 @@ def _numbers(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
             yield _fact(FactKind.DATE, text, start, end, (value, "", ""))
         else:
             yield _fact(FactKind.NUMBER, text, start, end, (value,), after=after)
-
-
-def _value_of_words(text: str) -> int:
-    """Return the number that words name: `two hundred and` is 200, `twenty-five` 25."""
-    total = current = 0
-    for word in re.split(r"[ -]", text.casefold()):
-        value = _VALUES[word]
-        if word in _SCALES:
-            current = max(1, current) * value
-            if value > _SCALES["hundred"]:
-                total, current = total + current, 0
-        else:
-            current += value
-    return total + current
 
 
 # Names
@@ -277,6 +271,7 @@ def _folded(token: str) -> str:
     return folded.removesuffix("'s").removesuffix("'")
 
 
+# Bounded, so that reading stays linear where a text has nothing but numbers.
 _BESIDE_CHARS = 60
 
 
@@ -357,7 +352,17 @@ def discrepancies(
         if instead or fact in missing:
             found.append(Discrepancy(fact.kind, fact.text, instead))
     found += _opposed(statement, evidence)
-    return tuple(found or _replaced(statement, evidence))
+    if found:
+        return tuple(found)
+    met = content_stems(" ".join(fact.text for fact in statement.facts))  # such as a number or name in another spelling
+    own = statement.stems.difference(met, *(each.stems for each in evidence))
+    if len(own) != 1 or len(statement.stems) < _FEWEST_ALIKE:
+        return ()
+    # All but one word is said by the closest sentence, which has another in its place. That may be a synonym; but who
+    # says the same in other words seldom changes a single one.
+    (word,), ours, theirs = own, _in_context(statement.text), _in_context(evidence[0].text)
+    others = (other for other, its in theirs.items() if its == ours.get(word) and other not in ours)
+    return tuple(Discrepancy(FactKind.WORD, word, other) for other in islice(others, 1))
 
 
 def lacking(statement: Reading, evidence: Sequence[Reading], context: Iterable[str] = ()) -> list[Fact]:
@@ -375,7 +380,14 @@ def _is_met(statement: Reading, fact: Fact, evidence: Sequence[Reading], names: 
     stated = [other for each in evidence for other in each.facts]
     match fact.kind:
         case FactKind.NAME:
-            return all(_is_named(value, names) for value in fact.values) or _is_abbreviated(fact, names, stated)
+            if all(_is_named(value, names) for value in fact.values):
+                return True
+            # One may be made of the initials of the other: UN, United Nations.
+            initials = "".join(value[0] for value in fact.values)
+            if len(fact.values) > 1:
+                return initials in names
+            spelled = ("".join(value[0] for value in other.values) for other in stated if other.kind is FactKind.NAME)
+            return len(fact.values[0]) > 1 and any(fact.values[0] in each for each in spelled)
         case FactKind.DATE:
             year, month, day = fact.values
             years = {other.values[0] for other in stated}
@@ -414,16 +426,6 @@ def _is_named(value: str, names: set[str]) -> bool:
 
 _SHORTEST_ROOT = 4
 _ENDINGS_OF_NATIONS = frozenset({"", "a", "n", "an", "ian", "ean", "e", "ese", "y", "ish", "s", "ns"})
-
-
-def _is_abbreviated(fact: Fact, names: set[str], stated: Sequence[Fact]) -> bool:
-    """Tell whether the one is made of the initials of the other: UN, United Nations."""
-    if len(fact.values) > 1 and "".join(value[0] for value in fact.values) in names:
-        return True
-    initials, spelled = fact.values[0], [other.values for other in stated if other.kind is FactKind.NAME]
-    return len(fact.values) == 1 < len(initials) and any(
-        initials in "".join(value[0] for value in values) for values in spelled
-    )
 
 
 def _is_rounded(statement: Reading, fact: Fact, stated: Sequence[Fact]) -> bool:
@@ -499,22 +501,6 @@ def _opposed(statement: Reading, evidence: Sequence[Reading]) -> Iterator[Discre
         others = _OPPOSITE_OF.get(root, set()) & _all_stems(closest.text)
         if others and root not in _all_stems(closest.text) and not others & _all_stems(statement.text):
             yield Discrepancy(FactKind.DIRECTION, word, min(others))
-
-
-def _replaced(statement: Reading, evidence: Sequence[Reading]) -> Iterator[Discrepancy]:
-    """Yield the one word of content in whose place the closest sentence, which says all the rest, has another.
-
-    It may be a synonym; but who says the same in other words seldom changes a single one.
-    """
-    met = content_stems(" ".join(fact.text for fact in statement.facts))  # such as a number or name in another spelling
-    own = statement.stems.difference(met, *(each.stems for each in evidence))
-    if len(own) != 1 or len(statement.stems) < _FEWEST_ALIKE:
-        return
-    ours, theirs = _in_context(statement.text), _in_context(evidence[0].text)
-    for word, context in ours.items():
-        others = [other for other, its in theirs.items() if its == context and other not in ours]
-        if word in own and others:
-            yield Discrepancy(FactKind.WORD, word, others[0])
 
 
 _FEWEST_ALIKE = 4

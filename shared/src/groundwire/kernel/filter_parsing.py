@@ -318,8 +318,13 @@ class _Resolver:
                 if field not in self._kinds:
                     field = RECORD_ALIASES.get(field, field)
                 if field not in self._kinds:
+                    hint, own = "", sorted(self._custom)[:_NAMED_KEYS]
+                    if near := get_close_matches(condition.field.casefold(), [*self._kinds, *ALIASES], n=1):
+                        hint = f"; did you mean {near[0]!r}?"
+                    elif own:
+                        hint = f"; keys of the collection are {', '.join(own)}"
                     # Collected instead of raised, so that one answer names every mistake of the filter.
-                    self._refuse(place.field, f"unknown field {condition.field!r}{self._suggestion(condition.field)}")
+                    self._refuse(place.field, f"unknown field {condition.field!r}{hint}")
                     return condition
                 match condition:
                     case Comparison(_, _, value) | Membership(_, (value, *_)):
@@ -327,14 +332,6 @@ class _Resolver:
                         is_number = field == "chunk_id" and kind_of(value) is float
                         field = "chunk_number" if is_number else field
                 return self._leaf(condition, field, place)
-
-    def _suggestion(self, name: str) -> str:
-        """Return a suggestion for a misspelt name, else the keys of the collection; empty if there are none."""
-        near = get_close_matches(name.casefold(), [*self._kinds, *ALIASES], n=1)
-        if near:
-            return f"; did you mean {near[0]!r}?"
-        own = sorted(self._custom)
-        return f"; keys of the collection are {', '.join(own[:_NAMED_KEYS])}" if own else ""
 
     def _leaf(self, leaf: Leaf, field: str, place: Place) -> Filter:
         kind = self._kinds[field]

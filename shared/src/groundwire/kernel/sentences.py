@@ -196,26 +196,24 @@ def split_sentences(text: str) -> list[Sentence]:
             sentences.append(Sentence(block.kind, *whole, begins_block=True, ends_block=True))
             continue
         marker = _MARKER.match(text, block.start, block.end)
-        pieces = _cut(text, marker.end() if marker else block.start, block.end)
+        begin, end = marker.end() if marker else block.start, block.end
+        spans, span = code_spans(text, begin, end), 0
+        pieces: list[tuple[int, int]] = []
+        for stop in _STOP.finditer(text, begin, end):
+            while span < len(spans) and spans[span][1] <= stop.start() + 1:
+                span += 1
+            inside_code = span < len(spans) and spans[span][0] < stop.start() + 1
+            if not inside_code and _ends_sentence(text, begin, stop, end):
+                pieces.append(_trimmed(text, begin, stop.end()))
+                # The next sentence may begin a new line of a quotation.
+                quote = _QUOTED_LINE.match(text, stop.end(), end)
+                begin = quote.end() if quote else stop.end()
+        pieces.append(_trimmed(text, begin, end))
         ranges = [_without_emphasis(text, first, last) for first, last in pieces if first < last]
         for index, (first, last) in enumerate(ranges):
             begins, ends = index == 0, index == len(ranges) - 1
             sentences.append(Sentence(block.kind, first, last, begins_block=begins, ends_block=ends))
     return sentences
-
-
-def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    spans = code_spans(text, start, end)
-    begin, span = start, 0
-    for stop in _STOP.finditer(text, start, end):
-        while span < len(spans) and spans[span][1] <= stop.start() + 1:
-            span += 1
-        inside_code = span < len(spans) and spans[span][0] < stop.start() + 1
-        if not inside_code and _ends_sentence(text, begin, stop, end):
-            yield _trimmed(text, begin, stop.end())
-            quote = _QUOTED_LINE.match(text, stop.end(), end)  # the next sentence may begin a new line of a quotation
-            begin = quote.end() if quote else stop.end()
-    yield _trimmed(text, begin, end)
 
 
 def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool:

@@ -57,6 +57,7 @@ def stem(word: str) -> str:
     return word[:-1] if doubled else word
 
 
+# The first that fits is taken, so each stands before those that it ends in.
 _ENDINGS = (
     ("ational", "ate", 2), ("ization", "ize", 2), ("ership", "er", 3),
     ("iness", "y", 3), ("ingly", "", 3), ("edly", "", 3),

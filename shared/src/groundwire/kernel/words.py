@@ -21,6 +21,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]+")
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _HAS_WIDE = re.compile("[\uff01-\uff5e]")
 
+# Bounded repetitions, so that no text takes more than linear time.
 _JOINED = re.compile(r"(?<![\w&])[^\W_]{1,20}(?:&[^\W_]{1,20}){1,3}(?![\w&])")
 _TRAILED = re.compile(r"(?<!\w)[A-Za-z][A-Za-z0-9]{0,20}(?:\+\+(?!\+)|#(?![\w#]))")
 _LED = re.compile(r"(?:^|(?<=[\s(\[\"'`\u201c\u2018]))\.[A-Za-z][^\W_]{1,20}")

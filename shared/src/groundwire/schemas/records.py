@@ -4,7 +4,6 @@ import re
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -155,13 +154,6 @@ class TurnMetadata(RecordMetadata):
     turn_index: Ordinal | None = Field(default=None, description="Number of the exchange, from 1.")
 
 
-def _turn_range(value: str) -> str:
-    found = _TURN_RANGE.fullmatch(value)
-    if found is None or int(found.group(1)) > int(found.group(2)):
-        raise ValueError("turn_range must be '<first>-<last>' from 1, the first not above the last, such as '1-8'")
-    return value
-
-
 class SummaryMetadata(RecordMetadata):
     """A summary of several turns."""
 
@@ -178,8 +170,14 @@ class SummaryMetadata(RecordMetadata):
 
     type: Literal["summary"] = Field(description="Always `summary`.")
     conversation_id: Conversation = Field(description="Conversation, `conv-` and an id.")
-    turn_range: Annotated[str, AfterValidator(_turn_range)] | None = Field(
-        default=None, description="Exchanges it covers, `<first>-<last>` from 1."
-    )
+    turn_range: str | None = Field(default=None, description="Exchanges it covers, `<first>-<last>` from 1.")
     summary_index: Ordinal | None = Field(default=None, description="Number of the summary, from 1.")
     writer: Words | None = Field(default=None, description="Who wrote it: `extractive`, or the name of a chat model.")
+
+    @field_validator("turn_range")
+    @classmethod
+    def _first_is_not_above_last(cls, value: str | None) -> str | None:
+        found = None if value is None else _TURN_RANGE.fullmatch(value)
+        if value is not None and (found is None or int(found[1]) > int(found[2])):
+            raise ValueError("turn_range must be '<first>-<last>' from 1, the first not above the last, such as '1-8'")
+        return value

@@ -63,6 +63,7 @@ def find_periods(text: str, today: date) -> list[Period]:
                 continue
             periods.append(Period(first, end, match.start(), match.end(), is_bare_year=pattern is _BARE_YEAR))
     found: list[Period] = []
+    # Of those that begin at the same place the longest: "May 2024" is not May.
     for period in sorted(periods, key=lambda period: (period.at, -period.to)):
         if not found or period.at >= found[-1].to:
             found.append(period)
@@ -77,7 +78,7 @@ def _of_day(match: re.Match[str], today: date) -> tuple[date, date]:
         day = date(int(match["year"]), int(match["iso_month"]), int(match["day"]))
     else:
         day = date(int(match["year"]) if match["year"] else today.year, _month(match), int(match["day"]))
-    return day, day + timedelta(days=1)
+    return _days(day)
 
 
 def _of_month(match: re.Match[str], today: date) -> tuple[date, date]:
@@ -86,6 +87,7 @@ def _of_month(match: re.Match[str], today: date) -> tuple[date, date]:
     month = _month(match)
     if match.groupdict().get("year"):
         return _months(int(match["year"]), month, 1)
+    # The last one that has begun: no document is of a month to come.
     return _months(today.year if month <= today.month else today.year - 1, month, 1)
 
 
@@ -101,21 +103,14 @@ def _of_part(match: re.Match[str], today: date) -> tuple[date, date]:
     return _months(year, month, size)
 
 
-def _named_day(match: re.Match[str], today: date) -> tuple[date, date]:
-    day = today - timedelta(days=1) if match[0].lower() == "yesterday" else today
-    return day, day + timedelta(days=1)
-
-
 def _calendar(match: re.Match[str], today: date) -> tuple[date, date]:
     """Return the bounds of this or the last day, week (from Monday on), month, quarter or year."""
     back = 0 if match["which"].lower() in {"this", "current"} else 1
     match match["unit"].lower():
         case "day":
-            first = today - timedelta(days=back)
-            return first, first + timedelta(days=1)
+            return _days(today - timedelta(days=back))
         case "week":
-            first = today - timedelta(days=today.weekday() + 7 * back)
-            return first, first + timedelta(days=7)
+            return _days(today - timedelta(days=today.weekday() + 7 * back), 7)
         case "month":
             return _months(today.year, today.month - back, 1)
         case "quarter":
@@ -130,9 +125,9 @@ def _ago(match: re.Match[str], today: date) -> tuple[date, date]:
     day = _back(today, _count(match), unit)
     match unit:
         case "day":
-            return day, day + timedelta(days=1)
+            return _days(day)
         case "week":
-            return day - timedelta(days=day.weekday()), day + timedelta(days=7 - day.weekday())
+            return _days(day - timedelta(days=day.weekday()), 7)
         case "month" | "quarter":
             return _months(day.year, day.month, 1)
         case _:
@@ -145,6 +140,10 @@ def _back(today: date, count: int, unit: str) -> date:
     months = count * {"month": 1, "quarter": _QUARTER_MONTHS, "year": _YEAR_MONTHS}[unit]
     first, end = _months(today.year, today.month - months, 1)
     return min(first + timedelta(days=today.day - 1), end - timedelta(days=1))
+
+
+def _days(first: date, count: int = 1) -> tuple[date, date]:
+    return first, first + timedelta(days=count)
 
 
 def _months(year: int, month: int, count: int) -> tuple[date, date]:
@@ -177,6 +176,7 @@ _FORMS: tuple[tuple[re.Pattern[str], _Bounds], ...] = (
     _form(rf"{_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_YEAR}", _of_day),
     _form(rf"{_YEAR}-(?P<iso_month>\d\d)(?!-\d)", _of_month),
     _form(rf"{_MONTH},?\s+(?:of\s+)?{_YEAR}", _of_month),
+    # Only behind "in": elsewhere "may" and "march" are verbs as a rule.
     _form(r"(?<=in )(?:" + _MONTH + r")(?!\s+\d)", _of_month),
     _form(rf"(?:q(?P<quarter>[1-4])|h(?P<half>[12]))(?:\s*[,/-]?\s*(?:of\s+)?(?:fy\s*)?{_YEAR})?", _of_part),
     _form(rf"{_YEAR}\s*[/-]?\s*(?:q(?P<quarter>[1-4])|h(?P<half>[12]))", _of_part),
@@ -184,7 +184,10 @@ _FORMS: tuple[tuple[re.Pattern[str], _Bounds], ...] = (
         rf"(?:the\s+)?(?P<ordinal>{'|'.join(_ORDINALS)})\s+(?P<kind>quarter|half)\s+(?:of\s+|in\s+)?(?:the\s+year\s+)?{_YEAR}",
         _of_part,
     ),
-    _form(r"today|yesterday", _named_day),
+    _form(
+        r"today|yesterday",
+        lambda match, today: _days(today - timedelta(days=match[0].lower() == "yesterday")),
+    ),
     _form(r"(?:the\s+)?(?P<which>this|current|last|past|previous)\s+(?P<unit>day|week|month|quarter|year)", _calendar),
     # Up to today: what somebody asks for in the last seven days may have happened this morning.
     _form(

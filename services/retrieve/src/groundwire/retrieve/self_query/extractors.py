@@ -82,6 +82,7 @@ def to_extraction(written: object, question: Question) -> Extraction:
         clauses.append(Membership(field.name, members, _MEMBERSHIPS[operator]))
     names = tuple(dict.fromkeys(condition["field"] for condition in conditions))
     where = None if not clauses else clauses[0] if len(clauses) == 1 else And(tuple(clauses))
+    # What is twice as long as the question is an answer to it, not a part of it.
     is_usable = bool(query.strip()) and len(query) <= len(question.text) * 2 and query.isprintable()
     return Extraction(query.strip() if is_usable else question.text, where, names)
 
@@ -135,6 +136,7 @@ class EndpointExtractor:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._model = model
         self._timeout_s = timeout_s
+        # Questions go to the endpoint that is configured and to no other, so redirects are failures.
         self._client = httpx.Client(base_url=url.rstrip("/") + "/", headers=headers, follow_redirects=False)
         self._failures = (
             httpx.HTTPError,
@@ -155,6 +157,7 @@ class EndpointExtractor:
         """Return the extraction; None when the endpoint does not answer in time or not as it should."""
         budget.check()
         left_s = budget.remaining_s()
+        # Half of what is left: the search that follows needs time as well.
         limit_s = min(self._timeout_s, _MAX_TIMEOUT_S if left_s is None else left_s / 2)
         try:
             ends_at = time.monotonic() + limit_s
@@ -214,6 +217,7 @@ class EndpointExtractor:
                 {"role": "system", "content": _INSTRUCTIONS},
                 {"role": "user", "content": json.dumps(context, ensure_ascii=False)},
             ],
+            # The same question is to get the same filter.
             "temperature": 0,
             "max_tokens": _MAX_TOKENS,
             "stream": False,

@@ -42,6 +42,7 @@ _WORD = re.compile(r"[^\W_]+")
 _NEGATION = re.compile(
     r"\b(?:not|except(?:\s+for)?|excluding|without|other\s+than|but\s+not)\s+(?:the\s+)?$", re.IGNORECASE
 )
+# A single letter is an article or an initial more often than a value.
 _MIN_CHARS = 2
 # Nouns for documents and their authors; a collection adds its own in its descriptions.
 _NOUNS = frozenset(
@@ -150,6 +151,7 @@ def _dates(question: Question) -> Iterator[Finding]:
     stems = {field: re.sub(r"_(?:date|time|at|on)$", "", field.name) for field in fields}
     named = [field for field in fields if re.search(rf"\b{spoken(stems[field])}", question.text, re.IGNORECASE)]
     created = [field for field in fields if _canonical(field) == "date_created"]
+    # The date that the question names, else that of writing, else whichever there is.
     name = (named or created or fields)[0].name
     bounds = ((Comparator.GTE, found.first), (Comparator.LT, found.end))
     clauses = tuple(Comparison(name, comparator, day.isoformat()) for comparator, day in bounds if day is not None)
@@ -299,6 +301,7 @@ def _truths(question: Question) -> Iterator[Finding]:
             yield Finding(field.name, Comparison(field.name, Comparator.EQ, match["no"] is None), match.start())
 
 
+# The first finding of a field counts: forms that say their field come before values that may be everyday words.
 _FINDERS: tuple[Callable[[Question], Iterator[Finding]], ...] = (
     _authors,
     _tags,
