@@ -42,12 +42,6 @@ def waiting(positions: Positions) -> WaitForPosition:
     return WaitForPosition(cast("Any", positions), TOKENS)
 
 
-def test_without_a_token_nothing_is_read() -> None:
-    positions = Positions(0)
-    waiting(positions).wait("", "t", "docs", Budget())
-    assert positions.looks == 0
-
-
 def test_it_waits_until_the_position_is_reached() -> None:
     positions = Positions(5)
     waiting(positions).wait(token(4), "t", "docs", Budget(30))

@@ -124,6 +124,7 @@ class SharedCandidates:
             matches = WordMatches(of_all.numbers[is_match], of_all.scores[is_match], of_all.is_all)
             exhausted = all_types.exhausted
         else:
+            # What only words brought is no candidate of a search by vectors.
             is_of[all_types.nearest :] = False
         numbers = all_types.numbers[is_of]
         if len(numbers) < at_least and not exhausted:
@@ -222,6 +223,7 @@ class CandidateSearch:
             if context and (words.terms or words.phrases):
                 added, weights = self._chosen(parse_query(context)), Counter[str]()
                 for each, count in words.weights.items():
+                    # Whole numbers: the catalog scores a word as if the query had it so often.
                     weights[each] += round(count / CONTEXT_SHARE)
                 weights.update(added.weights)
                 frequencies = {**added.frequencies, **words.frequencies}
@@ -244,6 +246,7 @@ class CandidateSearch:
             max_terms=tuning.max_terms,
         )
         phrases = tuple(phrase for phrase in parsed.phrases if frequencies[phrase] > 0)[: tuning.max_terms]
+        # A repeated word counts as in BM25 (docs/adr/0019); a phrase is no more said by being repeated.
         weights = Counter({**dict.fromkeys(phrases, 1), **{term: parsed.counts[term] for term in terms}})
         return LookedUp(parsed, terms, phrases, weights, frequencies, total)
 
@@ -384,6 +387,7 @@ class CandidateSearch:
     def _nearest(self, vector: Vectors | None, limit: int) -> Neighbours:
         if not self._uses_vectors or vector is None:
             return _NO_NEIGHBOURS
+        # Of the same depth only: what a search finds must not depend on how far it looked before.
         if self._near is not None and self._near[0] == limit:
             return self._near[1]
         near, self._near = _NO_NEIGHBOURS, None
@@ -401,6 +405,7 @@ class CandidateSearch:
         try:
             yield
         except (UnavailableError, DeadlineError):
+            # If the whole call has run out of time, falling back on the words does not help.
             self._budget.check()
             if not (self._uses_words and self._uses_vectors):
                 raise
@@ -437,6 +442,7 @@ class CandidateSearch:
             near, missing = _NO_NEIGHBOURS, matches.numbers
             known = self._similarities(vector, missing, matches, asks_engine=False)
         lowest = min(near.similarities.min(initial=1.0), known.similarities.min(initial=1.0))
+        # Not 0: a chunk whose vector has not arrived yet would fall behind all others.
         of_missing = np.full(len(missing), lowest if len(near) or len(known) else 0.0)
         if len(known):
             ascending = np.argsort(missing)

@@ -23,7 +23,7 @@ class WaitForPosition:
     tokens: ConsistencyTokens
 
     def wait(self, token: str, tenant: str, collection: str, budget: Budget, field: str = FIELD) -> None:
-        """Return once a read that begins now sees the write; at once without a token.
+        """Return once a read that begins now sees the write.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
@@ -31,8 +31,6 @@ class WaitForPosition:
             UnavailableError: the write is not visible within the deadline.
             CallCancelledError: `budget` was cancelled.
         """
-        if not token:
-            return
         now = self.collections.position(tenant, collection)
         wanted = self.tokens.read(token, tenant=tenant, collection_uid=now.uid, field=field)
         pause_s = _FIRST_PAUSE_S

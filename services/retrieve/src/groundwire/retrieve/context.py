@@ -218,5 +218,6 @@ def _fitting(
                 continue
             tokens += size
             taken += group
+        # Tokens went to the newest first; they are read in the order in which they were said.
         sections[kind] = ContextSection(tuple(reversed(taken) if kind in _BY_TIME else taken), omitted)
     return {kind: sections[kind] for kind in (*SECTIONS, _DOCUMENTS) if kind in sections}, tokens

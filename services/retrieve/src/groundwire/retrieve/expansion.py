@@ -146,6 +146,7 @@ class DocumentMap:
         where the earlier ends, and what was asked for in both counts as the earlier one's.
         """
         merged: list[Extent] = []
+        # Of those that begin together the longest first, so that the others merge into it.
         for extent in sorted(extents, key=lambda extent: (extent.first, -extent.last)):
             before = merged[-1] if merged else None
             if before is None or (extent.first > before.last + 1 and extent.start.char > before.end.char):
@@ -210,6 +211,7 @@ class DocumentMap:
     def _above(self, sequence_num: int, levels_up: int) -> tuple[int, int]:
         place = self.uppers.get(sequence_num) or self.leaves[sequence_num]
         if place.parent is None and not place.upper:
+            # Without chunks for the levels a section is a run of chunks below the same headings.
             path = self.leaves[sequence_num].hierarchy_path
             prefix = path[: max(0, len(path) - levels_up + 1)]
             first = last = sequence_num

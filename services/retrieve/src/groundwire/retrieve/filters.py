@@ -16,7 +16,8 @@ from groundwire.retrieve.fusion import Numbers
 _LOOKED_UP = 400
 """Chunks that are looked up at a time: about a millisecond."""
 _SMALL_COLLECTION = 1500
-"""A collection of up to this many chunks has its vectors in memory once, not once for each filter."""
+"""A collection of up to this many chunks has its vectors in memory once, not once for each filter: it is compared chunk
+by chunk without a filter as well (docs/adr/0013), so they are there."""
 _ESTIMATES = 10_000
 _ENTRY_BYTES = 300
 """What an entry weighs beside its arrays: its key and its place in the cache."""
@@ -31,6 +32,7 @@ class FilterCache:
     """
 
     def __init__(self, max_bytes: int) -> None:
+        # Vectors get most of the room: 1.5 KB a chunk with the default model, where its number takes 8 bytes.
         self.numbers: BoundedCache[tuple[str, int, bytes], Numbers] = BoundedCache(max_bytes // 4)
         self.vectors: BoundedCache[tuple[str, int, bytes], tuple[Numbers, Vectors]] = BoundedCache(3 * max_bytes // 4)
         self.shares: BoundedCache[tuple[str, bytes], tuple[int, float]] = BoundedCache(_ESTIMATES)

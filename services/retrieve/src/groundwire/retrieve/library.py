@@ -92,6 +92,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         tenant, name, document_id = request_context.current().tenant, document.collection, document.document_id
         response = pb.GetDocumentResponse(document=to_document_message(document))
         if request.include_chunk_ids:
+            # One more than may be returned tells whether there are more.
             chunks = self.catalog.chunks.page(tenant, name, document_id, -1, MAX_INLINE_CHUNK_IDS + 1)
             if len(chunks) > MAX_INLINE_CHUNK_IDS:
                 raise PreconditionError(f"the document has more than {MAX_INLINE_CHUNK_IDS} chunks: use ListChunks")
@@ -195,6 +196,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         Raises:
             CollectionNotFoundError: no such collection.
         """
+        # Raises if there is none; without this look every span would fail for itself, as if its document were missing.
         self.catalog.collections.get(caller.tenant, collection)
         known: dict[DocumentReference, Document] = {}
         texts = self.catalog.texts.spans(caller.tenant, collection)
@@ -351,6 +353,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             clauses += [] if where is None else [where]
             clauses += [Comparison("document_id", Comparator.EQ, document_id)] if document_id else []
             if request.chunk_id_prefix:
+                # Ids may contain `_`, which is no wildcard here.
                 prefix = request.chunk_id_prefix.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
                 clauses.append(Like("chunk_id", prefix + "%"))
         listed = self.catalog.chunks.listed(
@@ -359,6 +362,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             scopes=caller.scopes,
             document_id=document_id,
             where=None if in_document else And(tuple(clauses)),
+            # Before the first: sequence numbers count from 0, chunk numbers from 1.
             after=int(position[0]) if position else (-1 if in_document else 0),
             limit=size,
             include_vectors=request.include_embedding,

@@ -23,7 +23,6 @@ _RUN = re.compile(r"[^\s\"(){}\[\]<>,;!?=&|*^`~“”„«»]+")
 KEYWORD_DENSE_WEIGHT = 0.4
 """Below one half, so that the only chunk with a decisive word comes before the nearest chunk without one."""
 
-_FEW_WORDS = 3
 _RARE_CHUNKS = 3
 _RARE_SHARE = 0.005
 
@@ -124,7 +123,7 @@ def dense_weight_for(default: float, parsed: QueryTerms, frequencies: Mapping[st
     """Return the share of the vectors for one query, at most `default`.
 
     Embedding models know little about rare names and codes, and words find them exactly. So the words lead
-    when a rare word (at most 3 chunks, or 0.5 % of them) decides: in a query of at most 3 telling words, or when it is
+    when a rare word (at most 3 chunks, or 0.5 % of them) decides: in a query of at most 4 telling words, or when it is
     a code, with letters and digits or joined to its neighbour by a sign, such as `OPS-306` (requirement S1-42). So they
     do when the caller quotes words that some chunk has in that order.
 
@@ -178,10 +177,13 @@ _ASKING = re.compile(r"(?:which|what|each|every|any|next|last|previous|first|thi
 _TAIL = re.compile(r"\s+(?:says?|tells?|covers?|explains?|mentions?|of|in|from|and\s+how|please)\b.*", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 
+# Chosen on the sum over five sets of questions (docs/adr/0010); 0.15 and 0.1 were too much.
 FACTUAL_SHIFT = -0.05
 CONCEPTUAL_SHIFT = 0.05
+# At 0.3 a small budget of characters gains no more (docs/adr/0019).
 NEIGHBOUR_SHARE = 0.2
 
+# A query of up to so many words that asks nothing is taken for key words, and one rare word decides such a query.
 _FEW_WORDS = 4
 _CONCEPTUAL = re.compile(
     r"""^\W*(?:why|explain|describe|discuss|compare|in\ what\ way|tell\ me\ about|overview|understand
@@ -244,6 +246,7 @@ def find_section_reference(query: str) -> SectionReference | None:
     number = numbered["number"] if numbered is not None else ""
     if numbered is not None and (number[0].isdigit() or number.isupper()):
         return SectionReference(number=number.casefold(), kind=(numbered["kind"] or "").casefold())
+    # A number comes first: "section 4 on lifetimes" has one section of that number, and maybe several on the subject.
     titled = _TITLED.search(query)
     if titled is not None:
         words = _telling_words(_TAIL.sub("", titled["title"]))
@@ -251,6 +254,7 @@ def find_section_reference(query: str) -> SectionReference | None:
     found = _LEADING.search(query)
     if found is None:
         return None
+    # "what does the ownership chapter" names the words behind the last article.
     title = _ARTICLE.split(found["title"])[-1]
     words = _telling_words(title)
     return SectionReference(words=words) if words and not _ASKING.match(title.strip()) else None
@@ -341,7 +345,11 @@ def choose_sections(query: str, vector: Vectors, sections: Sequence[Section], le
         for section, similarity in zip(sections, similarities, strict=True)
     ]
     chapters = [position for position, section in enumerate(sections) if len(section.path) == 1]
-    below = {position: _below(position, sections) for position in chapters}
+    below: dict[int, list[int]] = {}
+    for position, end in zip(chapters, [*chapters[1:], len(sections)], strict=True):
+        below[position] = list(range(position + 1, end))
+        if position + 1 < end and sections[position + 1].first > sections[position].first:
+            below[position].insert(0, position)  # chunks before the first section are in no section
     # The mean of a chapter's own score and the best of its sections, so that neither alone decides.
     means = {
         position: (scores[position] + max((scores[each] for each in below[position]), default=scores[position])) / 2
@@ -367,14 +375,3 @@ def within(chosen: Sequence[ChosenSection]) -> Filter:
             for each in chosen
         )
     )
-
-
-def _below(position: int, sections: Sequence[Section]) -> list[int]:
-    """Return the places of a chapter's sections, and of the chapter itself when chunks of it stand in none."""
-    chapter, below = sections[position], []
-    for place in range(position + 1, len(sections)):
-        if len(sections[place].path) == 1:
-            break
-        below.append(place)
-    is_led = bool(below) and sections[below[0]].first > chapter.first
-    return [position, *below] if is_led else below

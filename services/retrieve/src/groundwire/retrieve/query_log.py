@@ -24,6 +24,7 @@ from groundwire.retrieve.search_types import SearchResult
 
 SLICE_S = 5.0
 LONGEST_WINDOW_S = 3600.0
+# One more than an hour holds, because the hour begins within a slice.
 _SLICES = int(LONGEST_WINDOW_S / SLICE_S) + 1
 _MAX_SERIES = 1000
 
@@ -80,6 +81,7 @@ class PipelineFigures:
         self.total.add(sample.total_s)
         pairs = ((self.embedding, sample.embedding_s), (self.search, sample.search_s), (self.engine, sample.engine_s))
         for latencies, seconds in pairs:
+            # A remembered response embeds and searches nothing; as 0 s it would make both look fast.
             if seconds is not None:
                 latencies.add(seconds)
 
@@ -105,14 +107,6 @@ class _Series:
     def __init__(self) -> None:
         self.before_latest = PipelineFigures()
         self.slices: deque[tuple[int, PipelineFigures]] = deque(maxlen=_SLICES)
-
-    def latest(self, now: int) -> PipelineFigures:
-        if not self.slices or self.slices[-1][0] != now:
-            if self.slices:
-                # A slice that has ended no longer changes: it is added to the totals once.
-                self.before_latest.merge(self.slices[-1][1])
-            self.slices.append((now, PipelineFigures()))
-        return self.slices[-1][1]
 
     def since(self, oldest: int | None) -> tuple[list[PipelineFigures], list[PipelineFigures]]:
         """Return the figures to add up, of the slices from one on, or of all times: those that change, and the rest."""
@@ -150,7 +144,12 @@ class Pipeline:
             if series is None:
                 series = of_tenant[collection] = _Series()
                 self._count += 1
-            series.latest(now).add(sample)
+            if not series.slices or series.slices[-1][0] != now:
+                if series.slices:
+                    # A slice that has ended no longer changes: it is added to the totals once.
+                    series.before_latest.merge(series.slices[-1][1])
+                series.slices.append((now, PipelineFigures()))
+            series.slices[-1][1].add(sample)
 
     def read(self, tenant: str, collection: str | None, window_s: float | None) -> PipelineFigures:
         """Return a copy of the sums over all collections or over one.
@@ -178,6 +177,7 @@ MAX_QUERY_CHARS = 8192
 _MAX_NAME_CHARS = 63
 _MAX_AGENT_CHARS = 256
 _EVERY_S = 1.0
+# Entries of one transaction: other writers wait no longer than these take.
 _BATCH = 500
 _FORGET_EVERY_S = 3600.0
 _STOP_LIMIT_S = 5.0
@@ -351,6 +351,7 @@ class RecordSearch:
             query=self._text(call, search.collection, names_entity=search.names_entity),
             query_type=search.query_type,
             result_count=sample.results,
+            # The mean of relevances of 1 may lie above it by rounding.
             average_relevance=min(1.0, sample.relevance or 0.0),
             processing_s=sample.total_s,
             log_time=call.received,
@@ -370,6 +371,7 @@ class RecordSearch:
         entry = LoggedQuery(
             log_id=_new_log_id(),
             tenant=call.tenant,
+            # As it was sent, which may be no valid name and of any length.
             collection=call.collection[:_MAX_NAME_CHARS],
             collection_uid="" if collection is None else collection.uid,
             query=self._text(call, collection, names_entity=call.names_entity),

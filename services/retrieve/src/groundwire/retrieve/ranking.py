@@ -150,6 +150,7 @@ def rerank(
         judged.extend(map(float, reranker.score(query, passages[start : start + _PASSAGES_AT_ONCE], budget)))
     before = scores.relevance[:count]
     low, high = before[-1], before[0]
+    # Where all are judged alike there is no span to divide by, and the order stays.
     worst, span = min(judged), (max(judged) - min(judged)) or 1.0
     share = (np.array(judged) - worst) / span
     relevance, ranked, reranked = scores.relevance.copy(), np.full(len(scores), np.nan), np.full(len(scores), np.nan)

@@ -68,7 +68,9 @@ class CrossEncoderReranker:
             scores = budget.result_of(future)
         finally:
             future.cancel()  # the model skips pairs of a caller who has left; a finished future is not affected
+        # Models with two classes return a score for each; the last one is that of a match.
         judged = np.asarray(scores, dtype=np.float64).reshape(len(passages), -1)[:, -1]
+        # NaN has no place in an order; one odd passage must not fail the search.
         return [float(score) for score in np.nan_to_num(judged)]
 
     def _work(self) -> None:

@@ -95,6 +95,7 @@ during three searches in a row are left out of the last one."""
 _SHARE_OF_VECTORS = 0.5
 """Of the time of a hybrid search; the words need some milliseconds, but they may have to wait for a connection."""
 _LOST = "the engine has lost the index of this collection; `groundwire fsck --repair` builds it anew"
+# Repetitions, withheld sources and neighbours that rise change who is among the best: so many are read for each result.
 _LOOKED_AT_PER_RESULT = 3
 _LOOKED_AT_AT_LEAST = 16
 _LOOKED_AT_FOR_DIVERSITY = 50
@@ -194,6 +195,7 @@ class _Ranked:
         if not self.memory:
             return self.scores.relevance
         similarity = self.scores.relevance.copy()
+        # Memories stand in front, in this order; behind them come candidates that were not looked at as memories.
         similarity[: len(self.memory)] = [each.similarity for each in self.memory.values()]
         return similarity
 
@@ -306,8 +308,10 @@ class Search:
             UnavailableError: the write that the consistency token stands for is not visible within the deadline.
         """
         missed = ""
-        self.wait_for_position.wait(request.consistency_token, request.tenant, request.collection, budget)
+        if request.consistency_token:
+            self.wait_for_position.wait(request.consistency_token, request.tenant, request.collection, budget)
         for attempt in range(1, _ATTEMPTS + 1):
+            # A view that is remembered may be older than the write that is waited for, or than the change just met.
             anew = bool(request.consistency_token) or attempt > 1
             view = self.views.open(
                 request.tenant, request.collection, request.snapshot, anew=anew, scopes=request.scopes
@@ -353,6 +357,8 @@ class Search:
         check_query_length(request.context, view.collection, "context")
         where, found = resolved(request.where, view), None
         plan = self._plan(request, view.collection, where)
+        # An explanation says what its own search did, and some rules compare all candidates of a type, not the best
+        # alone.
         if record_type is not None and shared is not None and not request.explain and not needs_all_candidates(plan):
             found = shared.of_type(
                 record_type, at_least=self._window(plan), uses_words=plan.mode is not SearchMode.VECTOR
@@ -422,6 +428,7 @@ class Search:
         check_query_length(request.query, view.collection, "query")
         check_query_length(request.context, view.collection, "context")
         matches = FilterMatches(view, resolved(request.where, view), self.filter_cache)
+        # Deeper than one search would look, so that each type of record has enough of its own among them.
         plan = replace(self._plan(request, view.collection, matches.where), depth=_FOR_SEVERAL)
         pool = self._candidates(view, request, plan, matches, budget, is_last=is_last)
         embedded = self._retrieve(request, plan, pool, budget, Progress(self.clock, None))
@@ -476,6 +483,7 @@ class Search:
             where=where,
             mode=mode,
             top_k=top_k,
+            # Twice the results, because some are withheld, repeat others or are not visible any more.
             depth=max(at_least, 2 * top_k),
             min_relevance=defaults.min_relevance if request.min_relevance is None else request.min_relevance,
             rules=rules_for(collection.profile, mode, where),
@@ -591,6 +599,7 @@ class Search:
             scores, chosen, memory = self._ordered(scores, facts, plan, pool, request, budget)
             if candidates.exhausted or len(chosen.places) >= plan.top_k:
                 return _Ranked(scores, candidates, facts, chosen, stale, memory)
+            # Doubled, so that a few rounds are enough also where nearly all candidates are withheld.
             depth *= 2
 
     def _ordered(
@@ -657,6 +666,7 @@ class Search:
             StageKind.VALIDATE: StageTrace(StageKind.VALIDATE, len(hits), 0.0),
         }
         returned = [hit.stored.chunk_number for hit in hits]
+        # Results first: a diverse selection may take them from far below the near misses.
         others = (number for number in ranked.scores.numbers.tolist() if number not in {*returned})
         listed = [*returned, *islice(others, max(0, _EXPLAINED - len(returned)))][:_EXPLAINED]
         similarities, matches = candidates.similarities, candidates.matches
@@ -701,6 +711,7 @@ def _selected(plan: SearchPlan, ranked: _Ranked, view: SearchView) -> list[Selec
     places = [place for place in ranked.eligible.places if tested[place] >= plan.min_relevance]
     if plan.rules.spread == 0.0 and plan.diversity == 0.0:
         return [Selected(place, step, 0.0) for step, place in enumerate(places[: plan.top_k], start=1)]
+    # Only what is relevant enough takes part, so that diversity never brings in what the threshold keeps out.
     passed = ranked.scores.relevance[np.array(places, dtype=np.intp)].tolist()
     numbers = ranked.scores.numbers[np.array(places, dtype=np.intp)].tolist()
     near: dict[int, Vectors] = {}

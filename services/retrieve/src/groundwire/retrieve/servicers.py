@@ -145,6 +145,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         # All queries go through the model in one batch; everything after that belongs to each search alone.
         outcomes = []
         for (call, item), search in zip(pairs, self._embedded(interpreted), strict=True):
+            # All share one deadline: a search that would begin after it only delays the error.
             request_context.current().budget.check()
             own = replace(call, started=time.perf_counter())
             if isinstance(search, GroundwireError):
@@ -152,8 +153,10 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
                 outcomes.append(pb.BatchRetrieveOutcome(error=to_status(search)))
                 continue
             if search.prepared is not None:
+                # The time of a search includes its share of embedding them all.
                 own = replace(own, started=own.started - search.prepared.elapsed_s)
             try:
+                # All responses leave in one message, of which each gets an equal part.
                 ready = self._serve(own, item, search, max_bytes=MAX_PAGE_BYTES // len(pairs))
                 outcomes.append(pb.BatchRetrieveOutcome(response=ready.message()))
             except (CallCancelledError, DeadlineError):
@@ -202,6 +205,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
                 )
             raw = to_retrieve_response(request, result, search.order, passages).SerializeToString()
         except Exception as error:
+            # Also of a defect: the log and the figures have every search.
             self.record.failed(call, error.reason if isinstance(error, GroundwireError) else "INTERNAL")
             raise
         served = ServedSearch.of(result, names_entity=call.names_entity)
@@ -260,6 +264,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         parsed = parse_context_request(request, current.identity, self.limits, self.context_limits, self.clock.now())
         found = self.retrieve_context.retrieve(parsed, current.budget)
         response = to_context_response(request, found)
+        # Not cut to size: which section may lose entries is for the caller to say, by `max_tokens`.
         if response.ByteSize() > MAX_PAGE_BYTES:
             raise ResponseTooLargeError.of("max_tokens", "the context is too large for a message: set max_tokens")
         entries = (entry.stored for section in found.sections.values() for entry in section.entries)

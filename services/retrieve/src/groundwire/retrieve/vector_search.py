@@ -87,6 +87,7 @@ def choose_path(share: float, chunk_count: int, depth: int, *, is_known: bool, s
     # How many neighbours have to be asked for would tell how much there is that the caller must not see.
     neighbours = f"{asked} neighbours" if seen_share == 1.0 else "neighbours"
     said = f"{'' if is_known else 'about '}{matching} of {chunk_count} chunks match"
+    # Checked first: so few neighbours cost less than comparing thousands of chunks, even with their vectors at hand.
     if matching > SCANNED_AT_FIRST and asked <= OVERFETCHED_GLADLY:
         return VectorPlan(VectorPath.OVERFETCH, share, f"{said}: asks for {neighbours}")
     if matching <= (SCANNED if is_known else SCANNED_AT_FIRST):
@@ -98,6 +99,7 @@ def choose_path(share: float, chunk_count: int, depth: int, *, is_known: bool, s
 
 def neighbours_for(depth: int, share: float) -> int:
     """Return how many neighbours to ask for so that `depth` of them probably match."""
+    # One above the most that is asked for rules the path out; a share near 0 would ask for any number.
     return int(min(OVERFETCHED + 1.0, depth / max(share, 1e-9) * _SPARE_SHARE)) + _SPARE
 
 
@@ -255,6 +257,7 @@ def nearest(numbers: Numbers, units: Vectors, vector: Vectors, limit: int) -> Ne
         return Neighbours(np.zeros(0, dtype=np.int64), np.zeros(0))
     length = float(np.linalg.norm(vector)) or 1.0
     products = (units @ vector).astype(np.float64) / length
+    # Below 0 counts as 0, as in the similarities of engines (`ScoredPoint`).
     cosines = np.asarray(np.round(np.clip(products, 0.0, 1.0), _DECIMALS), dtype=np.float64)
     rows = np.arange(len(numbers))
     if limit < len(numbers):

@@ -54,6 +54,7 @@ _ENUMS: Mapping[str, Container[int]] = {
     "strategy": _IS_TOP_DOWN,
 }
 _MAX_SCOPES = 100
+# Clocks of callers may run ahead of this server's.
 _CLOCK_SKEW = timedelta(minutes=1)
 
 
@@ -93,6 +94,7 @@ def parse_retrieve_request(
         if options.HasField("snapshot"):
             violations.append(FieldViolation("expansion", "reads the present, not a snapshot"))
     vector = np.asarray(message.query_vector, dtype=np.float32) if message.query_vector else None
+    # Zeros point nowhere: everything would be equally near.
     if vector is not None and not (np.isfinite(vector).all() and vector.any()):
         violations.append(FieldViolation("query_vector", "must be finite and not all zero"))
     if violations:
@@ -143,6 +145,7 @@ def _option_violations(message: pb.RetrieveRequest, max_top_k: int) -> Iterator[
     for share in ("min_relevance", "dense_weight", "diversity"):
         if options.HasField(share) and not 0.0 <= getattr(options, share) <= 1.0:
             yield FieldViolation(f"options.{share}", "must be 0.0 to 1.0")
+    # Positions are integers of SQL, which are signed.
     if options.HasField("snapshot") and options.snapshot >= 1 << 63:
         yield FieldViolation("options.snapshot", "must be below 2^63")
     for name, known in _ENUMS.items():
