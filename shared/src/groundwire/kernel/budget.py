@@ -149,5 +149,4 @@ def current_budget() -> Budget:
 
 
 def bind_current_budget(budget: Budget) -> None:
-    """Set what `current_budget()` returns in this context."""
     _current.set(budget)

@@ -237,7 +237,6 @@ class StoredChunk:
 
     @property
     def payload(self) -> Payload:
-        """Compute the filter keys."""
         return chunk_payload(
             document_id=self.document.document_id,
             chunk_id=self.chunk_id,

@@ -84,7 +84,6 @@ class InvalidRequestError(GroundwireError):
 
     @classmethod
     def of(cls, field: str, description: str, **metadata: str | float) -> "InvalidRequestError":
-        """Make the error for a single field."""
         return cls([FieldViolation(field, description)], **metadata)
 
 

@@ -69,7 +69,6 @@ class Reading:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """Return the stems of the content words."""
         return frozenset(content_stems(self.text))
 
     @cached_property
@@ -85,15 +84,6 @@ class Reading:
 
     def of(self, kind: FactKind) -> list[Fact]:
         return [fact for fact in self.facts if fact.kind is kind]
-
-
-def read(text: str) -> Reading:
-    """Return what a text states; takes time linear in its length."""
-    dates = list(_dates(text))
-    numbers = list(_numbers(text, [(fact.start, fact.end) for fact in dates]))
-    taken = [(fact.start, fact.end) for fact in (*dates, *numbers)]
-    facts = sorted((*dates, *numbers, *_names(text, taken)), key=lambda fact: fact.start)
-    return Reading(text, tuple(facts))
 
 
 # Dates
@@ -113,19 +103,6 @@ _DATE = re.compile(
     r"(?: (?P<late_day>\d{1,2})(?:st|nd|rd|th)?(?![\w:]|[.,]\d)(?:[-\u2013]\d{1,2}\b)?)?"
     r"(?:,? ?(?:of )?(?P<year>\d{4})\b)?"
 )
-
-
-def _dates(text: str) -> Iterator[Fact]:
-    for match in _DATE.finditer(text):
-        if match["iso"]:
-            values = tuple(str(int(part)) for part in match["iso"].split("-"))
-        else:
-            day, year = match["day"] or match["late_day"] or "", match["year"] or ""
-            if match["month"] in {"May", "March", "Mar"} and not day and not year:
-                continue  # a verb at the front of a sentence, or a name
-            month = str(_MONTHS[match["month"].casefold()])
-            values = (year, month, str(int(day)) if day else "")
-        yield _fact(FactKind.DATE, text, match.start(), match.end(), values)
 
 
 # Numbers
@@ -288,6 +265,26 @@ def _words_only(text: str) -> list[str]:
     return [each for each in content_stems(text) if not each[0].isdigit()]
 
 
+def read(text: str) -> Reading:
+    """Return what a text states; takes time linear in its length."""
+    dates: list[Fact] = []
+    for match in _DATE.finditer(text):
+        if match["iso"]:
+            values = tuple(str(int(part)) for part in match["iso"].split("-"))
+        else:
+            day, year = match["day"] or match["late_day"] or "", match["year"] or ""
+            if match["month"] in {"May", "March", "Mar"} and not day and not year:
+                continue  # a verb at the front of a sentence, or a name
+            month = str(_MONTHS[match["month"].casefold()])
+            values = (year, month, str(int(day)) if day else "")
+        dates.append(_fact(FactKind.DATE, text, match.start(), match.end(), values))
+    # Digits of a date are no numbers, and its month is no name: what is read first takes its place.
+    numbers = list(_numbers(text, [(fact.start, fact.end) for fact in dates]))
+    taken = [(fact.start, fact.end) for fact in (*dates, *numbers)]
+    facts = sorted((*dates, *numbers, *_names(text, taken)), key=lambda fact: fact.start)
+    return Reading(text, tuple(facts))
+
+
 # Negations and directions
 
 _DENIAL = re.compile(
@@ -403,7 +400,13 @@ def _is_met(statement: Reading, fact: Fact, evidence: Sequence[Reading], names: 
         case _:
             equal = [other for other in stated if other.values[0] == fact.values[0] and other.kind is not FactKind.NAME]
             if not equal:
-                return _is_rounded(statement, fact, stated)
+                # "About 50" is met by a number within 5 % of it.
+                hedge = _HEDGE.search(statement.text[max(0, fact.start - _HEDGE_CHARS) : fact.start])
+                numbers = [other.values[0] for other in stated if hedge and other.kind is FactKind.NUMBER]
+                with suppress(ArithmeticError):  # a version or a time
+                    value, exact = Decimal(fact.values[0]), [*map(Decimal, numbers)]
+                    return any(abs(value - each) <= abs(each) * _HEDGED_SHARE for each in exact)
+                return False
             # 30 seconds are neither 30 times nor 30 minutes.
             units = {other.after for other in equal}
             if not fact.after or units & {"", fact.after}:
@@ -426,18 +429,6 @@ def _is_named(value: str, names: set[str]) -> bool:
 
 _SHORTEST_ROOT = 4
 _ENDINGS_OF_NATIONS = frozenset({"", "a", "n", "an", "ian", "ean", "e", "ese", "y", "ish", "s", "ns"})
-
-
-def _is_rounded(statement: Reading, fact: Fact, stated: Sequence[Fact]) -> bool:
-    """Tell whether the statement says "about" and a source has a number within 5 % of it."""
-    if _HEDGE.search(statement.text[max(0, fact.start - _HEDGE_CHARS) : fact.start]) is None:
-        return False
-    try:
-        value = Decimal(fact.values[0])
-        exact = [Decimal(other.values[0]) for other in stated if other.kind is FactKind.NUMBER]
-    except ArithmeticError:
-        return False
-    return any(abs(value - other) <= abs(other) * _HEDGED_SHARE for other in exact)
 
 
 def _substitute(statement: Reading, fact: Fact, closest: Reading) -> str:

@@ -147,7 +147,6 @@ def current_identity() -> Identity:
 
 
 def bind_current_identity(identity: Identity) -> None:
-    """Make `identity` what `current_identity` returns in this context from now on."""
     _current.set(identity)
 
 

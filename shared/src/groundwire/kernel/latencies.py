@@ -30,7 +30,6 @@ class Latencies:
         self._classes[round(math.log(max(seconds, _SMALLEST_S)) / _STEP)] += 1
 
     def merge(self, other: "Latencies") -> None:
-        """Count everything that `other` has counted."""
         self.count += other.count
         self.total_s += other.total_s
         self.maximum_s = max(self.maximum_s, other.maximum_s)

@@ -60,17 +60,14 @@ class OwnerLock:
                 return None
             # A process that has just been killed holds its lock for a moment more, which is worth waiting for.
             owner = os.pread(self.descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
-            if _is_alive(owner) or time.monotonic() >= ends_at:
+            try:
+                os.kill(int(owner), 0)
+            except (ValueError, OverflowError, ProcessLookupError):
+                is_alive = False
+            except PermissionError:
+                is_alive = True  # it runs, as another user
+            else:
+                is_alive = True
+            if is_alive or time.monotonic() >= ends_at:
                 return owner
             time.sleep(_RETRY_S)
-
-
-def _is_alive(owner: str) -> bool:
-    """Tell whether a process id is that of a running process; text that is no id is not."""
-    try:
-        os.kill(int(owner), 0)
-    except PermissionError:
-        return True  # it runs, as another user
-    except (ValueError, OverflowError, ProcessLookupError):
-        return False
-    return True

@@ -84,7 +84,6 @@ class Session(Generic[MessageT]):
 
     @property
     def is_closed(self) -> bool:
-        """Return whether it takes no more questions."""
         return self.state in CLOSED_STATES
 
 

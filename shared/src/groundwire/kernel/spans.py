@@ -54,7 +54,6 @@ class OffsetMap:
         return found
 
     def span(self, start: int, end: int) -> Span:
-        """Make the span of the code points start..end."""
         return Span(start, end, self.to_byte(start), self.to_byte(end))
 
 

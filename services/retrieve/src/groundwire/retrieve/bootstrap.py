@@ -49,7 +49,6 @@ class RetrieveService:
     extractor: RuleExtractor | EndpointExtractor
 
     def services(self) -> list[Service]:
-        """Return what a server of this process offers."""
         return [
             Service(RETRIEVE, self.servicer, retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server),
             Service(LIBRARY, self.library_servicer, library_service_pb2_grpc.add_LibraryServiceServicer_to_server),

@@ -63,7 +63,6 @@ class Scores:
         return replace(self, relevance=relevance).ordered()
 
     def take(self, at: NDArray[np.intp] | slice) -> "Scores":
-        """Return the candidates at these places."""
         return Scores(*(None if column is None else column[at] for column in self._columns()))  # type: ignore[arg-type]  # in order
 
     def before(self, others: "Scores") -> "Scores":
@@ -79,7 +78,6 @@ class Scores:
         return Scores(*(joined(*pair) for pair in columns))  # type: ignore[arg-type]  # in order
 
     def at(self, places: Sequence[int]) -> list[Score]:
-        """Return the scores of the candidates at these places."""
         *columns, ranked, rerank = (None if each is None else each[places].tolist() for each in self._columns())
         optional = (
             [None] * len(places) if values is None else [None if math.isnan(each) else each for each in values]

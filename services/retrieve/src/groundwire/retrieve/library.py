@@ -379,7 +379,6 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
 
     @in_worker
     def DescribeCollection(self, request: pb.DescribeCollectionRequest) -> pb.DescribeCollectionResponse:
-        """Return what a caller needs to know about a collection."""
         name = parse_collection_name(request.collection)
         collection = self.catalog.collections.get(request_context.current().tenant, name)
         return pb.DescribeCollectionResponse(

@@ -260,7 +260,6 @@ class QueryRecorder:
         self._thread = threading.Thread(target=self._loop, name="query-log", daemon=True)
 
     def start(self) -> None:
-        """Start writing in the background."""
         self._thread.start()
 
     def record(self, entry: LoggedQuery) -> bool:

@@ -206,7 +206,6 @@ def eligible(facts: Sequence[ChunkFacts], withheld: Mapping[int, Fate], *, colla
 
 
 def withheld_among(facts: Iterable[ChunkFacts], approved_prefixes: Sequence[Sequence[str]]) -> dict[int, Fate]:
-    """Return the numbers of the chunks that must not be returned, with the reasons."""
     approved_prefixes = [prefixes for prefixes in approved_prefixes if prefixes]
     fates = {}
     for each in facts:

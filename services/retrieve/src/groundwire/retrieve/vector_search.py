@@ -69,7 +69,6 @@ class Neighbours:
         return len(self.numbers)
 
     def take(self, at: NDArray[np.bool_], limit: int, *, is_all: bool) -> "Neighbours":
-        """Return the first `limit` of those at these places."""
         return Neighbours(self.numbers[at][:limit], self.similarities[at][:limit], is_all)
 
 

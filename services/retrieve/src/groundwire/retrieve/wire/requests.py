@@ -174,7 +174,6 @@ def query_time_violations(message: pb.RetrieveRequest, now: datetime) -> list[Fi
 
 
 def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:
-    """Raise unless collection and question follow the rules."""
     violations = violations_of(parse_collection_name, request.collection)
     violations += check_query(request.question, max_chars, "question")
     if violations:

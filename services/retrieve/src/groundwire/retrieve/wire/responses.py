@@ -278,22 +278,39 @@ def to_explain_plan(evidence: Evidence, plan: SearchPlan) -> explain_pb.ExplainP
     places = {number: place for place, number in enumerate(evidence.scores.numbers.tolist())}
     listed = evidence.scores.at([places[number] for number in evidence.listed])
     scores = _Scores(listed, evidence, plan)
-    return explain_pb.ExplainPlan(
-        stages=[_to_stage(stage, evidence, plan) for stage in evidence.stages],
-        candidates=[
+    candidates = []
+    for score in listed:
+        number, stored = score.number, evidence.stored.get(score.number)
+        memory = evidence.memory.get(number)
+        if number in evidence.ranks:
+            fate = Fate.RETURNED
+        elif stored is None:
+            fate = Fate.STALE
+        elif number in evidence.withheld:
+            fate = evidence.withheld[number]
+        elif number in evidence.repeated:
+            fate = Fate.DUPLICATE
+        # The threshold tests how well a memory fits, before importance and recency count.
+        elif (score.relevance if memory is None else memory.similarity) < plan.min_relevance:
+            fate = Fate.BELOW_THRESHOLD
+        else:
+            fate = Fate.BEYOND_TOP_K
+        candidates.append(
             explain_pb.ExplainCandidate(
-                chunk_number=score.number,
+                chunk_number=number,
                 chunk_id=stored.chunk_id if stored else "",
                 place=" › ".join([stored.document.source_uri, *stored.chunk.hierarchy_path]) if stored else "",
-                rank=evidence.ranks.get(score.number),
-                fate=_fate(score, evidence, plan.min_relevance).value.lower(),
+                rank=evidence.ranks.get(number),
+                fate=fate.value.lower(),
                 score=scores.of(score),
-                selection_step=evidence.steps.get(score.number),
-                selection_penalty=evidence.penalties.get(score.number, 0.0),
-                duplicate_of=evidence.repeated.get(score.number),
+                selection_step=evidence.steps.get(number),
+                selection_penalty=evidence.penalties.get(number, 0.0),
+                duplicate_of=evidence.repeated.get(number),
             )
-            for score, stored in ((each, evidence.stored.get(each.number)) for each in listed)
-        ],
+        )
+    return explain_pb.ExplainPlan(
+        stages=[_to_stage(stage, evidence, plan) for stage in evidence.stages],
+        candidates=candidates,
         candidate_count=len(evidence.scores),
     )
 
@@ -385,45 +402,28 @@ class _Scores:
 
     def _ranked(self, score: Score) -> Iterator[explain_pb.ScoreNode]:
         """Yield the figures that ranked a candidate before the reranker."""
-        ranked = score.relevance if score.ranked is None else score.ranked
-        yield explain_pb.ScoreNode(name="fused", value=score.fused, children=self._fused(score))
-        if ranked > score.fused:
-            yield explain_pb.ScoreNode(name="bonus", value=ranked - score.fused)
-
-    def _fused(self, score: Score) -> Iterator[explain_pb.ScoreNode]:
         weight, evidence = self._plan.dense_weight, self._evidence
         lexical = explain_pb.ScoreNode(name="lexical_score", value=score.lexical)
         if (raw := evidence.lexical_raw.get(score.number)) is not None:
             lexical.detail = f"#{evidence.lexical_ranks[score.number]}"
             best = max(evidence.lexical_raw.values())
             lexical.children.append(explain_pb.ScoreNode(name="raw_score", value=raw, weight=1.0 / best))
-        if self._plan.vector is None:  # without similarities there is no scale to bring the words to
-            yield lexical
-            return
-        rank = evidence.dense_ranks.get(score.number)
-        place = "" if rank is None else f"#{rank}"
-        yield explain_pb.ScoreNode(name="similarity", value=score.similarity, weight=weight, detail=place)
-        if self._plan.mode is SearchMode.VECTOR:
-            return
-        low, lexical.weight = evidence.similarity_min, evidence.similarity_max - evidence.similarity_min
-        floor = explain_pb.ScoreNode(name="similarity_min", value=low)
-        value = low + score.lexical * lexical.weight
-        yield explain_pb.ScoreNode(name="words", value=value, weight=1.0 - weight, children=[floor, lexical])
-
-
-def _fate(score: Score, evidence: Evidence, min_relevance: float) -> Fate:
-    number = score.number
-    if number in evidence.ranks:
-        return Fate.RETURNED
-    if number not in evidence.stored:
-        return Fate.STALE
-    if number in evidence.withheld:
-        return evidence.withheld[number]
-    if number in evidence.repeated:
-        return Fate.DUPLICATE
-    memory = evidence.memory.get(number)
-    tested = score.relevance if memory is None else memory.similarity
-    return Fate.BELOW_THRESHOLD if tested < min_relevance else Fate.BEYOND_TOP_K
+        fused = [lexical]
+        if self._plan.vector is not None:  # else there is no scale of similarities to bring the words to
+            rank = evidence.dense_ranks.get(score.number)
+            place = "" if rank is None else f"#{rank}"
+            fused = [explain_pb.ScoreNode(name="similarity", value=score.similarity, weight=weight, detail=place)]
+        if self._plan.vector is not None and self._plan.mode is not SearchMode.VECTOR:
+            low, lexical.weight = evidence.similarity_min, evidence.similarity_max - evidence.similarity_min
+            floor = explain_pb.ScoreNode(name="similarity_min", value=low)
+            value = low + score.lexical * lexical.weight
+            fused.append(
+                explain_pb.ScoreNode(name="words", value=value, weight=1.0 - weight, children=[floor, lexical])
+            )
+        yield explain_pb.ScoreNode(name="fused", value=score.fused, children=fused)
+        ranked = score.relevance if score.ranked is None else score.ranked
+        if ranked > score.fused:
+            yield explain_pb.ScoreNode(name="bonus", value=ranked - score.fused)
 
 
 def to_context_response(request: pb.RetrieveContextRequest, context: Context) -> pb.RetrieveContextResponse:
