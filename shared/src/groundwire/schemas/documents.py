@@ -22,6 +22,7 @@ from groundwire.schemas.kinds import (
     now,
 )
 
+# Both from the source design: what is shorter says nothing (S1-74), and its ranges may be off by a few (S1-79).
 _MIN_CONTENT_CHARS = 10
 _LENGTH_TOLERANCE = 5
 _EXAMPLE_CONTENT = "The quarterly revenue increased by 15%, driven by strong performance in Asia."

@@ -86,6 +86,7 @@ def _tags(values: list[str]) -> list[str]:
 
 def _importance(value: Any) -> Any:
     """Refuse in the words of the source design (requirement S0-27, trap T06)."""
+    # By type, because True is an int to Python.
     if type(value) is not int or not 1 <= value <= 5:  # noqa: PLR2004 - the two bounds of the message
         raise ValueError("importance must be between 1 and 5, a whole number")
     return value

@@ -101,16 +101,12 @@ def _model(document_type: str) -> Model:
     return MODELS[document_type]
 
 
-def _place(parts: Sequence[int | str]) -> str:
-    return "metadata" + "".join(f"[{part!r}]" for part in parts)
-
-
 def check_metadata(
-    document_type: str, metadata: Mapping[str, Any], place: Callable[[Sequence[int | str]], str] = _place
+    document_type: str, metadata: Mapping[str, Any], place: Callable[[Sequence[int | str]], str] | None = None
 ) -> dict[str, Any]:
     """Return what `validate_metadata` returns, with refusals of the contract instead of pydantic's.
 
-    `place` makes the name of a field in a refusal of its stored key and what is below it: `metadata['name']`.
+    `place` makes the name of a refused field of its stored key and what is below it; else it is `metadata['name']`.
 
     Raises:
         SchemaNotFoundError: an unknown kind.
@@ -130,5 +126,6 @@ def check_metadata(
                     reason = str(each["ctx"]["error"])
                 case _:
                     reason = each["msg"][0].lower() + each["msg"][1:]
-            violations.append(FieldViolation(place(each["loc"]), reason))
+            keys = "".join(f"[{part!r}]" for part in each["loc"])
+            violations.append(FieldViolation(f"metadata{keys}" if place is None else place(each["loc"]), reason))
         raise InvalidRequestError(violations) from error
