@@ -32,6 +32,7 @@ def main() -> int:
     options.model.path = str(file)
     options.hostnames = ["127.0.0.1"]
     options.port = 0
+    # What the answer service takes for granted, for one answer at a time: several would share it.
     options.n_ctx = 4096
     options.n_parallel = 1
     options.verbosity = 0

@@ -274,6 +274,7 @@ class IngestRun:
             StoppedRun: it ended before its end; what was done until then is printed.
         """
         if profile is not None:
+            # Also where there is one: the server refuses another profile than it has.
             kind = collection_pb2.Profile.Value(f"PROFILE_{profile.upper()}")
             self.client.create_collection(collection=self.collection, profile=kind)
         else:

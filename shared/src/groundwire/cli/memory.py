@@ -234,6 +234,7 @@ def update_record(
     """Change a record; what is not named stays as it is."""
     record = RecordMessage()
     with connect() as client:
+        # The type says which fields can be set.
         stored = client.get_record(collection=collection, record_id=record_id).record
         record_type = enum_name(RecordType.DESCRIPTOR, stored.record_type)
         getattr(record, record_type).SetInParent()
@@ -309,6 +310,7 @@ def delete_records(
     _check_selection(record_ids, entity, condition)
     where = {"entity": entity} if entity is not None else condition
     what = f"all records of {entity}" if entity is not None else "these records"
+    # Nobody is asked where the records can be restored.
     if permanent and not yes:
         check_consent("memory delete", given=False)
         if not confirm(f"Delete {what} for good?"):

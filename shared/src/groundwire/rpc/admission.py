@@ -220,10 +220,11 @@ class Admission:
         # The drain may have begun while the call waited for its message.
         if self._draining:
             await self._refuse_while_draining(call)
-        # Charged only now, because the cost depends on the size and the content of the message.
-        cost = cost_of(call.method, call.request, call.received_bytes)
-        self.quotas.charge(request_context.current().identity, cost)
-        self._count(call)
+        identity = request_context.current().identity
+        if identity.quota.per_second is not None:
+            # Only now, because the cost depends on the size and the content of the message.
+            self.quotas.charge(identity, cost_of(call.method, call.request, call.received_bytes))
+        self._count(call, identity)
 
     async def _refuse_while_draining(self, call: Call) -> None:
         if self._draining and not call.is_infrastructure:
@@ -232,7 +233,7 @@ class Admission:
             await self._may_refuse.wait()
             raise DrainingError("the server is stopping")
 
-    def _count(self, call: Call) -> None:
+    def _count(self, call: Call, identity: Identity) -> None:
         """Count the call until the library is done with it, that is, until the client has its response."""
         pool, task = self._pools.get(call.work), asyncio.current_task()
         if pool is None or task is None:
@@ -240,7 +241,6 @@ class Admission:
         if pool.active >= pool.limit:
             message = f"the server works on {pool.limit} calls of this kind already"
             raise OverloadedError(message, limit=pool.limit, work=call.work)
-        identity = request_context.current().identity
         if call.work is Work.WATCH:
             owner, most = call.context.peer(), _WATCHES_PER_CONNECTION
         else:

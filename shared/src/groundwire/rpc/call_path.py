@@ -167,7 +167,8 @@ class CallPath(grpc.GenericRpcHandler):
             if latencies is None:
                 latencies = self.durations[call.method, code] = Latencies()
             latencies.add(elapsed_s)
-            end_call(span, code, request_id)
+            if span is not None:
+                end_call(span, code, request_id)
             log = _log.debug if call.is_infrastructure else _log.info
             identity = current().identity
             log(

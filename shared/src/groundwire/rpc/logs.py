@@ -60,24 +60,7 @@ class LineLogger:
         threading.Thread(target=self._loop, name="log-lines", daemon=True).start()
         atexit.register(self.flush, _AT_EXIT_S)
 
-    def info(self, line: str) -> None:
-        self._take(line, is_urgent=False)
-
-    def warning(self, line: str) -> None:
-        """Log a line that is written at once."""
-        self._take(line, is_urgent=True)
-
-    debug = info
-    error = critical = warning
-
-    def flush(self, limit_s: float) -> bool:
-        """Wait at most `limit_s` until all lines are written; return whether they are."""
-        with self._changed:
-            self._is_urgent = True
-            self._changed.notify_all()
-            return self._changed.wait_for(lambda: not self._waiting and not self._is_writing, limit_s)
-
-    def _take(self, line: str, *, is_urgent: bool) -> None:
+    def info(self, line: str, *, is_urgent: bool = False) -> None:
         with self._changed:
             if self._waiting_chars + len(line) > _MAX_WAITING_CHARS:
                 self._dropped += 1
@@ -88,6 +71,20 @@ class LineLogger:
             if is_urgent:
                 self._is_urgent = True
                 self._changed.notify_all()
+
+    def warning(self, line: str) -> None:
+        """Log a line that is written at once."""
+        self.info(line, is_urgent=True)
+
+    debug = info
+    error = critical = warning
+
+    def flush(self, limit_s: float) -> bool:
+        """Wait at most `limit_s` until all lines are written; return whether they are."""
+        with self._changed:
+            self._is_urgent = True
+            self._changed.notify_all()
+            return self._changed.wait_for(lambda: not self._waiting and not self._is_writing, limit_s)
 
     def _loop(self) -> None:
         while True:

@@ -114,6 +114,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "GetChunk": Method(Work.READ),
         "BatchGetChunks": Method(Work.READ),
         "ListChunks": Method(Work.READ),
+        # What others have searched for.
         "ListQueryLogs": Method(Work.READ, right=Right.ADMIN),
         "GetPipelineStats": Method(Work.READ),
         "GetSchema": Method(Work.READ),
@@ -148,6 +149,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "RestoreRecords": Method(Work.WRITE, 120.0),
         "AddLinks": Method(Work.WRITE),
         "RemoveLinks": Method(Work.WRITE),
+        # Whoever may ask may do so in a session.
         "CreateSession": Method(Work.WRITE, right=Right.READ),
         "EndSession": Method(Work.WRITE, right=Right.READ),
         "DeleteSession": Method(Work.WRITE),
@@ -161,6 +163,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "ListOperations": Method(Work.READ),
         "CancelOperation": Method(Work.WRITE),
         "DeleteOperation": Method(Work.WRITE),
+        # It mostly waits, and must not take the places of reads meanwhile.
         "WaitOperation": Method(Work.STREAM, 600.0),
         "Check": Method(Work.HEALTH, None),
         "List": Method(Work.HEALTH, None),

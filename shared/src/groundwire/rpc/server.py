@@ -99,6 +99,7 @@ class ServerOptions:
             ("grpc.server.max_pending_requests", _MAX_PENDING),
             ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING),
             ("grpc.server_handshake_timeout_ms", _ms(self.handshake_timeout_s)),
+            # Clients ping idle connections, too, to learn of a silent partition before the next call.
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_ping_interval_without_data_ms", _ms(self.keepalive_permitted_s)),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", _ms(self.keepalive_permitted_s)),

@@ -81,9 +81,7 @@ def begin_call(method: str, traceparent: Any) -> "tuple[str, Span | None]":
     return f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}", span
 
 
-def end_call(span: "Span | None", code: str, request_id: str) -> None:
-    if span is None:
-        return
+def end_call(span: "Span", code: str, request_id: str) -> None:
     span.set_attribute("rpc.response.status_code", code)
     span.set_attribute("groundwire.request_id", request_id)
     if code != "OK":

@@ -180,12 +180,14 @@ def _session_store(
     from groundwire.catalog.sessions import Sessions  # noqa: PLC0415 - the same
 
     rows = Sessions(database, clock)
+    # In the catalog of the documents, their deletion takes their texts out of sessions itself.
     stored = CatalogSessions(database, workers, clock, library.purged if purged else None)
     sweepers = [SessionSweeper(rows.expire)]
     if purged is not None:
         sweepers.append(SessionSweeper(PurgedSources(rows, purged), settings.purged_sources_every_s))
     match settings.session_store:
         case SessionStoreName.MEMORY:
+            # What was stored under another setting is still recorded and expires.
             return memory, stored, sweepers
         case SessionStoreName.CATALOG:
             return stored, stored, sweepers
