@@ -13,7 +13,7 @@ import argparse
 import csv
 import re
 import sys
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
@@ -56,7 +56,7 @@ class Results:
         if report.when == "call" or report.outcome != "passed":
             result = "expected to fail" if hasattr(report, "wasxfail") else report.outcome
             before = self.tests[report.nodeid]
-            self.tests[report.nodeid] = result if before == "not run" else _worst((before, result))
+            self.tests[report.nodeid] = result if before == "not run" else min(before, result, key=_RESULTS.index)
 
 
 def main() -> int:
@@ -83,7 +83,7 @@ def main() -> int:
     for test, result in found.tests.items():
         for row in marked.rows_of[test]:
             shown_by.setdefault(row, {})[test] = result
-    results = {row: _worst(tests.values()) for row, tests in shown_by.items()}
+    results = {row: min(tests.values(), key=_RESULTS.index) for row, tests in shown_by.items()}
     console = Console(width=None if sys.stdout.isatty() else 140)
     table = Table("Row", "Service", "What", title="Rows of the source designs")
     table.add_column("Tests", overflow="fold")
@@ -128,10 +128,6 @@ def _required(ranges: Sequence[str]) -> Iterator[str]:
 def _rows(item: pytest.Item) -> list[str]:
     # A marker without an id is as wrong as one with an unknown id.
     return [str(row) for mark in item.iter_markers("requirement") for row in mark.args or ("(no id)",)]
-
-
-def _worst(results: Iterable[str]) -> str:
-    return min(results, key=_RESULTS.index)
 
 
 if __name__ == "__main__":

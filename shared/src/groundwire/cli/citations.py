@@ -61,7 +61,7 @@ def read_quotations(client: GroundwireClient, citations: Sequence[citation_pb2.C
             (
                 window
                 for window in windows
-                if _generation(window[3][0]) == _generation(citation)
+                if (window[3][0].document_id, window[3][0].generation) == (citation.document_id, citation.generation)
                 and window[0] <= citation.span.start
                 and citation.span.end <= window[1]
             ),
@@ -89,10 +89,6 @@ def read_quotations(client: GroundwireClient, citations: Sequence[citation_pb2.C
         else:
             same[3].append(citation)
     return [Quotation(tuple(cited), tuple(_parts(start, text, cited))) for start, _, text, cited in windows]
-
-
-def _generation(citation: citation_pb2.Citation) -> tuple[str, int]:
-    return citation.document_id, citation.generation
 
 
 def _parts(start: int, text: str, cited: Sequence[citation_pb2.Citation]) -> Iterator[tuple[str, int]]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -296,12 +297,10 @@ class IngestRun:
             self._report(outcomes, [])
             return False
         for document in missing:
-            try:
-                # By source, so that a document with other sources stays with those. It can be restored.
-                reference = DocumentReference(source_uri=document["source"])
+            # By source, so that a document with other sources stays with those. It can be restored.
+            reference = DocumentReference(source_uri=document["source"])
+            with suppress(DocumentNotFoundError):
                 self.client.delete_document(collection=self.collection, reference=reference)
-            except DocumentNotFoundError:
-                continue
         # A renamed file was ingested as another source of the document that has just been deleted; ingest it again.
         gone = {document["document_id"] for document in missing}
         homeless = {outcome.source for outcome in outcomes if outcome.document_id in gone}
@@ -319,7 +318,19 @@ class IngestRun:
         self.client.get_collection(collection=self.collection)
         plans = self._for_each(self.sources.files, self._plan_file)
         missing = self._missing()
-        plans = rehomed(plans, {document["document_id"] for document in missing})
+        gone = {document["document_id"] for document in missing}
+        # A file that is another name of a document to be deleted, as after a renaming, is made anew: vectors go with
+        # their document. How many tokens would be embedded for it is not known here.
+        plans = [
+            replace(
+                plan,
+                outcome="created",
+                counts={**plan.counts, "added": plan.counts["kept"], "kept": 0, "embedded": plan.counts["kept"]},
+            )
+            if plan.document_id in gone and plan.outcome in UNCHANGED
+            else plan
+            for plan in plans
+        ]
         plans += [FileOutcome(each.source, "failed", error=each.error) for each in self.sources.unusable]
         report = plan_json(plans, self.sources.skipped, missing)
         if not printed_as_json(report):
@@ -445,20 +456,3 @@ def reason_of(error: GroundwireError) -> str:
         each.description if each.field in _CONTENT_FIELDS else f"{each.field}: {each.description}"
         for each in error.violations
     )
-
-
-def rehomed(plans: Sequence[FileOutcome], deleted: AbstractSet[str]) -> list[FileOutcome]:
-    """Return the plans with what is only another name of a deleted document, as after a renaming, made anew.
-
-    Its vectors go with the document, so all of its chunks are embedded; how many tokens they have is not known here.
-    """
-    return [
-        replace(
-            plan,
-            outcome="created",
-            counts={**plan.counts, "added": plan.counts["kept"], "kept": 0, "embedded": plan.counts["kept"]},
-        )
-        if plan.document_id in deleted and plan.outcome in UNCHANGED
-        else plan
-        for plan in plans
-    ]

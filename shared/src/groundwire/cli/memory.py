@@ -49,7 +49,7 @@ _COLUMNS = ("record", "importance", "scope", "when", "text")
 _EXCERPT_CHARS = 80
 
 id_argument = click.argument("record_id", metavar="ID", help="Id of the record.")
-ids_argument = click.argument("record_ids", metavar="ID...", nargs=-1, required=True, help="Ids of the records.")
+
 type_option = click.option(
     "--type", "record_type", type=click.Choice(_TYPES), default="memory", help="Type of the record."
 )

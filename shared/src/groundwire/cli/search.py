@@ -3,7 +3,7 @@
 import functools
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -311,8 +311,7 @@ def ask(
         print_text(answer.content)
     if show:
         for quotation in quotations:
-            print_line()
-            _print_places(quotation.citations)
+            show_places(quotation.citations)
             print_marked([(text, marker > 0) for text, marker in quotation.parts])
     else:
         show_places(answer.citations)
@@ -339,10 +338,6 @@ def show_places(citations: Sequence[citation_pb2.Citation]) -> None:
     """Print where the quotes of an answer stand, below its text."""
     if citations:
         print_line()
-    _print_places(citations)
-
-
-def _print_places(citations: Iterable[citation_pb2.Citation]) -> None:
     for citation in citations:
         print_line((f"  [{citation.marker}] {quoted_place(citation)}", "dim"))
 

@@ -547,7 +547,9 @@ class CollectionOperations(Operations, RecordOperations):
         """
         # Found first: a stream fails with its first response, too late to try the reference as a source instead.
         document_id = (await self._find(reference)).document_id
-        request = library_pb.GetDocumentTextRequest(collection=self.name, reference=_by_id(document_id))
+        request = library_pb.GetDocumentTextRequest(
+            collection=self.name, reference=document_pb2.DocumentReference(document_id=document_id)
+        )
         async with aclosing(self._transport.receive(Contract.document_text, request)) as parts:
             return "".join([part.text async for part in parts])
 
@@ -743,16 +745,12 @@ class ClientOperations(Operations):
         return await put_chunks(self._transport, header, chunks, text, timeout_s)
 
 
-def _by_id(document_id: str) -> document_pb2.DocumentReference:
-    return document_pb2.DocumentReference(document_id=document_id)
-
-
 async def _by_id_or_source(
     reference: str, call: Callable[[document_pb2.DocumentReference], Awaitable[ResultT]]
 ) -> ResultT:
     """Return what `call` does with the document of this id, else with that of this source."""
     try:
-        return await call(_by_id(reference))
+        return await call(document_pb2.DocumentReference(document_id=reference))
     except DocumentNotFoundError as error:
         try:
             return await call(document_pb2.DocumentReference(source_uri=reference))

@@ -38,7 +38,7 @@ class WatchedFiles(Generic[ValueT]):
         self._parse = parse
         self._setting = setting
         self._seen = self._marks()
-        self.value = self._read()
+        self.value = read_files(self._paths, self._parse, self._setting)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"watch-{setting}", daemon=True)
         self._thread.start()
@@ -58,7 +58,7 @@ class WatchedFiles(Generic[ValueT]):
                 continue
             self._seen = marks
             try:
-                self.value = self._read()
+                self.value = read_files(self._paths, self._parse, self._setting)
             except InvalidRequestError as error:
                 _LOG.error("a file was not taken over; what it said before is in force: %s", error.message)
             else:
@@ -75,9 +75,6 @@ class WatchedFiles(Generic[ValueT]):
                 # The inode too: a file that replaces another may have its time and size.
                 marks.append((status.st_ino, status.st_mtime_ns, status.st_size))
         return marks
-
-    def _read(self) -> ValueT:
-        return read_files(self._paths, self._parse, self._setting)
 
 
 def read_files(paths: list[Path], parse: Callable[[list[bytes]], ValueT], setting: str) -> ValueT:

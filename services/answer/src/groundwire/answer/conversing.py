@@ -122,7 +122,9 @@ class QuestionStream:
                         self._current[1].cancel()
                     elif waiting:
                         self._waiting.remove(waiting[0])
-                        await self._events.put(_cancelled(request.message_id))
+                        await self._events.put(
+                            ConverseResponse(message_id=request.message_id, cancelled=QuestionCancelled())
+                        )
                 elif len(self._waiting) < _MOST_WAITING:
                     self._waiting.append(request)
                 else:
@@ -155,7 +157,7 @@ class QuestionStream:
                 await asyncio.gather(task, return_exceptions=True)
                 self._current = None
             if task.cancelled():
-                await self._events.put(_cancelled(request.message_id))
+                await self._events.put(ConverseResponse(message_id=request.message_id, cancelled=QuestionCancelled()))
             elif (error := task.exception()) is not None:
                 failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
                 await self._events.put(self._failed(request.message_id, failure))
@@ -176,7 +178,3 @@ class QuestionStream:
             raise DeadlineError("the time limit of the question has passed") from error
         finally:
             budget.cancel()  # work in threads stops within one batch
-
-
-def _cancelled(message_id: str) -> ConverseResponse:
-    return ConverseResponse(message_id=message_id, cancelled=QuestionCancelled())

@@ -38,12 +38,6 @@ MAX_CITATIONS = 1000
 """Most citations of one VerifyCitations call."""
 
 
-def check_verify_request(request: pb.VerifyCitationsRequest) -> None:
-    """Raise InvalidRequestError for more than 1,000 citations; their content is checked when they are verified."""
-    if len(request.citations) > MAX_CITATIONS:
-        raise InvalidRequestError.of("citations", f"must be at most {MAX_CITATIONS} citations")
-
-
 MAX_SELECTED_CHARS = 5000
 MAX_CHUNKS = 20
 MIN_ANSWER_CHARS = 100

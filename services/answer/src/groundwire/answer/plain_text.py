@@ -38,7 +38,6 @@ _RST = (
 )
 _HYPHENATED = re.compile(r"(?<=[a-z])-[ \t]*\n[ \t]*(?=[a-z])|(?<=\d-)[ \t]*\n[ \t]*(?=\d)")
 _QUOTE_MARKS = re.compile(r"\n[ \t]{0,3}(?:>[ \t]?)+")
-_SPACE = re.compile(r"\s+")
 
 
 def plain_text(text: str, markup: Markup) -> str:
@@ -47,7 +46,8 @@ def plain_text(text: str, markup: Markup) -> str:
     Takes time linear in the length of the text.
     """
     if markup is Markup.NONE:
-        return _on_one_line(_REFERENCE_NUMBER.sub("", _HYPHENATED.sub("", text)))
+        text = _REFERENCE_NUMBER.sub("", _HYPHENATED.sub("", text))
+        return " ".join(text.split())
     text = _QUOTE_MARKS.sub("\n", text)
     if markup is Markup.RST:
         # A literal is shown verbatim: `__init__` and `argv[1]` are neither references nor emphasis.
@@ -56,8 +56,8 @@ def plain_text(text: str, markup: Markup) -> str:
             pieces[place] = _REFERENCE_NUMBER.sub("", pieces[place])
             for pattern, replacement in _RST:
                 pieces[place] = pattern.sub(replacement, pieces[place])
-        return _on_one_line("".join(pieces))
-    if _MAY_HOLD_MARKDOWN.search(text):
+        text = "".join(pieces)
+    elif _MAY_HOLD_MARKDOWN.search(text):
         # Reference numbers, labels of links and footnotes go first, outside of code: to the parser they are text.
         text = _LINK_OF_CODE.sub(r"\1", _TASK_BOX.sub("", text))
         kept, done = "", 0
@@ -65,18 +65,13 @@ def plain_text(text: str, markup: Markup) -> str:
             prose = _REFERENCE_NUMBER.sub("", _REFERENCE_LINK.sub(r"\1", text[done:start]))
             kept += _RAISED.sub(_raised, prose) + text[start:end]
             done = end
-        parts: list[str] = []
+        text = ""
         for token in _MARKDOWN.parseInline(kept)[0].children or []:
             if token.type in {"text", "code_inline", "text_special"}:
-                parts.append(token.content)
+                text += token.content
             elif token.type in {"softbreak", "hardbreak"} or token.content.startswith("<br"):
-                parts.append(" ")
-        text = "".join(parts)
-    return _on_one_line(text)
-
-
-def _on_one_line(text: str) -> str:
-    return _SPACE.sub(" ", text).strip()
+                text += " "
+    return " ".join(text.split())
 
 
 def _raised(match: re.Match[str]) -> str:

@@ -263,7 +263,8 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return await self._text_grounder.ground(request)
 
     async def VerifyCitations(self, request: pb.VerifyCitationsRequest, _context: Any) -> pb.VerifyCitationsResponse:  # noqa: N802 - the same
-        messages.check_verify_request(request)
+        if len(request.citations) > messages.MAX_CITATIONS:
+            raise InvalidRequestError.of("citations", f"must be at most {messages.MAX_CITATIONS} citations")
         verifications = await verify_citations(self._library, self._workers, request.citations)
         is_exact = all(each.verdict == citation_pb2.CITATION_VERDICT_EXACT for each in verifications)
         return pb.VerifyCitationsResponse(verifications=verifications, all_verified=is_exact)

@@ -5,7 +5,6 @@ same process; both pass deadline, request id and cancellation on.
 """
 
 import asyncio
-import re
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -65,7 +64,7 @@ _TEXTS_PER_CALL = 1000
 _TEXT_BYTES_PER_CALL = 3 << 20
 # As many as one call accepts.
 _ENTRIES_PER_CALL = 1000
-_SPACE = re.compile(r"\s+")
+
 _MARKUPS = {
     document_format_pb2.DOCUMENT_FORMAT_MARKDOWN: Markup.MARKDOWN,
     document_format_pb2.DOCUMENT_FORMAT_RST: Markup.RST,
@@ -156,7 +155,7 @@ class RetrieveClient:
         return vectors
 
     async def places_of(self, collection: str, selected_text: str, max_query_chars: int) -> tuple[tuple[str, str], ...]:
-        selection = _one_line(selected_text)
+        selection = " ".join(selected_text.split())
         query = selection
         if len(selection) > max_query_chars:
             query = selection[:max_query_chars].rsplit(" ", 1)[0] or selection[:max_query_chars]
@@ -168,7 +167,7 @@ class RetrieveClient:
         )
         request = pb.RetrieveRequest(collection=collection, query=query, options=options)
         response: pb.RetrieveResponse = await _answered(self._stub.Retrieve(request))
-        found = [(hit.chunk, _one_line(hit.chunk.content)) for hit in response.results]
+        found = [(hit.chunk, " ".join(hit.chunk.content.split())) for hit in response.results]
         holders = [chunk for chunk, content in found if selection in content]
         if not holders:
             # Only where no chunk holds all of it, because a part may stand elsewhere too: those that hold one end of a
@@ -413,10 +412,6 @@ def _report(
         **more,
     )
     return Retrieval(passages, report)
-
-
-def _one_line(text: str) -> str:
-    return _SPACE.sub(" ", text).strip()
 
 
 def _of_record(entry: pb.ContextEntry) -> Passage:

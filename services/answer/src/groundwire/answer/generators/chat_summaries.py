@@ -71,13 +71,13 @@ class ChatSummaries:
         # Turns that do not fit are not the model's failure, so others may use it meanwhile.
         messages = await self._messages(passages, limit)
         try:
-            # Each line once: small models repeat themselves.
+            # Each once, as small models repeat themselves, and on one line, as only its beginning says whose it is.
             reader, lines, is_cut = StatementReader(), dict[str, None](), False
             async with aclosing(self._endpoint.complete(messages, limit)) as pieces:
                 async for piece in pieces:
-                    lines.update(dict.fromkeys(_on_one_line(each.text) for each in reader.feed(piece.text)))
+                    lines.update(dict.fromkeys(" ".join(each.text.split()) for each in reader.feed(piece.text)))
                     is_cut = piece.is_cut
-            lines.update(dict.fromkeys(_on_one_line(each.text) for each in reader.end()))
+            lines.update(dict.fromkeys(" ".join(each.text.split()) for each in reader.end()))
         except GenerationFailedError as error:
             if error.failure in {GenerationFailure.TIMEOUT, GenerationFailure.UNAVAILABLE, GenerationFailure.REJECTED}:
                 self._asked_again_at = time.monotonic() + _PAUSE_S
@@ -142,11 +142,6 @@ class ChatSummaries:
                     line = f"{SAID_BY[role]}{written[number]}"
                     found[number] = _Supported(line, tuple(turn for key, turn in turns.items() if key in ids))
         return [found[number] for number in sorted(found)]
-
-
-def _on_one_line(text: str) -> str:
-    """Return a statement without the line breaks of code: each line of a summary begins with its speaker."""
-    return " ".join(text.split())
 
 
 def _passage_of(turn: Turn) -> Passage:
