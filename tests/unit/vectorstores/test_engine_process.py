@@ -136,7 +136,8 @@ def test_an_engine_that_works_without_letting_anybody_in_is_not_taken_for_hung(s
     engine = start(hung_after_s=2.0)
     with ThreadPoolExecutor(1) as pool:
         began_at = time.monotonic()
-        working = pool.submit(engine.read, Budget(100.0), "work", 400_000_000)
+        # As a write, which may take ten minutes: on a busy machine the work takes more than one, the limit of reads.
+        working = pool.submit(engine.write, Budget(500.0), "work", 400_000_000)
         time.sleep(0.5)
         with pytest.raises(DeadlineError):
             engine.write(Budget(3.0), "echo", b"nobody answers")

@@ -8,7 +8,7 @@ from groundwire.kernel.clock import epoch_ms
 class Aggregate:
     """A part of the catalog, with the rows of all tenants; a call sees those of one, unless it says otherwise.
 
-    What all methods may raise is said only here:
+    The errors that every method may raise are documented only here:
 
     * CollectionNotFoundError where the tenant has no collection of the given name.
     * With an `etag` that is not empty, DocumentChangedError, or ConflictError of a collection, when what is stored has

@@ -1,4 +1,4 @@
-"""Documents and chunks: changing what callers said about them, without embedding anything again."""
+"""Documents and chunks: changing the fields that callers gave them, without embedding anything again."""
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, exists, select, update
 

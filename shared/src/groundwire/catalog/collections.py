@@ -86,6 +86,7 @@ class Collections(Aggregate):
             if given != (found.profile, found.identity, found.settings):
                 message = f"collection {collection.name!r} exists with other settings"
                 raise AlreadyExistsError(message, resource=collection.name)
+            # Remembered as well: a repetition gets this answer although the collection changes in between.
             settle(connection, self._database.steady, collection.tenant, receipt, found)
             return found
         connection.execute(insert(collections).values(collection_values(collection)))
@@ -233,7 +234,6 @@ def _refuse_other_etag(found: Collection, etag: str) -> None:
 
 
 def _documents_by(rows: Sequence[Sequence[Any]], group: int) -> dict[Any, int]:
-    """Add the counts of documents up by the values of a column."""
     totals: Counter[Any] = Counter()
     for row in rows:
         totals[row[group]] += row[2]

@@ -20,8 +20,8 @@ _PURPOSE = b"groundwire consistency token 1"
 class ConsistencyTokens:
     """Issues and reads tokens with one secret key; servers of one catalog share the key.
 
-    A token belongs to one collection of one tenant: a collection that is deleted and made anew has another uid, and
-    tokens of the old one are not good for it.
+    A token belongs to one collection of one tenant: a collection that is deleted and recreated has another uid, for
+    which tokens of the old one are not valid.
     """
 
     def __init__(self, key: bytes) -> None:

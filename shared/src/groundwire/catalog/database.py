@@ -54,6 +54,7 @@ class SteadyTime:
         self._stored_ms = 0
         self._begun_s = self._clock.elapsed_s()
         self._base_ms = stored.get(_STEADY, wall)
+        # A clock that was set back meanwhile makes no negative downtime.
         self._downtime_ms = stored.get(_DOWN, 0) + max(0, wall - stored.get(_WALL, wall))
 
     def now_ms(self) -> int:
@@ -158,7 +159,7 @@ class Database:
     """An open catalog; safe to use from many threads.
 
     One writer, many readers: a read sees the state after some acknowledged write and never waits for the
-    writer. A file is owned by one process, a server is shared by as many as like, of which one writes at a time.
+    writer. A file is owned by one process; any number share a server, one of which writes at a time.
 
     Attributes:
         path: the file; of a server the folder that was given.
@@ -291,6 +292,7 @@ class Database:
             CallCancelledError: `budget` was cancelled while waiting.
             DeadlineError: `budget` was used up while waiting.
         """
+        # Tried again and again: a wait inside the server would hold the one session that shows this process as alive.
         while not self._storage.try_exclusive(name):
             budget.check()
             time.sleep(_TRY_AGAIN_S)
@@ -482,7 +484,6 @@ class _Readers:
             connection.close()
 
     def refuse_holder(self) -> None:
-        """Raise RuntimeError when this thread reads."""
         if self.current() is not None:
             raise RuntimeError("a thread that reads the catalog must not wait for it again")
 
@@ -615,7 +616,6 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """Return how many units wait for their turn."""
         return len(self._waiting)
 
     def busy_s(self) -> float | None:

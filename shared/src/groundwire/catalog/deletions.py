@@ -169,7 +169,6 @@ class StoreDeletion:
 
     @property
     def removed(self) -> int:
-        """Return how many entries were removed."""
         return max(0, self.total - self.left)
 
 
@@ -465,6 +464,7 @@ def hide_documents(connection: Connection, collection: Collection, rows: Sequenc
     traces = trace_documents(connection, collection, rows, leaving, permanent=False)
     if not rows:
         return Deleted.now(traces, [], now)
+    # Without history: readers of the past must not see what is hidden either.
     position = advance_position(connection, traces.collection_key)
     # Before the states change: the index finds chunks by the states live and superseded.
     remove_chunks(connection, of_documents)

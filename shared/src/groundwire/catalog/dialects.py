@@ -140,7 +140,6 @@ class BinaryJson(UserDefinedType[str]):
         return _Choice(sqlite.to_binary_json(bindvalue, self), postgresql.to_binary_json(bindvalue, self))
 
     def column_expression(self, colexpr: Any) -> ColumnElement[Any]:
-        """Wrap the column on its way out."""
         return _Choice(sqlite.json_text(colexpr, self), postgresql.json_text(colexpr, self))
 
 
@@ -274,8 +273,8 @@ def execute(
 ) -> Result[*tuple[Any, ...]]:
     """Execute a statement that is made once, as all those on the path of every search and write are.
 
-    Its SQL is remembered for it, so one that is made anew each time must go through SQLAlchemy, as must one with a
-    list of values of any length. What SQLAlchemy does around a short statement takes several times as long.
+    Its SQL is cached by the statement object: one that is built for each call must go through SQLAlchemy, as must one
+    with a list of values of any length. What SQLAlchemy does around a short statement takes several times as long.
     """
     one = given if isinstance(given, Mapping) else given[0] if len(given) == 1 else None
     if one is None or _module(connection) is postgresql:

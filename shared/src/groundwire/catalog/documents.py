@@ -272,6 +272,7 @@ class Documents(Aggregate):
         """
         order = (documents.c.source_path, documents.c.document_id)
         base = SELECT_DOCUMENTS_AND_HIDDEN if include_hidden else SELECT_DOCUMENTS_OF_COLLECTION
+        # By place, not by offset: what comes and goes between two pages shifts nothing.
         statement = base.where(in_scopes(documents.c.document_key, scopes)).order_by(*order).limit(limit)
         if after is not None:
             statement = statement.where(tuple_(*order) > tuple_(*after))
@@ -378,8 +379,8 @@ class Documents(Aggregate):
 
         After a crash of the process `leftovers` lists them. A power cut may undo them until they are published: points
         of theirs that the engine has synced by then are found and removed when it is compared with the catalog. After
-        an error there are none. `embedded` is what `VectorCache.times` said of the texts of the chunks: vectors
-        that it lacks are made now.
+        an error there are none. `embedded` is what `VectorCache.times` returned for the texts of the chunks; the
+        vectors that are not in it are made now.
 
         Raises:
             CollectionNotFoundError: the collection was deleted.
@@ -388,9 +389,6 @@ class Documents(Aggregate):
             AlreadyExistsError: a document id is in use in another collection, or a chunk id in another document.
             ValueError: a chunk is not exactly the text of its span (a bug of ours).
         """
-        # Everything is computed beforehand, so that the single writer only has to insert rows.
-        for draft in drafts:
-            check_chunks(draft.text, draft.chunks)
         now = self._database.clock.now()
         given = {
             "tenant": collection.tenant,
@@ -398,8 +396,10 @@ class Documents(Aggregate):
             "sources": encode_json([draft.source_uri for draft in drafts]),
         }
         hidden_ids: dict[str, str] = dict(self._database.rows(_HIDDEN, given))
+        # Everything is computed beforehand, so that the single writer only has to insert rows.
         prepared = []
         for given_draft in drafts:
+            check_chunks(given_draft.text, given_draft.chunks)
             draft = replace(given_draft, document_id=given_draft.document_id or hidden_ids.get(given_draft.source_uri))
             document_id = draft.document_id or new_document_id()
             numbers = self._database.take_chunk_numbers(len(draft.chunks))
@@ -417,38 +417,32 @@ class Documents(Aggregate):
             )
             made = Prepared(draft, pending, measure(draft.text), epoch_ms(now), embedded or {})
             prepared.append(made.indexed_from(0))
-        written = self._insert(prepared)
+        written: list[PendingGeneration] = []
+
+        def insert(connection: Connection) -> None:
+            written[:] = insert_generations(connection, prepared)
+            # Inside the transaction: as soon as it commits the sweeper may see the rows, and must see these keys too.
+            self._under_way.update(each.key for each in written)
+
+        try:
+            # A sync takes as long as the rest, on a busy disk ten times as long; the one of publishing covers this.
+            self._database.write(insert, syncs=False)
+        except BaseException:
+            # The keys may belong to other generations by now: after a rollback the database hands them out again.
+            for each in written:
+                self._ended(each.key)
+            raise
         try:
             # A generation is never visible in part: it stays pending until all of its rows and points are written.
-            for each, pending in zip(prepared, written, strict=True):
-                for start in range(CHUNKS_PER_TRANSACTION, len(each.draft.chunks), CHUNKS_PER_TRANSACTION):
-                    part = replace(each, pending=pending).indexed_from(start)
+            for made, pending in zip(prepared, written, strict=True):
+                for start in range(CHUNKS_PER_TRANSACTION, len(made.draft.chunks), CHUNKS_PER_TRANSACTION):
+                    part = replace(made, pending=pending).indexed_from(start)
                     self._database.write(partial(insert_chunks, prepared=part, start=start), syncs=False)
         except BaseException:
             for pending in written:
                 self.abandon(pending)
             raise
         return written
-
-    def _insert(self, prepared: Sequence[Prepared]) -> list[PendingGeneration]:
-        """Write the generations; they are registered as under way before their rows become readable."""
-        keys: list[int] = []
-
-        def work(connection: Connection) -> list[PendingGeneration]:
-            written = insert_generations(connection, prepared)
-            # Inside the transaction: as soon as it commits the sweeper may see the rows, and must see these keys too.
-            keys.extend(each.key for each in written)
-            self._under_way.update(keys)
-            return written
-
-        try:
-            # A sync takes as long as the rest, on a busy disk ten times as long; the one of publishing covers this.
-            return self._database.write(work, syncs=False)
-        except BaseException:
-            # The keys may belong to other generations by now: after a rollback the database hands them out again.
-            for key in keys:
-                self._ended(key)
-            raise
 
     def _ended(self, key: int) -> None:
         self._under_way[key] -= 1

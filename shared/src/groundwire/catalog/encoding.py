@@ -20,6 +20,7 @@ def decode_json(stored: str) -> Any:
         return []
     if stored == "{}":
         return {}
+    # Not `decode`, which looks for white space before and after each of thousands of values.
     value, end = _DECODER.raw_decode(stored)
     if end != len(stored):
         raise json.JSONDecodeError("Extra data", stored, end)

@@ -52,6 +52,7 @@ def to_sql(condition: Filter, payload: ColumnElement[Any]) -> Condition:
     """Return an expression that is true, else false, never NULL, for a column that holds a payload."""
     match condition:
         case And(clauses):
+            # `true`, because SQLAlchemy leaves out an AND that has no members.
             return and_(true(), *(to_sql(clause, payload) for clause in clauses))
         case Or(clauses):
             return or_(false(), *(to_sql(clause, payload) for clause in clauses))
@@ -60,12 +61,18 @@ def to_sql(condition: Filter, payload: ColumnElement[Any]) -> Condition:
         case Exists(field, present):
             is_absent = type_of(payload, field).is_(None)
             return not_(is_absent) if present else is_absent
+        case Comparison(field, Comparator.EQ | Comparator.NE as comparator, value):
+            equal = _some_element(payload, field, lambda each: _is_one_of(each, (value,)))
+            return equal if comparator is Comparator.EQ else not_(equal)
         case Comparison(field, comparator, value):
-            return _comparison(payload, field, comparator, value)
+            if isinstance(value, bool):  # truth values have no order
+                return false()
+            return _some_element(payload, field, lambda each: _ordered(each, comparator, value))
         case Membership(field, values, negated):
             found = _some_element(payload, field, lambda each: _is_one_of(each, values))
             return not_(found) if negated else found
         case Containment(field, value, negated):
+            # A list contains its elements, a text its parts.
             kind = type_of(payload, field)
             element = and_(
                 kind.is_not_distinct_from("array"),
@@ -88,15 +95,6 @@ def to_sql(condition: Filter, payload: ColumnElement[Any]) -> Condition:
 def _some_element(payload: ColumnElement[Any], field: str, holds: Callable[[Element], Condition]) -> Condition:
     each = elements_of(payload, field)
     return exists(select(literal(1)).select_from(each).where(holds(each)))
-
-
-def _comparison(payload: ColumnElement[Any], field: str, comparator: Comparator, value: Scalar) -> Condition:
-    if comparator in _ORDERINGS:
-        if isinstance(value, bool):  # truth values have no order
-            return false()
-        return _some_element(payload, field, lambda each: _ordered(each, comparator, value))
-    equal = _some_element(payload, field, lambda each: _is_one_of(each, (value,)))
-    return not_(equal) if comparator is Comparator.NE else equal
 
 
 def _is_one_of(each: Element, values: tuple[Scalar, ...]) -> Condition:
@@ -124,6 +122,7 @@ def _ordered(each: Element, comparator: Comparator, value: str | Number) -> Cond
     except OverflowError:
         nearest = math.inf if value > 0 else -math.inf
     nearest_holds = holds
+    # Rounding may move the bound: whether the bound itself counts then follows from the exact value.
     upwards = comparator in {Comparator.GT, Comparator.GTE}
     if nearest > value:
         nearest_holds = operator.ge if upwards else operator.lt

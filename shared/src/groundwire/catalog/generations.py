@@ -629,6 +629,7 @@ def _supersede(
     for keys, since in ((gone, None), (kept, kept_since)):
         of_keys = among(generations.c.generation_key, keys)
         connection.execute(update(generations).where(of_keys).values(**past, superseded_time=since))
+    # Last, because the index takes the state of a chunk from its generation.
     add_chunks(connection, numbered(taken_out))
 
 

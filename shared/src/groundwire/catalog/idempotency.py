@@ -56,7 +56,6 @@ class Ledger:
 
     @in_transaction
     def sweep(self, connection: Connection) -> int:
-        """Remove answers older than a day; return how many."""
         return connection.execute(
             delete(requests).where(requests.c.create_time < oldest_kept(self._database.steady))
         ).rowcount
@@ -123,7 +122,6 @@ def _given(steady: SteadyTime, tenant: str, key: RequestKey) -> dict[str, Any]:
 
 
 def _answer(rows: Sequence[Row[Any]], key: RequestKey) -> bytes | None:
-    """Return the answer in the row of a key, None when there is no row."""
     if not rows:
         return None
     row = rows[0]

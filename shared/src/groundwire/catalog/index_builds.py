@@ -61,7 +61,6 @@ class LivePoints:
         return LivePoints(self.numbers[stays], self.checksums[stays], self.position)
 
     def absent_from(self, other: "LivePoints") -> list[int]:
-        """Return the numbers of the points that `other` lacks."""
         return [int(number) for number in np.setdiff1d(self.numbers, other.numbers, assume_unique=True)]
 
 
@@ -158,6 +157,7 @@ class IndexBuilds(Aggregate):
             values = {name: collection_values(built)[name] for name in ("engine_name", "identity", "identity_digest")}
             connection.execute(update(collections).where(of_collection).values(values))
             connection.execute(delete(index_builds).where(index_builds.c.engine_name == built.engine_name))
+            # In the same transaction, so that a crash leaves neither two serving collections nor an orphan.
             queue_drop(connection, serving.tenant, serving.engine_name)
             if not is_same_model:
                 model = {"embedding_model": built.identity.model_name}

@@ -15,7 +15,7 @@ import pysqlite3
 from groundwire.kernel.words import is_accent, is_pair, signed_words, split_words
 
 WORD_RULES = 3
-"""To be raised with every change of what a text is cut into: indexes that were written by other rules are renewed."""
+"""Raise it with every change of what a text is cut into: indexes that were written by other rules are renewed."""
 RULES_COUNTER = "word_rules"
 """Counter of a catalog: by which rules all its indexes were written; absent until those of 0.1.0 are renewed."""
 # Everything else ends a word in every language, so that each run can be split by itself, whatever surrounds it.
@@ -88,26 +88,21 @@ class IndexWords:
             )
             connection.execute("CREATE VIRTUAL TABLE found USING fts5vocab (given, instance)")
             self._of_thread.connection = connection
+        # As queries see them: Unicode's folding makes ß ss, where SQLite folds one letter to one. What is no letter or
+        # digit becomes a space, because SQLite takes every sign that is younger than its tables for a letter.
+        folded = (
+            run if run.isascii() else "".join(each if each.isalnum() or is_accent(each) else " " for each in run)
+            for run in map(str.casefold, runs)
+        )
         # Rolled back at the end, which empties the table for the next call without deleting rows.
         connection.execute("BEGIN")
         try:
-            connection.executemany("INSERT INTO given (rowid, words) VALUES (?, ?)", enumerate(map(_folded, runs)))
+            connection.executemany("INSERT INTO given (rowid, words) VALUES (?, ?)", enumerate(folded))
             for row, word in connection.execute("SELECT doc, term FROM found ORDER BY doc, offset"):
                 words[row].append(word)
         finally:
             connection.execute("ROLLBACK")
         return {run: tuple(cut) for run, cut in zip(runs, words, strict=True)}
-
-
-def _folded(run: str) -> str:
-    """Return a run as queries see it: Unicode's folding, which makes ß ss, and a space for what is no letter or digit.
-
-    SQLite folds one letter to one, and takes every sign that is younger than its tables for a letter.
-    """
-    folded = run.casefold()
-    if folded.isascii():
-        return folded
-    return "".join(each if each.isalnum() or is_accent(each) else " " for each in folded)
 
 
 def _whole_characters(text: bytes) -> str:

@@ -4,13 +4,11 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
 
 import numpy as np
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    RowMapping,
     and_,
     case,
     delete,
@@ -225,21 +223,31 @@ class Inspection(Aggregate):
             text = "".join(part.content for part in parts)
             name, problems = f"the text of generation {generation['generation']}", list[tuple[str, str]]()
             if hashlib.sha256(text.encode("utf-8")).hexdigest() != generation["text_hash"]:
-                problems.append(("", f"{name} is not the one that was stored; ingest the document again"))
+                problems.append(("", f"{name} is not the one that was stored"))
             elif parts != list(cut(text)):  # slices look for their parts by these places
-                problems.append(("", f"the parts of {name} are at wrong places; ingest the document again"))
+                problems.append(("", f"the parts of {name} are at wrong places"))
             c = chunks.c
             spans = (c.char_start, c.char_end, c.byte_start, c.byte_end)
             statement = select(c.chunk_id, c.content, c.content_hash, *spans, c.upper).where(c.generation_key == key)
-            wrong = (
-                (row["chunk_id"], f"{message}; ingest the document again")
-                for row in connection.execute(statement.order_by(c.sequence_num)).mappings()
-                if (message := _chunk_problem(row, text)) is not None
-            )
+            wrong = []
+            for row in connection.execute(statement.order_by(c.sequence_num)).mappings():
+                start, end, content = row["char_start"], row["char_end"], row["content"]
+                is_left_out = row["upper"] and end - start > MAX_CHUNK_CHARS
+                if content != ("" if is_left_out else text[start:end]):
+                    wrong.append((row["chunk_id"], f"the chunk is not the text of its span {start}..{end}"))
+                elif hashlib.sha256(content.encode("utf-8")).hexdigest() != row["content_hash"]:
+                    wrong.append((row["chunk_id"], "the content of the chunk has another digest than stored"))
+                elif len(text[start:end].encode("utf-8")) != row["byte_end"] - row["byte_start"]:
+                    wrong.append((row["chunk_id"], "the byte offsets of the chunk do not fit its text"))
             # A damaged text makes all of its chunks wrong, so a few of them are enough.
-            problems += islice(wrong, _CHUNK_FINDINGS)
+            problems += wrong[:_CHUNK_FINDINGS]
         return [
-            StoreFinding(FindingKind.TEXT_DIFFERS, collection, subject or generation["document_id"], message)
+            StoreFinding(
+                FindingKind.TEXT_DIFFERS,
+                collection,
+                subject or generation["document_id"],
+                f"{message}; ingest the document again",
+            )
             for subject, message in problems
         ]
 
@@ -335,11 +343,19 @@ class Inspection(Aggregate):
         )
         with self._database.read() as connection:
             rows = connection.execute(statement).all()
-        dimensions = collection.identity.dimensions
-        return [ExpectedPoint(*row[:4], to_payload(row.payload), _sound(row.vector, dimensions)) for row in rows]
+        expected = []
+        for row in rows:
+            vector = None
+            if row.vector is not None and len(row.vector) == collection.identity.dimensions * _BYTES_PER_NUMBER:
+                stored = to_vector(row.vector)
+                # In double precision, so that rounding does not count as a wrong length.
+                length = float(np.linalg.norm(stored.astype(np.float64)))
+                is_unit = abs(length - 1.0) <= _LENGTH_TOLERANCE or not stored.any()
+                vector = stored if is_unit and np.isfinite(stored).all() else None
+            expected.append(ExpectedPoint(*row[:4], to_payload(row.payload), vector))
+        return expected
 
     def overdue(self, tenant: str) -> list[StoreFinding]:
-        """Return the overdue tasks of the vector store."""
         oldest = self._database.steady.now_ms() - OVERDUE_AFTER // timedelta(milliseconds=1)
         statement = (
             select(outbox.c.id, outbox.c.kind, outbox.c.engine_name)
@@ -419,31 +435,6 @@ class Inspection(Aggregate):
                 return [StoreFinding(FindingKind.AUDIT_BROKEN, "", str(broken.id), message)]
             last_id, last_hash = rows[-1].id, rows[-1].hash
         return []
-
-
-def _chunk_problem(row: RowMapping, text: str) -> str | None:
-    start, end = row["char_start"], row["char_end"]
-    content = text[start:end]
-    if row["upper"] and end - start > MAX_CHUNK_CHARS:
-        content = ""
-    if row["content"] != content:
-        return f"the chunk is not the text of its span {start}..{end}"
-    if hashlib.sha256(row["content"].encode("utf-8")).hexdigest() != row["content_hash"]:
-        return "the content of the chunk has another digest than stored"
-    if len(text[start:end].encode("utf-8")) != row["byte_end"] - row["byte_start"]:
-        return "the byte offsets of the chunk do not fit its text"
-    return None
-
-
-def _sound(stored: bytes | None, dimensions: int) -> Vectors | None:
-    """Return a vector if it is of the right length, finite, and L2-normalised or all zero."""
-    if stored is None or len(stored) != dimensions * _BYTES_PER_NUMBER:
-        return None
-    vector = to_vector(stored)
-    # In double precision, so that rounding does not count as a wrong length.
-    length = float(np.linalg.norm(vector.astype(np.float64)))
-    is_unit = abs(length - 1.0) <= _LENGTH_TOLERANCE or not vector.any()
-    return vector if np.isfinite(vector).all() and is_unit else None
 
 
 @dataclass(frozen=True, slots=True)

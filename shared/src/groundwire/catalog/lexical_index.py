@@ -218,7 +218,6 @@ def _take_out(connection: Connection, collection_key: int, state: str, entries: 
 
 
 def drop_segments(connection: Connection, segment_keys: Sequence[int]) -> None:
-    """Remove segments with all their postings."""
     connection.execute(delete(lexical_postings).where(_p.segment_key.in_(segment_keys)))
     connection.execute(delete(lexical_segments).where(_s.segment_key.in_(segment_keys)))
 
@@ -347,23 +346,20 @@ def _merge(connection: Connection, collection_key: int, state: str) -> None:
         if not ready:
             return
         for segments in ready:
+            # Within the bounds of a full segment; what is left over waits for the next round.
             parts, chunk_count, word_count = list[int](), 0, 0
             for key, count, words in segments:
                 if chunk_count < _FULL and word_count + words <= _FULL_WORDS:
                     parts.append(key)
                     chunk_count, word_count = chunk_count + count, word_count + words
-            _merge_into_one(connection, parts)
-
-
-def _merge_into_one(connection: Connection, parts: Sequence[int]) -> None:
-    statement = select(lexical_segments).where(_s.segment_key.in_(parts)).order_by(_s.segment_key)
-    rows = connection.execute(statement).mappings().all()
-    members = np.concatenate([np.frombuffer(row["members"], MEMBER) for row in rows])
-    shared = {name: rows[0][name] for name in ("collection_key", "state", "high")}
-    into = insert(lexical_segments).returning(_s.segment_key)
-    key = connection.execute(into, shared | _figures(members)).scalar_one()
-    merge_postings(connection, key, parts)
-    drop_segments(connection, parts)
+            statement = select(lexical_segments).where(_s.segment_key.in_(parts)).order_by(_s.segment_key)
+            rows = connection.execute(statement).mappings().all()
+            members = np.concatenate([np.frombuffer(row["members"], MEMBER) for row in rows])
+            shared = {name: rows[0][name] for name in ("collection_key", "state", "high")}
+            into = insert(lexical_segments).returning(_s.segment_key)
+            merged_key = connection.execute(into, shared | _figures(members)).scalar_one()
+            merge_postings(connection, merged_key, parts)
+            drop_segments(connection, parts)
 
 
 _STATES = (GenerationState.LIVE.value, GenerationState.SUPERSEDED.value)
@@ -392,7 +388,17 @@ class LexicalCheck(Aggregate):
             budget.check()
             with self._database.read() as connection:
                 segment_keys = _segment_keys(connection, key)
-                wrong = list(_wrong_members(connection, key))
+                members = [
+                    (_indexed(connection, key, state), {*_searchable(connection, key, state)}) for state in _STATES
+                ]
+            wrong = []
+            for found, expected in members:
+                if missing := expected.difference(found):
+                    wrong.append((str(min(missing)), f"{len(missing)} searchable chunks without a full-text row"))
+                if extra := set(found) - expected:
+                    wrong.append((str(min(extra)), f"{len(extra)} full-text rows without a searchable chunk"))
+                if len(found) > len(set(found)):
+                    wrong.append(("", "chunks that are twice in the full-text index"))
             for subject, message in wrong:
                 yield StoreFinding(FindingKind.FULL_TEXT_DIFFERS, name, subject, message)
             for segment_key in segment_keys:
@@ -511,17 +517,6 @@ def _searchable(connection: Connection, key: int, state: str) -> list[int]:
         .where(generations.c.collection_key == key, generations.c.state == state, IS_INDEXED)
     )
     return sorted(read_array(connection, statement))
-
-
-def _wrong_members(connection: Connection, key: int) -> Iterator[tuple[str, str]]:
-    for state in _STATES:
-        found, expected = _indexed(connection, key, state), set(_searchable(connection, key, state))
-        if missing := expected.difference(found):
-            yield str(min(missing)), f"{len(missing)} searchable chunks without a full-text row"
-        if extra := set(found) - expected:
-            yield str(min(extra)), f"{len(extra)} full-text rows without a searchable chunk"
-        if len(found) > len(set(found)):
-            yield "", "chunks that are twice in the full-text index"
 
 
 def _read(connection: Connection, key: int, state: str, numbers: Sequence[int]) -> list[Entry]:

@@ -24,16 +24,16 @@ _Small: TypeAlias = NDArray[np.uint16]
 _Columns: TypeAlias = tuple[Numbers, _Small, _Small, _Small]
 
 _CACHED_WORDS, _CACHED_TOTALS = 50_000, 10_000
-# What an entry of the cache of postings weighs beside its numbers: arrays, its key and its place in the cache.
+# Size of an entry of the cache of postings besides its numbers: arrays, its key and its place in the cache.
 _ENTRY_BYTES = 500
 _K1, _B = 1.2, 0.75
 # A word in a heading says more than one in the text. A weight multiplies the number of occurrences, so 2 for the
 # content stands for k1 = 0.6 instead of 1.2: a word that comes again adds less, which ranks better on every set that
 # was measured (docs/adr/0010).
 _CONTENT_WEIGHT, _HEADING_WEIGHT = 2.0, 4.0
-# Of a word that more than half of the chunks contain: matches count, however little.
+# For a word in more than half of the chunks: a match still counts a little.
 _LEAST_RARITY = 1e-6
-# Chunk numbers are sorted to be added up when they reach over so many times more numbers than there are matches.
+# Scores are added up in an array over the range of chunk numbers, unless that has so many times more than matches.
 _SPARSE = 8
 
 _LIVE = (GenerationState.LIVE.value,)
@@ -62,7 +62,7 @@ class Reading:
         key: of the collection.
         changed: position at which the collection last changed, as the connection sees it.
         as_of: the position to read as of, None for now.
-        within: numbers of the chunks that there are for this reader, ascending; None for all.
+        within: numbers of the chunks that this reader may see, ascending; None for all.
     """
 
     connection: Connection
@@ -102,7 +102,7 @@ class _Postings:
     places: Numbers | None = None
 
     def only(self, keep: NDArray[np.bool_]) -> "_Postings":
-        """Return some of them."""
+        # A posting has a place for each occurrence.
         places = None if self.places is None else self.places[np.repeat(keep, self.content + self.heading)]
         columns = (self.terms, self.numbers, self.lengths, self.content, self.heading)
         return replace(_Postings(*(column[keep] for column in columns)), places=places)
@@ -126,16 +126,40 @@ class LexicalSearch:
         A term or phrase may be any text: it is cut into words, which must stand side by side. The scores are those
         that an index of nothing but the visible chunks gives, to the last bit.
         """
+        nothing = LexicalMatches(np.zeros(0, dtype=np.int64), np.zeros(0))
         # Two terms that are cut into the same words count twice.
         queried = Counter(tuple(words) for words in index_words().sought([*terms, *phrases]) if words)
         if not queried:
-            return LexicalMatches(np.zeros(0, dtype=np.int64), np.zeros(0))
+            return nothing
         totals = self._read_totals(reading)
         # Another answer at each position and for each reader: not remembered.
         is_shared = reading.as_of is None and reading.within is None
         read = self._live_postings if is_shared else partial(_read_terms, visible=totals.visible)
         postings = read(reading, list(queried))
-        return _best(postings, np.array(list(queried.values())), totals, limit)
+        if not len(postings.numbers):
+            return nothing
+        # Okapi BM25, in the operations and the order in which FTS5 of SQLite computes it.
+        average = totals.words / max(totals.chunks, 1)
+        counts = np.bincount(postings.terms, minlength=len(queried))
+        rarities = np.maximum(np.log((totals.chunks - counts + 0.5) / (counts + 0.5)), _LEAST_RARITY)
+        rarities *= list(queried.values())
+        often = _CONTENT_WEIGHT * postings.content + _HEADING_WEIGHT * postings.heading
+        shortness = _K1 * (1 - _B + _B * postings.lengths / average)
+        of_terms = rarities[postings.terms] * often * (_K1 + 1) / (often + shortness)
+        first = postings.numbers.min()
+        if postings.numbers.max() - first < _SPARSE * len(of_terms):
+            added = np.bincount(postings.numbers - first, weights=of_terms).astype(np.float64, copy=False)
+            found = np.flatnonzero(added)
+            numbers, scores = found + first, added[found]
+        else:
+            numbers, slots = np.unique(postings.numbers, return_inverse=True)
+            scores = np.bincount(slots, weights=of_terms).astype(np.float64, copy=False)
+        # A common word is in most chunks: only those that may be among the best are sorted, with ties of the last.
+        if len(numbers) > limit:
+            least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+            numbers, scores = numbers[scores >= least], scores[scores >= least]
+        order = np.lexsort((numbers, -scores))[:limit]
+        return LexicalMatches(numbers[order], scores[order])
 
     def frequencies(self, reading: Reading, terms: Sequence[str]) -> Mapping[str, int]:
         """Return the number of visible chunks that contain each term (as stem, side by side), 0 for none.
@@ -146,15 +170,23 @@ class LexicalSearch:
         queried = list({words for words in cut.values() if words})
         # Another answer at each position and for each reader: not remembered.
         if reading.as_of is not None or reading.within is not None:
-            counts: Mapping[Words, int] = {}
+            visible_counts: Mapping[Words, int] = {}
             if queried:  # what has no words, such as a question of signs alone, is asked for all the same
-                counts = _count_each(_read_terms(reading, queried, self._read_totals(reading).visible), queried)
-            return {term: counts.get(words, 0) for term, words in cut.items()}
+                visible_counts = _count_each(_read_terms(reading, queried, self._read_totals(reading).visible), queried)
+            return {term: visible_counts.get(words, 0) for term, words in cut.items()}
         known = {words: self._counts.get((reading.key, reading.changed, words)) for words in queried}
-        new = _live_counts(reading, [words for words, count in known.items() if count is None])
+        unknown = [words for words, count in known.items() if count is None]
+        new = dict.fromkeys(unknown, 0)
+        if single := [words[0] for words in unknown if len(words) == 1]:
+            # How long the postings are says how many there are: none of them is read.
+            sizes = sizes_of_postings(reading.connection, reading.key, _LIVE, single)
+            new |= {(word,): size // POSTING.itemsize for word, size in sizes.items()}
+        if several := [words for words in unknown if len(words) > 1]:
+            new |= _count_each(_read_terms(reading, several, None), several)
         for words, count in new.items():
             self._counts.put((reading.key, reading.changed, words), count, len(words))
-        return {term: new[words] if words in new else known.get(words) or 0 for term, words in cut.items()}
+        counts = known | new
+        return {term: counts.get(words) or 0 for term, words in cut.items()}
 
     def _live_postings(self, reading: Reading, queried: Sequence[Words]) -> _Postings:
         """Return where terms are, one term behind the other; those that are not remembered are read.
@@ -164,10 +196,20 @@ class LexicalSearch:
         remembered = self.postings.get_all((reading.key, reading.changed, words) for words in queried)
         known = {words: columns for words, columns in zip(queried, remembered, strict=True) if columns is not None}
         missing = [words for words in queried if words not in known]
-        for words, columns in _of_each_term(_read_terms(reading, missing, None), missing).items() if missing else ():
-            known[words] = columns
-            weight = _ENTRY_BYTES + bytes_of(words) + sum(column.nbytes for column in columns)
-            self.postings.put((reading.key, reading.changed, words), columns, weight)
+        if missing:
+            found = _read_terms(reading, missing, None)
+            ends = np.cumsum(np.bincount(found.terms, minlength=len(missing)))[:-1]
+            # Stable, so that the postings of each term stay in the order in which they were read.
+            places = np.split(np.argsort(found.terms, kind="stable"), ends)
+            lengths, content, heading = (
+                column.astype(np.uint16) for column in (found.lengths, found.content, found.heading)
+            )
+            for words, of_term in zip(missing, places, strict=True):
+                # Copies: what is remembered of a rare word must not hold on to what was read of a common one.
+                columns = (found.numbers[of_term], lengths[of_term], content[of_term], heading[of_term])
+                known[words] = columns
+                weight = _ENTRY_BYTES + bytes_of(words) + sum(column.nbytes for column in columns)
+                self.postings.put((reading.key, reading.changed, words), columns, weight)
         ordered = sorted(queried, key=lambda words: (len(words) > 1, words if len(words) == 1 else ()))
         at = {words: number for number, words in enumerate(queried)}
         terms = np.repeat([at[words] for words in ordered], [len(known[words][0]) for words in ordered])
@@ -176,7 +218,18 @@ class LexicalSearch:
 
     def _read_totals(self, reading: Reading) -> _Totals:
         if reading.as_of is not None:
-            return _totals_then(reading, reading.as_of)
+            # What was visible at a position: what is live, but for what came since, and what has gone since.
+            came = IS_LIVE & (generations.c.live_from > reading.as_of)
+            # As a literal, because the index of superseded generations is one of those only.
+            is_superseded = generations.c.state == literal_column("'SUPERSEDED'")
+            went = is_superseded & (generations.c.live_from <= reading.as_of) & (generations.c.live_to > reading.as_of)
+            live, live_lengths = _members(reading.connection, reading.key, _LIVE)
+            past, past_lengths = _members(reading.connection, reading.key, (GenerationState.SUPERSEDED.value,))
+            stays = np.isin(live, _numbers(reading, came), invert=True)
+            returns = np.isin(past, _numbers(reading, went))
+            numbers = np.concatenate([live[stays], past[returns]])
+            lengths = np.concatenate([live_lengths[stays], past_lengths[returns]])
+            return _totals_of(numbers, lengths, reading.within)
         if reading.within is not None:
             return _totals_of(*_members(reading.connection, reading.key, _LIVE), reading.within)
         known = self._totals.get((reading.key, reading.changed))
@@ -209,20 +262,6 @@ def _members(connection: Connection, collection_key: int, states: Iterable[str])
     return (highs.astype(np.int64) << SHARED_BITS) | members["low"], members["length"].astype(np.int64)
 
 
-def _totals_then(reading: Reading, as_of: int) -> _Totals:
-    """Return what was visible at a position: what is live, but for what came since, and what has gone since."""
-    came = IS_LIVE & (generations.c.live_from > as_of)
-    # As a literal, because the index of superseded generations is one of those only.
-    is_superseded = generations.c.state == literal_column("'SUPERSEDED'")
-    went = is_superseded & (generations.c.live_from <= as_of) & (generations.c.live_to > as_of)
-    live, lengths = _members(reading.connection, reading.key, _LIVE)
-    past, past_lengths = _members(reading.connection, reading.key, (GenerationState.SUPERSEDED.value,))
-    stays = np.isin(live, _numbers(reading, came), invert=True)
-    returns = np.isin(past, _numbers(reading, went))
-    visible = np.concatenate([live[stays], past[returns]])
-    return _totals_of(visible, np.concatenate([lengths[stays], past_lengths[returns]]), reading.within)
-
-
 def _totals_of(numbers: Numbers, lengths: Numbers, within: Numbers | None) -> _Totals:
     """Return the totals of chunks, given with their lengths, or of those of them that are `within`."""
     if within is not None:
@@ -238,17 +277,6 @@ def _numbers(reading: Reading, which: ColumnElement[bool]) -> Numbers:
         .where(generations.c.collection_key == reading.key, which, IS_INDEXED)
     )
     return np.array(read_array(reading.connection, statement), dtype=np.int64)
-
-
-def _live_counts(reading: Reading, queried: Sequence[Words]) -> dict[Words, int]:
-    counts = dict.fromkeys(queried, 0)
-    if single := [words[0] for words in queried if len(words) == 1]:
-        # How long the postings are says how many there are: none of them is read.
-        sizes = sizes_of_postings(reading.connection, reading.key, _LIVE, single)
-        counts |= {(word,): size // POSTING.itemsize for word, size in sizes.items()}
-    if several := [words for words in queried if len(words) > 1]:
-        counts |= _count_each(_read_terms(reading, several, None), several)
-    return counts
 
 
 def _count_each(postings: _Postings, queried: Sequence[Words]) -> dict[Words, int]:
@@ -272,18 +300,6 @@ def _read_terms(reading: Reading, queried: Sequence[Words], visible: Numbers | N
         return parts[0]
     columns = ("terms", "numbers", "lengths", "content", "heading")
     return _Postings(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
-
-
-def _of_each_term(found: _Postings, queried: Sequence[Words]) -> dict[Words, _Columns]:
-    """Return the postings of each term, in the order in which they were read."""
-    ends = np.cumsum(np.bincount(found.terms, minlength=len(queried)))[:-1]
-    places = np.split(np.argsort(found.terms, kind="stable"), ends)
-    small = [column.astype(np.uint16) for column in (found.lengths, found.content, found.heading)]
-    # Copies: what is remembered of a rare word must not hold on to what was read of a common one.
-    return {
-        words: (found.numbers[at], small[0][at], small[1][at], small[2][at])
-        for words, at in zip(queried, places, strict=True)
-    }
 
 
 def _read(reading: Reading, words: Sequence[str], visible: Numbers | None, *, places: bool) -> _Postings:
@@ -334,7 +350,10 @@ def _side_by_side(words: Sequence[_Postings], term: int) -> _Postings:
     begins = np.sort(_places(words[least]), kind="stable") - least
     for distance, each in enumerate(words):
         if distance != least and len(begins):
-            begins = begins[_contains(_places(each), begins + distance)]
+            # Stable sorting is quick for places that are nearly in order, as they are read.
+            places = np.sort(_places(each), kind="stable")
+            at = np.minimum(np.searchsorted(places, begins + distance), len(places) - 1)
+            begins = begins[places[at] == begins + distance]
     numbers, slots = np.unique(begins >> (SHARED_BITS + 1), return_inverse=True)
     heading = np.bincount(slots, weights=(begins >> SHARED_BITS) & 1, minlength=len(numbers)).astype(np.int64)
     content = np.bincount(slots, minlength=len(numbers)) - heading
@@ -343,46 +362,7 @@ def _side_by_side(words: Sequence[_Postings], term: int) -> _Postings:
     return _Postings(np.full(len(numbers), term), numbers, lengths, content, heading)
 
 
-def _contains(places: Numbers, sought: Numbers) -> NDArray[np.bool_]:
-    """Tell which of some places, in order, are among others; quick for places that are nearly in order, as read."""
-    if not len(places):
-        return np.zeros(len(sought), dtype=np.bool_)
-    places = np.sort(places, kind="stable")
-    at = np.minimum(np.searchsorted(places, sought), len(places) - 1)
-    return np.asarray(places[at] == sought)
-
-
 def _places(postings: _Postings) -> Numbers:
     if postings.places is None:
         raise ValueError("the positions were not read")
     return postings.places
-
-
-def _best(postings: _Postings, repeated: NDArray[np.int64], totals: _Totals, limit: int) -> LexicalMatches:
-    """Return the best chunks by Okapi BM25 as SQLite's FTS5 computes it; `repeated` is how often each term counts."""
-    average = totals.words / max(totals.chunks, 1)
-    counts = np.bincount(postings.terms, minlength=len(repeated))
-    rarities = np.maximum(np.log((totals.chunks - counts + 0.5) / (counts + 0.5)), _LEAST_RARITY) * repeated
-    often = _CONTENT_WEIGHT * postings.content + _HEADING_WEIGHT * postings.heading
-    shortness = _K1 * (1 - _B + _B * postings.lengths / average) if len(often) else often
-    numbers, added = _added_up(postings.numbers, rarities[postings.terms] * often * (_K1 + 1) / (often + shortness))
-    # A common word is in most chunks: only those that may be among the best are sorted, ties with the last included.
-    if len(numbers) > limit:
-        least = np.partition(added, len(added) - limit)[len(added) - limit]
-        among = added >= least
-        numbers, added = numbers[among], added[among]
-    order = np.lexsort((numbers, -added))[:limit]
-    return LexicalMatches(numbers[order], added[order])
-
-
-def _added_up(numbers: Numbers, scores: NDArray[np.float64]) -> tuple[Numbers, NDArray[np.float64]]:
-    if not len(numbers):
-        return numbers, scores
-    first = numbers.min()
-    span = int(numbers.max() - first) + 1
-    if span <= _SPARSE * len(numbers):
-        added = np.bincount(numbers - first, weights=scores).astype(np.float64, copy=False)
-        found = np.flatnonzero(added)
-        return found + first, added[found]
-    unique, slots = np.unique(numbers, return_inverse=True)
-    return unique, np.bincount(slots, weights=scores).astype(np.float64, copy=False)

@@ -17,7 +17,7 @@ _NUMBERS_PER_ITEM = 5000
 class OutboxKind(StrEnum):
     """What is to be done; doing it twice is harmless.
 
-    MATCH_POINTS makes points equal to the catalog as it is when that is done: those of live chunks are written anew,
+    MATCH_POINTS makes points equal to the catalog as it is when that is done: those of live chunks are rewritten,
     the others deleted. DELETE_POINTS is for chunks that never come back.
     """
 

@@ -5,6 +5,7 @@ The driver is imported when a server is connected to: it comes with the extra `p
 
 import hashlib
 import importlib.util
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -58,6 +59,7 @@ from groundwire.kernel.errors import (
 )
 
 ENTRIES, ELEMENTS = "groundwire_entries", "groundwire_elements"
+# One round trip for so many rows.
 _ROWS_PER_STATEMENT = 64
 # Letters; an entry of an index has at most 2,704 bytes.
 _LONGEST_WORD = 500
@@ -153,7 +155,8 @@ def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
 
 def number_among(each: TableValuedAlias, numbers: Sequence[int | float]) -> ColumnElement[bool]:
     exact = [Decimal(number) for number in numbers]
-    floats = [float(number) for number in numbers if _is_float(number)]
+    # An integer that no float equals can equal no stored fraction.
+    floats = [float(number) for number in numbers if abs(number) <= sys.float_info.max and float(number) == number]
     of_integers = cast(each.c.value, Numeric).in_([literal(each, Numeric) for each in exact])
     of_fractions = cast(each.c.value, Float(53)).in_([literal(each, Float(53)) for each in floats])
     return _of_numbers(each, of_integers, of_fractions if floats else false())
@@ -174,13 +177,6 @@ def _of_numbers(
 ) -> ColumnElement[bool]:
     # Compared separately: as floats different integers may be equal, and as decimals no float is what was written.
     return case((each.c.type == "integer", of_integers), (each.c.type == "real", of_fractions), else_=false())
-
-
-def _is_float(value: float) -> bool:
-    try:
-        return float(value) == value
-    except OverflowError:
-        return False
 
 
 # Many values and many rows at once
@@ -505,7 +501,7 @@ class _Presence:
     Attributes:
         owner: the number of the process, 0 until `begin`.
         schema: that of the catalog.
-        is_lost: the server left this session without an answer, and has not been heard of since.
+        is_lost: the server did not answer this session, and has not answered it since.
     """
 
     def __init__(self, make_engine: Callable[..., Engine]) -> None:
@@ -636,6 +632,7 @@ class CatalogServer:
 
         # The pool of readers is that of the catalog, which keeps connections open itself.
         self.reading = self._engine(must_end, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        # Pinged first: a connection that the server has dropped is replaced before a write fails on it.
         self.writing = self._engine(must_end, pool_size=1, max_overflow=0, pool_timeout=30, pool_pre_ping=True)
         writer = lock_number(self._schema, _WRITER)
 
@@ -746,6 +743,7 @@ class CatalogServer:
             up_to = int(connection.exec_driver_sql(_TAKE_NUMBERS, (taken, taken)).scalar_one())
         numbers = range(up_to - taken + 1, up_to + 1)
         with self._numbering:
+            # Another thread may have taken some as well: the longer range is kept.
             self._numbers = max(self._numbers, numbers[count:], key=len)
         return numbers[:count]
 

@@ -197,7 +197,7 @@ class SearchViews:
 
     Chunks are remembered until their collection changes, and vectors, which never change, for longer.
 
-    `cache_bytes` of chunks, vectors and postings are remembered; 0 reads each anew.
+    `cache_bytes` of chunks, vectors and postings are cached; with 0 each is read again.
     """
 
     def __init__(self, database: Database, clock: Clock | None = None, cache_bytes: int = 0) -> None:
@@ -233,8 +233,8 @@ class SearchViews:
     ) -> "SearchView":
         """Return a view of a collection as it is now, or was at a position, without records of other scopes.
 
-        With `anew` it is as new as the file, which may have a write that nobody has been told of yet. A consistency
-        token may be of that write, and so may be the change that a search has met.
+        With `anew` it also has writes that are committed and not acknowledged yet. A consistency token may be of such a
+        write, and so may be the change that a search has met.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
@@ -243,7 +243,7 @@ class SearchViews:
         """
         opened = None if anew or snapshot is not None else self._figures.opened.get((tenant, name))
         is_behind = False
-        # Everything that a view begins with moves the position. A transaction that has just been committed and has not
+        # Every change of what a view begins with moves the position. A transaction that was just committed and has not
         # moved it here yet is not acknowledged either, and the first read of the view sees that something has changed.
         if opened is None or opened.position != self._database.latest_position:
             opened, is_behind = self._read(tenant, name, snapshot)
@@ -275,7 +275,7 @@ class SearchViews:
                 oldest = oldest_snapshot(connection, key, readable_from, collection, self._database.steady.now_ms())
                 check_snapshot(snapshot, oldest, position)
         opened = _Opened(collection, key, position, changed)
-        if not is_behind:  # an engine catches up without a word to the catalog's position
+        if not is_behind:  # an engine that catches up does not move the position
             self._figures.opened.put((tenant, name), opened)
         return opened, bool(is_behind)
 
@@ -391,7 +391,7 @@ class SearchView:
         return self.scopes is not None and self._in_scopes() is not None
 
     def seen_share(self) -> float:
-        """Return the share of the collection's chunks that the view sees, in [0, 1]; not to be told to callers."""
+        """Return the share of the collection's chunks that the view sees, in [0, 1]; callers must not learn it."""
         within = self._in_scopes()
         return 1.0 if within is None else len(within) / max(1, self._count_all())
 
@@ -401,22 +401,21 @@ class SearchView:
             return None
         if self._within is None:
             key = (self._key, self.changed_position, self.scopes)
-            known = None if self.snapshot is not None else self._figures.in_scopes.get(key)
-            self._within = known or self._read_in_scopes(key, self.scopes)
+            self._within = self._figures.in_scopes.get(key) if self.snapshot is None else None
+            if self._within is not None:
+                return self._within[0]
+            with self._read() as read:
+                # For the past only a look at every chunk shows whether all are in the scopes.
+                is_foreign = records.c.scope.not_in(self.scopes) if read.as_of is None else true()
+                foreign = select(records.c.document_key).where(records.c.collection_key == self._key, is_foreign)
+                numbers = None
+                if read.connection.execute(select(foreign.exists())).scalar_one():
+                    numbers = self._numbers_of(read, visible_generation_keys(self._key, read.as_of), None)
+                if self._is_of_view(read):
+                    weight = _FACTS_BYTES + (0 if numbers is None else numbers.nbytes)
+                    self._figures.in_scopes.put(key, (numbers,), weight)
+            self._within = (numbers,)
         return self._within[0]
-
-    def _read_in_scopes(self, key: tuple[int, int, Scopes], scopes: Scopes) -> tuple[Numbers | None]:
-        with self._read() as read:
-            # Of the past nobody knows without a look at every chunk whether all are in the scopes.
-            is_foreign = records.c.scope.not_in(scopes) if read.as_of is None else true()
-            foreign = select(records.c.document_key).where(records.c.collection_key == self._key, is_foreign)
-            numbers = None
-            if read.connection.execute(select(foreign.exists())).scalar_one():
-                numbers = self._numbers_of(read, visible_generation_keys(self._key, read.as_of), None)
-            if self._is_of_view(read):
-                weight = _FACTS_BYTES + (0 if numbers is None else numbers.nbytes)
-                self._figures.in_scopes.put(key, (numbers,), weight)
-        return (numbers,)
 
     def _seen(self, read: _Read) -> ColumnElement[bool]:
         """Return the condition on `chunks` for those in the scopes of the view."""
@@ -551,8 +550,7 @@ class SearchView:
     def of_type(self, record_type: str, where: Filter, limit: int) -> Numbers | None:
         """Return the numbers of the matching chunks of records of a type, ascending, or of all else where it is empty.
 
-        Returns None where there are more than `limit` records of the type, and where the past is read: that is not
-        told by an index.
+        Returns None where there are more than `limit` records of the type, and for the past, which no index covers.
         """
         with self._read() as read:
             if read.as_of is not None:

@@ -82,7 +82,6 @@ class NewMessage:
     shown: tuple[str, ...] = ()
 
     def values(self, tenant: str, session_key: int, sequence: int) -> dict[str, Any]:
-        """Return the columns of the message at a place of a session."""
         return {
             "session_key": session_key,
             "tenant": tenant,

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -73,6 +74,7 @@ _CACHED_STATEMENTS = 1024
 # Steps of SQLite's virtual machine: some milliseconds.
 _STEPS_BETWEEN_LOOKS = 200_000
 _READ_SETTINGS = (
+    # Each connection has to ask, or nothing is checked and nothing cascades.
     "PRAGMA foreign_keys = ON",
     f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
     "PRAGMA cache_size = -8192",
@@ -81,12 +83,14 @@ _READ_SETTINGS = (
 _WRITE_SETTINGS = (
     *_READ_SETTINGS,
     "PRAGMA journal_mode = WAL",
+    # With less a power cut may take back what was acknowledged (docs/adr/0011).
     "PRAGMA synchronous = FULL",
     # What is deleted is overwritten, not only unlinked.
     "PRAGMA secure_delete = ON",
     "PRAGMA cache_size = -32768",
     # Four times the default: pages that many small documents touch are copied back once.
     "PRAGMA wal_autocheckpoint = 4000",
+    # Otherwise the log would keep the size of the largest transaction that there ever was.
     "PRAGMA journal_size_limit = 67108864",
 )
 
@@ -137,8 +141,8 @@ def driver_rows(connection: Connection, statement: str, parameters: Sequence[Any
 
 class _Compiler(SQLiteCompiler):
     def limit_clause(self, select: Any, **options: Any) -> str:
-        # SQLite plans by the value of a parameter that is the whole limit, and so prepares the statement anew at every
-        # execution, which takes several times as long as running it. An expression it takes as it comes.
+        # When a limit is nothing but a parameter, SQLite plans by its value, and prepares the statement again at every
+        # execution, which takes several times as long as running it. With an expression it does not.
         clause: str = super().limit_clause(select, **options)  # type: ignore[no-untyped-call]
         return clause.replace(" OFFSET", " + 0 OFFSET", 1)
 
@@ -216,18 +220,14 @@ def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
 def number_among(each: TableValuedAlias, numbers: Sequence[int | float]) -> ColumnElement[bool]:
     # Each with a type of its own: in a list that begins with a fraction all would be bound as fractions, and integers
     # beyond 53 bits be rounded.
-    exact = [literal(number) for number in map(_exact, numbers) if number is not None]
+    exact = []
+    for number in numbers:
+        if isinstance(number, float) or -_INT64 <= number < _INT64:
+            exact.append(literal(number))
+        # SQLite holds larger integers as fractions; one that no float equals can equal no stored number.
+        elif abs(number) <= sys.float_info.max and float(number) == number:
+            exact.append(literal(float(number)))
     return and_(each.c.type.in_(_NUMBERS), each.c.value.in_(exact)) if exact else false()
-
-
-def _exact(value: float) -> int | float | None:
-    """Return the value as SQLite can hold it, None when no stored number can equal it."""
-    if isinstance(value, float) or -_INT64 <= value < _INT64:
-        return value
-    try:
-        return float(value) if float(value) == value else None
-    except OverflowError:
-        return None
 
 
 def number_holds(
@@ -268,6 +268,7 @@ def array_of(*columns: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def execute(connection: Connection, statement: Any, given: Mapping[str, Any]) -> Result[*tuple[Any, ...]]:
+    # The columns that an INSERT or UPDATE names depend on what is given.
     compiled = _compiled(statement, tuple(given) if statement.is_dml else ())
     values = {**compiled.constants, **given}
     for name, encode in compiled.encoders:
@@ -325,6 +326,7 @@ def last_key(connection: Connection, table: Table) -> int:
 def continue_keys(connection: Connection, table: Table, last: int) -> None:
     """Let the keys that a table with AUTOINCREMENT gives go on behind `last`."""
     if table.dialect_options["sqlite"]["autoincrement"]:
+        # The table of SQLite has no unique key that an upsert could go by.
         connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
         connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table.name, last))
 
@@ -408,7 +410,7 @@ def interruptible(connection: Connection, is_over: Callable[[], bool]) -> Iterat
         driver.set_progress_handler(None, 0)
 
 
-# Statements in words of their own, because the planner or the interpreter would take longer otherwise
+# Statements written as SQL, because the planner or the interpreter would take longer otherwise
 
 # One row instead of one for each word and segment. In every segment the words come in order, so that the scores of a
 # chunk are always added up in the same order.
@@ -644,6 +646,7 @@ class FileProbe:
                 uri = f"{self._path.as_uri()}?mode=rw"
                 self._connection = pysqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
                 self._inode = self._path.stat().st_ino
+            # An open file outlives its name: what is there by now may be another one.
             if self._path.stat().st_ino != self._inode:
                 raise FileNotFoundError("it is another file")
             self._connection.execute(f"PRAGMA busy_timeout = {busy_ms}")

@@ -69,6 +69,7 @@ _VECTORS = select(embeddings.c.embedding_hash, embeddings.c.vector).where(*_AMON
 def unneeded_embeddings(connection: Connection, identity_digest: str, leaving: Select[tuple[int]]) -> list[str]:
     """Return the hashes of the stored vectors that only chunks of the `leaving` generations (their keys) have."""
     other = chunks.alias("other")
+    # Vectors are shared by all chunks with the same text, of whatever collection.
     needed = exists(
         select(1).where(other.c.embedding_hash == embeddings.c.embedding_hash, other.c.generation_key.not_in(leaving))
     )
@@ -117,9 +118,9 @@ class VectorCache(Aggregate):
     def times(self, collection: Collection, embedding_hashes: Sequence[str]) -> dict[str, int | None]:
         """Return when the stored ones of some vectors were made, in milliseconds since 1970, by hash.
 
-        Vectors are stored once for all collections. The time is None if only others use the vector, be it records of
-        scopes that the caller may not see: responses leave it out, because counting it would reveal which texts these
-        hold.
+        Vectors are stored once for all collections. The time is None if only other collections use the vector, or
+        records of scopes that the caller may not see: responses leave it out, because counting it would reveal which
+        texts these hold.
         """
         given = {
             "tenant": collection.tenant,
@@ -211,7 +212,7 @@ class VectorCache(Aggregate):
         """Return up to `limit` chunks, of some documents or all, that need a vector of the model and have none.
 
         Besides the chunks that searches find these are the ones that stand for a section or a document (a search from
-        the top down compares with them), repeated ones (they are indexed once their double goes), and those of
+        the top down compares with them), repeated ones (indexed once what they repeat is gone), and those of
         documents that were deleted softly. Superseded chunks need one only of the model that they were indexed by:
         nobody reads the past across a change of models.
         """

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case, func, select, text, true
 
 from groundwire.catalog.database import Database
@@ -93,39 +92,39 @@ class Vocabularies:
             row = collection_row(connection, tenant, name)
             collection, changed = to_collection(row), row[collections.c.changed_position]
             known = self._cache.get((collection.uid, changed, scopes))
-            if known is None:
-                key = row[collections.c.collection_key]
-                names = frozenset(metadata_fields(connection, key, scopes))
-                known = CollectionVocabulary(collection, names, _values(connection, _is_live(key, scopes)))
-                self._cache.put((collection.uid, changed, scopes), known)
-        return CollectionVocabulary(collection, known.field_names, known.values)
-
-
-def _values(connection: Connection, seen: ColumnElement[bool]) -> dict[str, tuple[str, ...]]:
-    found = {
-        "creators": _read(connection, _elements(documents.c.creator, seen)),
-        "tags": _read(connection, _elements(documents.c.tags, seen)),
-        "project": _read(connection, _column(documents.c.project, seen)),
-        "category": _read(connection, _column(documents.c.category, seen)),
-        "title": _read(connection, _column(documents.c.title, seen)),
-    }
-    found |= {name: _read(connection, _heading(name, seen)) for name in ("chapter", "section")}
-    found["section_title"] = _read(connection, _heading("section_heading", seen))
-    each = entries_of(documents.c.metadata)
-    listed = case((each.c.type == "array", each.c.value), else_=list_of(each.c.value))
-    element = elements_of(listed).alias("element")
-    for name, value in connection.execute(
-        select(each.c.key, element.c.value)
-        .distinct()
-        .select_from(documents)
-        .join(each, true())
-        .join(element, true())
-        .where(seen, element.c.type == "text", func.length(element.c.value) <= _MAX_VALUE_CHARS)
-        .order_by(each.c.key, element.c.value)
-        .limit(_MAX_METADATA_VALUES)
-    ):
-        found[name] = (*found.get(name, ()), value)
-    return {name: values for name, values in found.items() if 0 < len(values) <= MAX_VALUES}
+            if known is not None:
+                return known  # a change of the settings moves the position as well
+            key = row[collections.c.collection_key]
+            seen = _is_live(key, scopes)
+            found = {
+                "creators": _read(connection, _elements(documents.c.creator, seen)),
+                "tags": _read(connection, _elements(documents.c.tags, seen)),
+                "project": _read(connection, _column(documents.c.project, seen)),
+                "category": _read(connection, _column(documents.c.category, seen)),
+                "title": _read(connection, _column(documents.c.title, seen)),
+                "chapter": _read(connection, _heading("chapter", seen)),
+                "section": _read(connection, _heading("section", seen)),
+                "section_title": _read(connection, _heading("section_heading", seen)),
+            }
+            each = entries_of(documents.c.metadata)
+            listed = case((each.c.type == "array", each.c.value), else_=list_of(each.c.value))
+            element = elements_of(listed).alias("element")
+            for field, value in connection.execute(
+                select(each.c.key, element.c.value)
+                .distinct()
+                .select_from(documents)
+                .join(each, true())
+                .join(element, true())
+                .where(seen, element.c.type == "text", func.length(element.c.value) <= _MAX_VALUE_CHARS)
+                .order_by(each.c.key, element.c.value)
+                .limit(_MAX_METADATA_VALUES)
+            ):
+                found[field] = (*found.get(field, ()), value)
+            values = {field: values for field, values in found.items() if 0 < len(values) <= MAX_VALUES}
+            names = frozenset(metadata_fields(connection, key, scopes))
+            vocabulary = CollectionVocabulary(collection, names, values)
+            self._cache.put((collection.uid, changed, scopes), vocabulary)
+        return vocabulary
 
 
 def _read(connection: Connection, statement: Select[Any]) -> tuple[str, ...]:
@@ -206,18 +205,13 @@ class Outlines:
                     documents.c.document_key, chunks.c.sequence_num
                 )
                 rows = connection.execute(in_order).all()
-                sections = sections_of([OutlineChunk(*found) for found in rows])
-                stored = unit_vectors_of(connection, collection.identity, [section.lead for section in sections])
-                outline = Outline(sections, _aligned(sections, *stored, collection.identity.dimensions))
+                sections = sections_of([OutlineChunk(*each) for each in rows])
+                numbers, found = unit_vectors_of(connection, collection.identity, [each.lead for each in sections])
+                row_of = {int(number): row for row, number in enumerate(numbers)}
+                vectors = np.zeros((len(sections), collection.identity.dimensions), np.float32)
+                for at, section in enumerate(sections):
+                    if section.lead in row_of:
+                        vectors[at] = found[row_of[section.lead]]
+                outline = Outline(sections, vectors)
                 self._cache.put(version, outline, outline.vectors.nbytes + _BYTES_PER_SECTION * len(sections))
         return collection, outline
-
-
-def _aligned(sections: Sequence[Section], numbers: NDArray[np.int64], rows: Vectors, dimensions: int) -> Vectors:
-    at = {int(number): row for row, number in enumerate(numbers)}
-    vectors = np.zeros((len(sections), dimensions), np.float32)
-    for position, section in enumerate(sections):
-        row = at.get(section.lead)
-        if row is not None:
-            vectors[position] = rows[row]
-    return vectors

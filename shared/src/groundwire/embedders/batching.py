@@ -55,6 +55,7 @@ _SLACK = 10.0
 
 # Assumed until the first batch has run: a slow core, since a batch too small costs less than one too long.
 _FIRST_TOKENS_PER_S = 5_000.0
+# Smoothed: one batch that other work has slowed down must not make the next ones small.
 _NEW_SPEED_WEIGHT = 0.2
 _MAX_ITEMS = 64
 # The shortest document of a batch has at least this share of the longest one's length: the rest is padding.
@@ -101,7 +102,6 @@ class Call:
 
     @property
     def has_failed(self) -> bool:
-        """Return whether further work for this call would be wasted."""
         return self._error is not None
 
     def deliver(self, row: int, vector: Vectors) -> None:
@@ -194,13 +194,28 @@ class Schedule:
         """
         with self._changed:
             while not self._closed:
-                while self._urgent or self._patient:
-                    if batch := self._pick():
-                        self.batch_sizes[len(batch)] += 1
-                        padded = len(batch) * max(len(item.sequence) for item in batch)
-                        self._running[id(batch)] = _Running(time.monotonic(), padded / self._tokens_per_s, batch)
-                        return batch
-                self._changed.wait()
+                if not self._urgent and not self._patient:
+                    self._changed.wait()
+                    continue
+                if self._urgent and not (self._patient and self._urgent_run >= MAX_QUERY_RUN):
+                    self._urgent_run += 1
+                    most = max(self._tokens_per_s * BATCH_S, _MIN_TOKENS)
+                    # The workers share urgent calls: parts that run in parallel finish sooner than one batch.
+                    waiting = sum(len(item.sequence) for call in self._urgent for part in call.slices for item in part)
+                    share = max(waiting / self._workers, _MIN_SHARED_TOKENS)
+                    batch = self._take(self._urgent, _Batch(min(share, most), 0.0))
+                else:
+                    self._urgent_run = 0
+                    is_quiet = time.monotonic() - self._asked_at > QUIET_AFTER_S
+                    quiet_size = max(self._tokens_per_s * QUIET_BATCH_S, _MIN_TOKENS)
+                    size = quiet_size if is_quiet else self._tokens_per_s * BATCH_S
+                    batch = self._take(self._patient, _Batch(size, _MIN_LENGTH_RATIO))
+                # Empty when all calls whose turn it was had failed: they have left the queue now.
+                if batch:
+                    self.batch_sizes[len(batch)] += 1
+                    padded = len(batch) * max(len(item.sequence) for item in batch)
+                    self._running[id(batch)] = _Running(time.monotonic(), padded / self._tokens_per_s, batch)
+                    return batch
             return []
 
     def finish(self, batch: list[Item]) -> None:
@@ -229,20 +244,6 @@ class Schedule:
         """Wait until nothing runs any more; return whether that happened in time."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, timeout_s)
-
-    def _pick(self) -> list[Item]:
-        """Return the next batch; empty when all calls whose turn it was had failed, which removes them."""
-        if self._urgent and not (self._patient and self._urgent_run >= MAX_QUERY_RUN):
-            self._urgent_run += 1
-            most = max(self._tokens_per_s * BATCH_S, _MIN_TOKENS)
-            # The workers share urgent calls: parts that run in parallel finish sooner than one batch.
-            waiting = sum(len(item.sequence) for call in self._urgent for part in call.slices for item in part)
-            share = max(waiting / self._workers, _MIN_SHARED_TOKENS)
-            return self._take(self._urgent, _Batch(min(share, most), 0.0))
-        self._urgent_run = 0
-        is_quiet = time.monotonic() - self._asked_at > QUIET_AFTER_S
-        size = max(self._tokens_per_s * QUIET_BATCH_S, _MIN_TOKENS) if is_quiet else self._tokens_per_s * BATCH_S
-        return self._take(self._patient, _Batch(size, _MIN_LENGTH_RATIO))
 
     def _take(self, turns: deque[Call], batch: "_Batch") -> list[Item]:
         """Return a batch of the call whose turn it is, filled up with fitting items of the calls behind it."""
@@ -286,7 +287,6 @@ class _Running:
         return now - self.started - _SLACK * self.usual_s
 
     def serves(self, call: Call) -> bool:
-        """Return whether the inference makes vectors for this call."""
         return any(item.call is call for item in self.batch)
 
 
@@ -319,7 +319,7 @@ class BatchingEmbedder:
     inference that hangs.
 
     With `windows` a text beyond the model's limit is read to its end: its tokens are cut into consecutive windows, and
-    its vector is the mean of theirs, weighted by their numbers of tokens, at length 1. Texts that fit into one window
+    its vector is the mean of theirs, weighted by their token counts, at length 1. Texts that fit into one window
     get exactly the vector they have without. Without `windows` the text is cut at the limit.
     """
 
@@ -366,7 +366,6 @@ class BatchingEmbedder:
         return self._schedule.overdue_s() < HUNG_AFTER_S
 
     def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
-        """Return float32 of shape (len(texts), dimensions), rows L2-normalised."""
         return self._embed(texts, budget, self._model.document_frame, urgent=urgent)
 
     def embed_query(self, text: str, budget: Budget) -> Vectors:

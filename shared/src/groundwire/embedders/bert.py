@@ -97,28 +97,21 @@ class _Encoder:
         # What every head of every layer adds to its scores: nothing for a token, -inf in effect for padding.
         padding = ops.subtract(np.float32(1), ops.convert(mask, "f32"))
         bias = ops.multiply(ops.unsqueeze(padding, np.array([1, 2])), np.finfo(np.float32).min)
+        # 0 keeps a dimension (batch, length), -1 takes the rest: the width of a head, and that of all together.
+        split, merged = np.array([0, 0, self._heads, -1]), np.array([0, 0, -1])
+        swapped = np.array([0, 2, 1, 3])
         for number in range(self._layers):
             layer = f"encoder.layer.{number}"
-            attended = self._linear(self._attention(states, bias, layer), f"{layer}.attention.output.dense")
+            projected = (self._linear(states, f"{layer}.attention.self.{name}") for name in ("query", "key", "value"))
+            heads = [ops.transpose(ops.reshape(each, split, special_zero=True), swapped) for each in projected]
+            context = ops.transpose(ops.scaled_dot_product_attention(*heads, bias), swapped)
+            context = ops.reshape(context, merged, special_zero=True)
+            attended = self._linear(context, f"{layer}.attention.output.dense")
             states = self._normalised(ops.add(attended, states), f"{layer}.attention.output.LayerNorm")
             inner = ops.gelu(self._linear(states, f"{layer}.intermediate.dense"), "erf")
             outer = self._linear(inner, f"{layer}.output.dense")
             states = self._normalised(ops.add(outer, states), f"{layer}.output.LayerNorm")
         return states
-
-    def _attention(self, states: Any, bias: Any, layer: str) -> Any:
-        ops = self._ops
-        # 0 keeps a dimension (batch, length), -1 takes the rest: the width of a head, and that of all together.
-        split, merged = np.array([0, 0, self._heads, -1]), np.array([0, 0, -1])
-        swapped = np.array([0, 2, 1, 3])
-        query, key, value = (
-            ops.transpose(
-                ops.reshape(self._linear(states, f"{layer}.attention.self.{name}"), split, special_zero=True), swapped
-            )
-            for name in ("query", "key", "value")
-        )
-        context = ops.scaled_dot_product_attention(query, key, value, bias)
-        return ops.reshape(ops.transpose(context, swapped), merged, special_zero=True)
 
     def _linear(self, states: Any, name: str) -> Any:
         product = self._ops.matmul(states, self._weights[f"{name}.weight"], transpose_a=False, transpose_b=True)

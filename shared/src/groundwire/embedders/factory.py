@@ -171,6 +171,7 @@ def open_model(files: ModelFiles, engine: EngineName, cache_dir: Path, *, window
     has_library = find_spec("sentence_transformers") is not None
     if engine is not EngineName.TORCH:
         try:
+            # The packaged model is to run without torch, wherever it is faster (docs/adr/0017).
             may_decline = engine is EngineName.AUTO and has_library and not files.is_packaged
             return BatchingEmbedder(*_on_openvino(files, cache_dir, may_decline=may_decline), windows=windows)
         except (PreconditionError, OSError, RuntimeError) as error:
@@ -222,6 +223,7 @@ def _on_openvino(files: ModelFiles, cache_dir: Path, *, may_decline: bool) -> tu
     if may_decline and (speed := _speed_ratio(TorchEngine(module), fastest, model)) >= _WORTH_TORCH:
         fastest.close()
         reason = f"torch is {speed:.2f} times as fast as {fastest.name} on this processor"
+        # So that the next start neither converts nor measures again.
         conversion.note(processor(), {"declined": reason})
         raise PreconditionError(reason)
     return fastest, model
@@ -272,6 +274,7 @@ def _speed_ratio(one: Engine, other: Engine, model: LanguageModel) -> float:
         shares = [tokens[start :: engine.parallelism] for start in range(min(engine.parallelism, len(tokens)))]
         return lambda: list(pool.map(lambda share: embed_directly(engine, model, share), shares))
 
+    # The best and not the mean: other work on the machine only ever makes a round slower.
     best = [float("inf"), float("inf")]
     with ThreadPoolExecutor(max(one.parallelism, other.parallelism)) as pool:
         works = [work(engine, pool) for engine in (one, other)]

@@ -56,7 +56,6 @@ class HashingEmbedder:
         return True
 
     def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:  # noqa: ARG002 - nothing waits here
-        """Return float32 of shape (len(texts), dimensions), rows L2-normalised."""
         check_unicode(texts)
         vectors = np.zeros((len(texts), self._dimensions), np.float32)
         for row, text in enumerate(texts):

@@ -54,7 +54,6 @@ class Frame:
         return len(self.prefix) + len(self.suffix)
 
     def around(self, tokens: TokenIds) -> TokenIds:
-        """Return the whole sequence for the model."""
         return np.concatenate([np.array(self.prefix, np.int64), tokens, np.array(self.suffix, np.int64)])
 
 

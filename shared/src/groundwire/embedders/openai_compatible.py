@@ -93,6 +93,7 @@ class OpenAiCompatibleEmbedder:
                         raise
                     time.sleep(min(1.0, patience_s))
             self._dimensions = vectors.shape[1]
+            # Vectors of texts behind other prompts are not comparable, so the identity tells them apart.
             prompts = f"{self._model.query_prompt}\0{self._model.document_prompt}"
             self._identity = EmbeddingIdentity(
                 provider=PROVIDER,
@@ -124,7 +125,8 @@ class OpenAiCompatibleEmbedder:
             return False
         if self._is_lost and time.monotonic() - self._looked_at > _LOOK_EVERY_S:
             self._looked_at = time.monotonic()
-            asyncio.run_coroutine_threadsafe(self._look(), self._loop)
+            # Nobody takes the result: a failure only leaves the endpoint lost.
+            asyncio.run_coroutine_threadsafe(self._ask(PROBE_TEXTS[:1], urgent=True), self._loop)
         return not self._is_lost
 
     def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
@@ -159,8 +161,17 @@ class OpenAiCompatibleEmbedder:
         budget.check()
         if not texts:
             return np.zeros((0, self._dimensions), np.float32)
-        windows = [_windows(prompt, text, self._model.max_tokens * _BYTES_PER_TOKEN) for text in texts]
-        sent = [window for each in windows for window in each]
+        room = max(64, self._model.max_tokens * _BYTES_PER_TOKEN - len(prompt.encode()))
+        sent, starts = list[str](), list[int]()
+        for text in texts:
+            starts.append(len(sent))
+            rest, windows = text.encode(), list[str]()
+            while len(rest) > room:
+                end = (rest.rfind(b" ", 1, room) + 1) or room
+                windows.append(rest[:end].decode(errors="ignore"))  # a cut character moves to the next window
+                rest = rest[len(windows[-1].encode()) :]
+            # Endpoints refuse an empty text, and blank windows would only dilute the mean.
+            sent += [prompt + each for each in (*windows, rest.decode()) if each.strip()] or [prompt + _BLANK]
         work = asyncio.run_coroutine_threadsafe(self._ask_in_batches(sent, urgent=urgent), self._loop)
         try:
             vectors = budget.result_of(work)
@@ -169,34 +180,33 @@ class OpenAiCompatibleEmbedder:
         except BaseException:
             work.cancel()
             raise
-        starts = np.cumsum([0, *(len(each) for each in windows[:-1])])
         return unit_rows(np.add.reduceat(vectors, starts, axis=0))
 
     async def _ask_in_batches(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
+        """Retry each batch while the endpoint is busy or unreachable."""
+        # A query gives up early, because a caller waits for it.
+        attempts = 2 if urgent else _ATTEMPTS
         found: list[Vectors] = []
         for start in range(0, len(texts), _BATCH):
             async with self._room[urgent]:
-                found.append(await self._ask_until_answered(texts[start : start + _BATCH], urgent=urgent))
+                pause_s = _FIRST_PAUSE_S
+                for attempt in range(1, attempts + 1):
+                    try:
+                        found.append(await self._ask(texts[start : start + _BATCH], urgent=urgent))
+                        break
+                    except UnavailableError:
+                        if attempt == attempts:
+                            raise
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(4 * pause_s, _LONGEST_PAUSE_S)
         return np.concatenate(found)
-
-    async def _ask_until_answered(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
-        """Retry while the endpoint is busy or unreachable; a query gives up early, because a caller waits for it."""
-        pause_s = _FIRST_PAUSE_S
-        for attempt in range(2 if urgent else _ATTEMPTS):
-            if attempt:
-                await asyncio.sleep(pause_s)
-                pause_s = min(4 * pause_s, _LONGEST_PAUSE_S)
-            try:
-                return await self._ask(texts, urgent=urgent)
-            except UnavailableError as error:
-                failure = error
-        raise failure
 
     async def _ask(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
         """Return the unit vectors of a batch, and note whether the endpoint answers."""
         request = object()
         self._due[request] = time.monotonic() + _OVERDUE_AFTER_S[urgent]
         try:
+            # In all: the limits of httpx are for each read, and an endpoint may send byte by byte.
             async with asyncio.timeout(_REQUEST_S):
                 body: dict[str, Any] = {"input": list(texts), "encoding_format": "float", "model": self._model.model}
                 if self._client is None:
@@ -230,25 +240,6 @@ class OpenAiCompatibleEmbedder:
         except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
             raise UnavailableError("the embedding endpoint did not answer with one vector for each text") from error
 
-    async def _look(self) -> None:
-        try:
-            await self._ask(PROBE_TEXTS[:1], urgent=True)
-        except (UnavailableError, PreconditionError):
-            return
-
-
-def _windows(prompt: str, text: str, max_bytes: int) -> list[str]:
-    """Return a text after the prompt, in parts of at most `max_bytes`, cut between words where possible."""
-    if not text.strip():
-        return [prompt + _BLANK]
-    room = max(64, max_bytes - len(prompt.encode()))
-    raw, parts = text.encode(), list[str]()
-    while len(raw) > room:
-        end = (raw.rfind(b" ", 1, room) + 1) or room
-        parts.append(raw[:end].decode(errors="ignore"))  # a character that is cut in two moves to the next part
-        raw = raw[len(parts[-1].encode()) :]
-    return [prompt + part for part in [*parts, raw.decode()] if part.strip()]
-
 
 def _read(reply: Any, count: int, dimensions: int) -> Vectors:
     """Return the vectors of a reply at length 1, in the order of the texts.
@@ -256,6 +247,7 @@ def _read(reply: Any, count: int, dimensions: int) -> Vectors:
     Raises:
         ValueError, KeyError, TypeError, IndexError: it has others, or none.
     """
+    # Endpoints may answer in another order than that of the texts.
     rows = sorted(reply["data"], key=lambda row: row["index"])
     if [row["index"] for row in rows] != list(range(count)):
         raise ValueError("other rows than were asked for")

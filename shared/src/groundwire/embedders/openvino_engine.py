@@ -14,8 +14,6 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -71,9 +69,21 @@ class OpenVinoEngine:
             return
         # What was compiled stays beside the model, without its weights: that halves the time of compiling. OpenVINO
         # rebuilds it if it is damaged, but not while another process writes it: that gave a model that fails.
-        cache = {"CACHE_DIR": str(model.parent), "CACHE_MODE": "OPTIMIZE_SIZE"}
-        with _locked(model.parent) as is_locked:
-            self._compiled = core.compile_model(str(model), "CPU", options | (cache if is_locked else {}))
+        folder = os.open(model.parent, os.O_RDONLY)
+        try:
+            ends_at = time.monotonic() + _COMPILING_S
+            # flock has no timeout, and an alarm would need the main thread, so the lock is polled.
+            while time.monotonic() < ends_at:
+                try:
+                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    time.sleep(0.05)
+                else:
+                    options |= {"CACHE_DIR": str(model.parent), "CACHE_MODE": "OPTIMIZE_SIZE"}
+                    break
+            self._compiled = core.compile_model(str(model), "CPU", options)
+        finally:
+            os.close(folder)
 
     def infer(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Vectors:
         """Return float32 of shape (n, dimensions); inference requests are created when needed and reused."""
@@ -87,28 +97,8 @@ class OpenVinoEngine:
         return vectors
 
     def close(self) -> None:
-        """Release the compiled model."""
         self._idle.clear()
         self._compiled = None
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a folder; yield false when another process does not release it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    is_locked = False
-    ends_at = time.monotonic() + _COMPILING_S
-    try:
-        # flock has no timeout, and an alarm would need the main thread, so the lock is polled.
-        while not is_locked and time.monotonic() < ends_at:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                is_locked = True
-            except OSError:
-                time.sleep(0.05)
-        yield is_locked
-    finally:
-        os.close(descriptor)
 
 
 def import_openvino() -> Any:
@@ -161,7 +151,6 @@ class Conversion:
 
     @property
     def model_xml(self) -> Path:
-        """Return the file that OpenVINO reads."""
         return self.folder / _GRAPH
 
     def noted(self, name: str) -> dict[str, Any]:
@@ -229,6 +218,7 @@ def keep_conversion(
             shutil.rmtree(abandoned, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=folder.parent))
     try:
+        # By default the weights would be rounded to 16 bits.
         import_openvino().save_model(graph, str(staging / _GRAPH), compress_to_fp16=False)
         np.save(staging / _REFERENCE, reference, allow_pickle=False)
         (staging / _MANIFEST).write_text(json.dumps(asdict(model)), encoding="utf-8")

@@ -59,7 +59,6 @@ class TorchEngine:
         return vectors
 
     def close(self) -> None:
-        """Release the weights."""
         self._module = None
 
 
@@ -77,14 +76,18 @@ def load_module(files: ModelFiles) -> Any:
         except ImportError as error:
             message = f"the model {files.model_name} needs sentence-transformers: groundwire[models]"
             raise MissingExtraError(message, extra="models") from error
-        with _no_progress_bar():
-            try:
-                module = sentence_transformers.SentenceTransformer(
-                    str(files.folder), device="cpu", local_files_only=True
-                )
-            except Exception as error:
-                # torch, safetensors and transformers raise all kinds of exceptions for files they cannot read.
-                raise _unusable(files, f"cannot be loaded: {error}") from error
+        from transformers.utils import logging as transformers_logging  # noqa: PLC0415 - heavy, loaded by now
+
+        shows_progress = transformers_logging.is_progress_bar_enabled()
+        transformers_logging.disable_progress_bar()
+        try:
+            module = sentence_transformers.SentenceTransformer(str(files.folder), device="cpu", local_files_only=True)
+        except Exception as error:
+            # torch, safetensors and transformers raise all kinds of exceptions for files they cannot read.
+            raise _unusable(files, f"cannot be loaded: {error}") from error
+        finally:
+            if shows_progress:
+                transformers_logging.enable_progress_bar()
         return module.float().eval()
 
 
@@ -186,19 +189,6 @@ def quiet_libraries() -> Iterator[None]:
             yield
         finally:
             logging.getLogger("transformers").setLevel(level)
-
-
-@contextmanager
-def _no_progress_bar() -> Iterator[None]:
-    from transformers.utils import logging as transformers_logging  # noqa: PLC0415 - heavy, loaded by now
-
-    was_enabled = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            transformers_logging.enable_progress_bar()
 
 
 def _frame(module: Any, tokenizer: ModelTokenizer, names: tuple[str, ...]) -> Frame:

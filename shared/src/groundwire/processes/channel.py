@@ -10,7 +10,7 @@ from typing import Any
 _LENGTH = struct.Struct("!Q")
 _TIMEVAL = struct.Struct("@ll")
 _RECEIVE_BYTES = 1 << 16
-"""Read at a time: a search has much less, and room for more would be mapped into memory anew for each read."""
+"""A search needs much less, and a larger buffer would be mapped into memory again for each read."""
 _JOINED_BYTES = 1 << 20
 
 
@@ -52,8 +52,16 @@ class Channel:
                     self._unsent[:1] = [part] if part else []
             except BlockingIOError:
                 pass
-            if (message := self._take()) is not None:
-                return message
+            if len(self._received) >= _LENGTH.size:
+                size = _LENGTH.unpack_from(self._received)[0]
+                # Before the rest arrives: a child that is not trusted could fill the memory.
+                if self._most_bytes is not None and size > self._most_bytes:
+                    raise EOFError("a message is too long")
+                end = _LENGTH.size + size
+                if len(self._received) >= end:
+                    message = self._received[_LENGTH.size : end]
+                    del self._received[:end]
+                    return message
             if self._is_closed_there:
                 raise EOFError("the child process has closed the connection")
             if (descriptor := self._socket.fileno()) < 0:
@@ -88,19 +96,6 @@ class Channel:
         self._received += received
         self._is_closed_there = not received
         return True
-
-    def _take(self) -> bytearray | None:
-        if len(self._received) < _LENGTH.size:
-            return None
-        size = _LENGTH.unpack_from(self._received)[0]
-        if self._most_bytes is not None and size > self._most_bytes:
-            raise EOFError("a message is too long")
-        end = _LENGTH.size + size
-        if len(self._received) < end:
-            return None
-        message = self._received[_LENGTH.size : end]
-        del self._received[:end]
-        return message
 
 
 def receive_message(end: socket.socket) -> bytearray:

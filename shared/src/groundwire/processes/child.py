@@ -47,6 +47,7 @@ class ChildProcess:
         descriptors = [far.fileno() for far in far_ends]
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                # -P: a module in the current folder must not stand in for one of ours.
                 [sys.executable, "-P", "-m", _MAIN, module, str(niceness), ",".join(map(str, descriptors)), *arguments],
                 pass_fds=(*descriptors, *inherited),
                 stdin=subprocess.DEVNULL,

@@ -213,7 +213,14 @@ class ChunkStore:
             elif not self._remove(live) and not self._remove(archived):
                 raise ChunkNotFoundError(chunk_id)
             else:
-                self._forget(chunk_id)
+                # No link to it may stay, not even in the archive, whose chunks can be restored.
+                others = [(other, self._month(other.id)) for other in self._read_live().values()]
+                others += [(other, self._archive) for other in self._read_archive().values()]
+                for other, folder in others:
+                    links = other.links.model_dump()
+                    left = {kind: [each for each in targets if each != chunk_id] for kind, targets in links.items()}
+                    if left != links:
+                        self._write(other.changed(links=left), folder)
             # Links that people made stay through a soft deletion, so that a restored memory has them again.
             self._relink(chunk_id)
             self._write_indexes()
@@ -231,6 +238,7 @@ class ChunkStore:
                 chunk = _read_file(archived)
             except FileNotFoundError:
                 raise ChunkNotFoundError(chunk_id) from None
+            # Only what can be read comes back: a corrupt file stays where a person will look for it.
             _move(archived, self._path(chunk_id, self._month(chunk_id)), chunk_id)
             return self._settle(chunk)
 
@@ -357,6 +365,7 @@ class ChunkStore:
     def _replace_targets(self, chunk_id: str, link_type: str, target_id: str, targets: list[str]) -> Chunk:
         """Replace a target by `targets` among the links of one type."""
         chunk = self._existing(chunk_id)
+        # Without the target itself, so that a link that is added twice is there once.
         others = [target for target in getattr(chunk.links, link_type) if target != target_id]
         linked = self._write_links(chunk, **{link_type: others + targets})
         self._write_indexes()
@@ -423,8 +432,14 @@ class ChunkStore:
             )
         for other in chunks.values():
             linked = chunk_id in (*other.links.follows, *other.links.related_to)
+            may_follow = (
+                chunk is not None
+                and chunk.metadata.conversation_id is not None
+                and chunk.metadata.conversation_id == other.metadata.conversation_id
+                and timedelta() <= other.metadata.created - chunk.metadata.created <= FOLLOWS_WINDOW
+            )
             # Both ways (C18), but only with the best: else a common tag would rewrite every file that has it.
-            if other.id == chunk_id or not (linked or other.id in related or _may_follow(other, chunk)):
+            if other.id == chunk_id or not (linked or other.id in related or may_follow):
                 continue
             targets = {*other.links.related_to, *({chunk_id} if other.id in related else ())}
             best = most_related(memories[other.id], [memories[target] for target in targets if target in memories])
@@ -440,16 +455,6 @@ class ChunkStore:
         if linked != chunk:
             self._write(linked, self._month(chunk.id))
         return linked
-
-    def _forget(self, chunk_id: str) -> None:
-        """Remove the links to a chunk that is gone for good, also from chunks in the archive."""
-        archived = self._read_archive()
-        for other in (*self._read_live().values(), *archived.values()):
-            held = other.links.model_dump()
-            left = {kind: [target for target in targets if target != chunk_id] for kind, targets in held.items()}
-            if left != held:
-                folder = self._archive if other.id in archived else self._month(other.id)
-                self._write(other.changed(links=left), folder)
 
     # Indexes
 
@@ -485,8 +490,16 @@ class ChunkStore:
             "tag_index.json": dict(sorted(by_tag.items())),
             "link_graph.json": {chunk.id: chunk.links.model_dump() for chunk in chunks},
         }
-        written = {name: to_json(content, indent=2).decode() + "\n" for name, content in contents.items()}
-        return {name: text for name, text in written.items() if _text_of(self._index / name) != text}
+        wrong: dict[str, str] = {}
+        for name, content in contents.items():
+            text = to_json(content, indent=2).decode() + "\n"
+            try:
+                is_right = _bytes_of(self._index / name) == text.encode()
+            except (FileNotFoundError, DataLossError):
+                is_right = False
+            if not is_right:
+                wrong[name] = text
+        return wrong
 
 
 @dataclass(slots=True)
@@ -501,14 +514,6 @@ def _audit(operation: str, chunk_id: str, outcome: str) -> None:
     facts = {"operation": operation, "chunk_id": chunk_id, "outcome": outcome}
     # As Python writes it: an id that was refused may hold line ends.
     _log.info("vault %s %r: %s", operation, chunk_id, outcome, extra=facts)
-
-
-def _may_follow(other: Chunk, chunk: Chunk | None) -> bool:
-    if chunk is None or other.metadata.conversation_id is None:
-        return False
-    if other.metadata.conversation_id != chunk.metadata.conversation_id:
-        return False
-    return timedelta() <= other.metadata.created - chunk.metadata.created <= FOLLOWS_WINDOW
 
 
 def _check_manual(link_type: str) -> None:
@@ -572,13 +577,6 @@ def _bytes_of(path: Path) -> bytes:
         raise
     except OSError as error:
         raise DataLossError(f"it cannot be read: {error.strerror}", what="chunk file") from error
-
-
-def _text_of(path: Path) -> str | None:
-    try:
-        return _bytes_of(path).decode()
-    except (FileNotFoundError, DataLossError, UnicodeDecodeError):
-        return None
 
 
 def _refuse_link(folder: Path) -> None:

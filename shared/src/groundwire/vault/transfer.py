@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC
 from itertools import islice
 from typing import Any, Final
 
@@ -181,7 +181,15 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
     for record in records.values():
         record.ClearField("links")
     # In the order in which they were made, the two sides of an exchange too: links to the one before follow from it.
-    ordered = sorted(records, key=lambda each: (*_moment(records[each]), chunks[each].metadata.created, each))
+    ordered = sorted(
+        records,
+        key=lambda each: (
+            records[each].timestamp.ToDatetime(UTC),
+            records[each].turn.role == Role.ROLE_ASSISTANT,
+            chunks[each].metadata.created,
+            each,
+        ),
+    )
     named = {each: (chunks[each].extra or {}).get("document_id") for each in ordered}
     held = {document_id: each for each, document_id in named.items() if isinstance(document_id, str)}
     # The server gives documents of records new ids, so records that quote them wait until all are stored.
@@ -347,7 +355,3 @@ def _add_links(
         except GroundwireError as error:
             failed[chunk_id] = f"links: {error.message}"
     return linked
-
-
-def _moment(record: Record) -> tuple[datetime, bool]:
-    return record.timestamp.ToDatetime(UTC), record.turn.role == Role.ROLE_ASSISTANT

@@ -211,8 +211,10 @@ class EngineProcess:
                 # Running calls may finish, unless the engine is silent: it may never answer them.
                 while self._in_use and self.silent_s < _SILENT_S and time.monotonic() < ends_at:
                     self._unused.wait(_STEP_S)
+            # Before the connections go: the watcher uses one of them, and gives back those whose answers came late.
             self._is_stopping.set()
             self._watching.join(_KILL_S)
+            # Otherwise a request hangs, and the engine would never come to close its files: it is killed below.
             if not self._abandoned and not self._in_use and self.silent_s < _SILENT_S:
                 for channel in (*self._readers.free, *self._writers.free):
                     channel.close()
@@ -244,7 +246,18 @@ class EngineProcess:
         should_stop: Callable[[], bool] | None = None,
     ) -> Any:
         ends_at = time.monotonic() + limit_s
-        channel = self._take(connections, budget, ends_at)
+        free, came_back = connections.free, connections.came_back
+        channel: _Connection | None = None
+        while channel is None:
+            self._check_worth_waiting(budget, ends_at)
+            with came_back:
+                if not free:
+                    budget.wait_for(came_back, lambda: bool(free) or self.is_broken, _STEP_S)
+                if free and not self.is_broken:
+                    self._in_use += 1
+                    channel = free.popleft()
+                elif self.is_broken:
+                    raise self._ended()
         try:
             channel.send(method, arguments)
             remaining_s = budget.remaining_s()
@@ -259,6 +272,7 @@ class EngineProcess:
             self._break()
             raise self._ended() from broken
         except BaseException:
+            # The engine may still be at it: the next request on this connection would wait behind this one.
             self._leave(channel, abandoned_by=connections)
             raise
         self._leave(channel, connections)
@@ -267,20 +281,6 @@ class EngineProcess:
         if answer.is_disk_full:
             raise _disk_full()
         raise StoreUnavailableError(f"{self._name} failed: {answer.failure}", engine=self._name)
-
-    def _take(self, connections: _Connections, budget: Budget, ends_at: float) -> _Connection:
-        """Wait for a free connection."""
-        free, came_back = connections.free, connections.came_back
-        while True:
-            self._check_worth_waiting(budget, ends_at)
-            with came_back:
-                if not free:
-                    budget.wait_for(came_back, lambda: bool(free) or self.is_broken, _STEP_S)
-                if free and not self.is_broken:
-                    self._in_use += 1
-                    return free.popleft()
-            if self.is_broken:
-                raise self._ended()
 
     def _check_worth_waiting(self, budget: Budget, ends_at: float) -> None:
         budget.check()

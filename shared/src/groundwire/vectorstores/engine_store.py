@@ -104,40 +104,41 @@ class OwnedEngine:
         return self._failure or "it has ended"
 
     def _keep(self) -> None:
+        """Replace every engine that ends, until the store is closed."""
         while not self._is_closed:
             engine = self._engine
-            if engine is not None and engine.wait_broken(_LOOK_S) and not self._is_closed:
-                self._replace(engine)
-
-    def _replace(self, engine: EngineProcess) -> None:
-        began_at = time.monotonic()
-        _log.warning("the vector engine has ended and is started again")
-        # Two engines on one folder would destroy it: the old one must have ended, not merely been killed.
-        while not engine.kill():
-            if self._paused(_LOOK_S):
-                return
-        engine.close()
-        with self._changed:
-            self._engine = None
-        attempt = 0
-        while not self._paused(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)]):
-            attempt += 1
-            try:
-                started = self._start()
-            except Exception as error:  # noqa: BLE001 - whatever it is, it may go away
-                _log.error("the vector engine does not start", error=str(error), attempt=attempt)
-                with self._changed:
-                    self._failure = str(error)
-                    self._changed.notify_all()
+            if engine is None or not engine.wait_broken(_LOOK_S) or self._is_closed:
                 continue
+            began_at = time.monotonic()
+            _log.warning("the vector engine has ended and is started again")
+            # Two engines on one folder would destroy it: the old one must have ended, not merely been killed.
+            while not engine.kill():
+                if self._paused(_LOOK_S):
+                    return
+            engine.close()
             with self._changed:
-                self._engine, self._failure = started, ""
-                is_closed = self._is_closed
-                self._changed.notify_all()
-            if is_closed:
-                started.close()
-            _log.info("the vector engine runs again", after_s=round(time.monotonic() - began_at, 1))
-            return
+                self._engine = None
+            attempt = 0
+            while self._engine is None:
+                if self._paused(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)]):
+                    return
+                attempt += 1
+                try:
+                    started = self._start()
+                except Exception as error:  # noqa: BLE001 - whatever it is, it may go away
+                    _log.error("the vector engine does not start", error=str(error), attempt=attempt)
+                    with self._changed:
+                        self._failure = str(error)
+                        self._changed.notify_all()
+                    continue
+                with self._changed:
+                    self._engine, self._failure = started, ""
+                    is_closed = self._is_closed
+                    self._changed.notify_all()
+                # `close` may have come while the engine started, and closed nothing.
+                if is_closed:
+                    started.close()
+                _log.info("the vector engine runs again", after_s=round(time.monotonic() - began_at, 1))
 
     def _paused(self, seconds: float) -> bool:
         """Wait; tell whether the store was closed."""

@@ -1,6 +1,4 @@
-"""Compiles filters to the condition trees of Qdrant, in the JSON form that its servers document.
-
-Both adapters use them: the embedded engine and the server evaluate the same trees.
+"""What the two adapters of Qdrant share: the filters as condition trees, in the JSON form that its servers document.
 
 Exact by construction: negations are `must_not`, which also keeps points without the field (`MatchExcept`
 would drop them); the caller's own fields are matched by their terms (`groundwire.vectorstores.stored_fields`);
@@ -10,7 +8,7 @@ what is always or never true is decided here, because engines differ on clauses 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 from groundwire.kernel.errors import UnsupportedFilterError
 from groundwire.kernel.filters import (
@@ -30,6 +28,10 @@ from groundwire.kernel.filters import (
     kind_of,
 )
 from groundwire.vectorstores.stored_fields import LISTS, TERMS_FIELD, TEXTS, comparable, integer_bound, presence_term
+
+# Candidates an index search keeps. Graphs differ from build to build: with 128 the recall@10 of 60,000 to 100,000
+# points was 0.954 to 0.994, with 256 it was 0.986 to 0.999; a search takes 1 to 3 ms.
+MIN_EF: Final = 384
 
 Condition: TypeAlias = dict[str, Any]
 """A filter or a condition of Qdrant: `must`, `should`, `must_not`, or `key` with `match` or `range`, or `is_empty`."""
@@ -71,7 +73,13 @@ class ConditionCompiler:
                 equal = _one_of(field, (value,))
                 return equal if comparator is Comparator.EQ else _not(equal)
             case Comparison(field, comparator, value):
-                return self._ordering(field, comparator, value)
+                kind = BUILT_IN_FIELDS.get(field)
+                if kind is None or (kind in TEXTS and isinstance(value, str)):
+                    raise self._unsupported(f"{comparator} on a metadata field or a text")
+                if kind in TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
+                    return False
+                bound, number = integer_bound(comparator, value)
+                return {"key": field, "range": {bound: float(number)}}
             case Membership(field, values, negated):
                 member = _one_of(field, values)
                 return _not(member) if negated else member
@@ -83,15 +91,6 @@ class ConditionCompiler:
             case _:
                 assert_never(condition)
 
-    def _ordering(self, field: str, comparator: Comparator, value: Scalar) -> Compiled:
-        kind = BUILT_IN_FIELDS.get(field)
-        if kind is None or (kind in TEXTS and isinstance(value, str)):
-            raise self._unsupported(f"{comparator} on a metadata field or a text")
-        if kind in TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
-            return False
-        bound, number = integer_bound(comparator, value)
-        return {"key": field, "range": {bound: float(number)}}
-
     def _contains(self, field: str, value: Scalar) -> Compiled:
         kind = BUILT_IN_FIELDS.get(field)
         if kind is None:
@@ -102,6 +101,7 @@ class ConditionCompiler:
             return False
         if value and not self.matches_substrings:
             raise self._unsupported("$contains on a text")
+        # Every text contains the empty one.
         return {"key": field, "match": {"substring": value}} if value else _exists(field)
 
     def _unsupported(self, clause: str) -> UnsupportedFilterError:

@@ -15,7 +15,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, MissingExtraError, StoreMismatchError
 from groundwire.kernel.filters import BUILT_IN_FIELDS, FieldKind, Filter
 from groundwire.vectorstores.points import EngineAdapter, as_ints, batches, best
-from groundwire.vectorstores.qdrant_conditions import Condition, ConditionCompiler
+from groundwire.vectorstores.qdrant_conditions import MIN_EF, Condition, ConditionCompiler
 from groundwire.vectorstores.servers import (
     Parse,
     StoreServer,
@@ -31,9 +31,6 @@ from groundwire.vectorstores.stored_fields import TERMS_FIELD, Stored
 
 _SCHEMES: Final = ("qdrant", "qdrants")
 _GRPC_PORT: Final = 6334
-# Candidates an index search keeps. Graphs differ from build to build: with 128 the recall@10 of 60,000 to 100,000
-# points was 0.954 to 0.994, with 256 it was 0.986 to 0.999; a search takes 1 to 3 ms.
-_MIN_EF: Final = 384
 _OVERSAMPLING: Final = 2.0
 
 OPTIONS: Final[Mapping[str, Parse]] = {
@@ -81,6 +78,7 @@ class QdrantOptions(StoreServer):
             grpc_options=dict(_CHANNEL),  # the library adds its own
             # As a header: given as a key, the library warns on every plain connection.
             headers={"api-key": self.api_key} if self.api_key else None,
+            # It would ask for the version over REST, on a port that may be closed.
             check_compatibility=False,
         )
 
@@ -117,7 +115,7 @@ class QdrantOptions(StoreServer):
         quantization = None
         if self.url.options.get("quantization", "none") != "none":
             quantization = models.QuantizationSearchParams(ignore=is_exact, rescore=True, oversampling=_OVERSAMPLING)
-        ef = max(int(self.url.options.get("hnsw_ef", _MIN_EF)), limit)
+        ef = max(int(self.url.options.get("hnsw_ef", MIN_EF)), limit)
         return models.SearchParams(hnsw_ef=ef, exact=is_exact, quantization=quantization)
 
     def read_consistency(self) -> Any:

@@ -33,12 +33,10 @@ class StoreServer:
 
     @property
     def prefix(self) -> str:
-        """Return the prefix of this installation's collection names."""
         return str(self.url.options.get("prefix", ""))
 
     @property
     def timeout_s(self) -> int:
-        """Return the limit of one request in seconds."""
         return int(self.url.options.get("timeout_s", _TIMEOUT_S))
 
 
@@ -71,6 +69,7 @@ def parse_server_url(
     except ValueError:
         problems.append("has a port that is none")
     given: dict[str, Any] = {}
+    # With blank values, which would otherwise be dropped in silence.
     for name, text in parse_qsl(parts.query, keep_blank_values=True):
         if name not in options:
             problems.append(f"has the unknown option {name!r}; known are {', '.join(sorted(options))}")
@@ -107,7 +106,6 @@ def one_of(*names: str) -> Parse:
 
 
 def truth(text: str) -> bool:
-    """Parse `true` or `false`."""
     if text not in {"true", "false"}:
         raise ValueError("must be true or false")
     return text == "true"

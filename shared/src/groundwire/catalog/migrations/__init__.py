@@ -1,8 +1,8 @@
 """Makes a new catalog, or brings one to the schema of this version, in one transaction, or refuses it unchanged.
 
-The schema is said once, in `schema.py`: a new catalog is made of that. A change to it comes with a script in `versions`
-that changes catalogs which exist already, and with a new `HEAD`. Alembic runs the scripts, and is imported for nothing
-else: that takes a tenth of a start.
+The schema is defined once, in `schema.py`: new catalogs are made of it. A change to it comes with a script in
+`versions` that changes catalogs which exist already, and with a new `HEAD`. Alembic runs the scripts, and is imported
+for nothing else: that takes a tenth of a start.
 """
 
 from importlib.resources import files

@@ -100,7 +100,6 @@ class Engine:
         return facts_of(made)
 
     def complete(self, name: str) -> None:
-        """Note that a collection has been filled."""
         set_complete(self._collections[name])
 
     def renew(self, name: str) -> None:
@@ -138,7 +137,6 @@ class Engine:
             self._reopen()
 
     def drop(self, name: str) -> None:
-        """Remove a collection and everything of its records."""
         with self._alone():
             # With the copy, which would take its place at the next start.
             for each in {name, name + _REWRITTEN} & self._collections.keys():
@@ -159,7 +157,6 @@ class Engine:
         return ""
 
     def upsert(self, name: str, numbers: Sequence[int], vectors: Vectors, stored: Sequence[Stored]) -> None:
-        """Insert or replace records."""
         put(self._collections[name], numbers, vectors, stored)
         self._sync_graphs()
 

@@ -65,7 +65,6 @@ def make_collection(client: Any, name: str, dimensions: int, *, is_complete: boo
 
 
 def set_complete(collection: Any) -> None:
-    """Note that a collection has been filled."""
     collection.modify(metadata={**collection.metadata, _IS_COMPLETE: True})
 
 
@@ -116,7 +115,17 @@ def nearest(collection: Any, vector: Vectors, limit: int, selection: dict[str, A
         else:
             ids = collection.get(include=[], **where)["ids"]
         selected = sorted({int(number) for number in ids})
-        return reached if len(selected) == len(reached) else _compared(collection, vector, selected)[:count]
+        if len(selected) == len(reached):
+            return reached
+        compared: list[tuple[int, float]] = []
+        for start in range(0, len(selected), _PAGE):
+            found, vectors, _ = records(collection, selected[start : start + _PAGE])
+            if found:
+                # Not `@`, which may round equal rows differently: they would no longer be equal.
+                lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector)
+                cosines = np.einsum("ij,j->i", vectors, vector) / lengths
+                compared.extend(zip(found, cosines.tolist(), strict=True))
+        return sorted(compared, key=lambda point: -point[1])[:count]
 
     return best(query, limit)
 
@@ -152,21 +161,10 @@ def records(collection: Any, numbers: Sequence[int]) -> tuple[list[int], Vectors
     if not ids:
         return [], np.zeros((0, 0), dtype=np.float32), []
     reply = collection.get(ids=ids, include=["embeddings", "metadatas"])
+    # Chroma returns records in an order of its own, whatever was asked for.
     order = sorted(range(len(reply["ids"])), key=lambda row: int(reply["ids"][row]))
     vectors = np.array([reply["embeddings"][row] for row in order], dtype=np.float32)
     return [int(reply["ids"][row]) for row in order], vectors, [dict(reply["metadatas"][row] or {}) for row in order]
-
-
-def _compared(collection: Any, vector: Vectors, numbers: Sequence[int]) -> list[tuple[int, float]]:
-    """Return (number, cosine) of records, most similar first."""
-    compared: list[tuple[int, float]] = []
-    for start in range(0, len(numbers), _PAGE):
-        found, vectors, _ = records(collection, numbers[start : start + _PAGE])
-        if found:
-            # Not `@`, which may round equal rows differently: they would no longer be equal.
-            cosines = np.einsum("ij,j->i", vectors, vector) / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector))
-            compared.extend(zip(found, cosines.tolist(), strict=True))
-    return sorted(compared, key=lambda point: -point[1])
 
 
 def all_numbers(collection: Any) -> list[int]:
@@ -242,11 +240,23 @@ def compile_filter(condition: Filter, *, negated: bool = False) -> Where:
         case Comparison(field, Comparator.EQ | Comparator.NE as comparator, value):
             return _one_of(field, (value,), is_excluded=negated is not (comparator is Comparator.NE))
         case Comparison(field, comparator, value):
-            return _ordering(field, comparator, value, negated=negated)
+            kind = BUILT_IN_FIELDS.get(field)
+            # Under a negation records without the field would have to stay, and Chroma would drop them.
+            if negated or kind is None or kind is FieldKind.INTEGER_LIST or (kind in TEXTS and isinstance(value, str)):
+                raise _unsupported(f"{comparator} under a negation, on a list, a text or a metadata field")
+            if kind in TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
+                return False
+            bound, number = integer_bound(comparator, value)
+            return {field: {f"${bound}": number}}
         case Membership(field, values, is_excluded):
             return _one_of(field, values, is_excluded=negated is not is_excluded)
         case Containment(field, value, is_excluded):
-            return _contains(field, value, is_excluded=negated is not is_excluded)
+            kind = BUILT_IN_FIELDS.get(field)
+            if kind is None or kind is FieldKind.TEXT:
+                raise _unsupported("$contains on a text or on a metadata field")
+            # Only a list contains something: on all other fields nothing matches, or everything under a negation.
+            keeps_others = negated is not is_excluded
+            return _one_of(field, (value,), is_excluded=keeps_others) if kind in LISTS else keeps_others
         case Like():
             raise _unsupported("$like")
         case Exists():
@@ -272,26 +282,6 @@ def _one_of(field: str, values: Sequence[Scalar], *, is_excluded: bool) -> Where
         holder, operator = TERMS_FIELD if kind is None else field, "$not_contains" if is_excluded else "$contains"
         return _combine([{holder: {operator: value}} for value in candidates], is_and=is_excluded)
     return {field: {"$nin" if is_excluded else "$in": candidates}} if candidates else is_excluded
-
-
-def _ordering(field: str, comparator: Comparator, value: Scalar, *, negated: bool) -> Where:
-    kind = BUILT_IN_FIELDS.get(field)
-    # Under a negation records without the field would have to stay, and Chroma would drop them.
-    if negated or kind is None or kind is FieldKind.INTEGER_LIST or (kind in TEXTS and isinstance(value, str)):
-        raise _unsupported(f"{comparator} under a negation, on a list, a text or a metadata field")
-    if kind in TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
-        return False
-    bound, number = integer_bound(comparator, value)
-    return {field: {f"${bound}": number}}
-
-
-def _contains(field: str, value: Scalar, *, is_excluded: bool) -> Where:
-    kind = BUILT_IN_FIELDS.get(field)
-    if kind is None or kind is FieldKind.TEXT:
-        raise _unsupported("$contains on a text or on a metadata field")
-    if kind in LISTS:
-        return _one_of(field, (value,), is_excluded=is_excluded)
-    return is_excluded
 
 
 def _unsupported(clause: str) -> UnsupportedFilterError:

@@ -200,7 +200,7 @@ class ChromaVectorStore(EngineStore):
             raise self._explained(collection, error) from error
 
     def _explained(self, collection: str, failure: StoreUnavailableError) -> StoreUnavailableError:
-        """Return a failure of a request as its caller should see it; a damaged collection is made anew, empty.
+        """Return a failure of a request as its caller should see it; a damaged collection is recreated empty.
 
         Raises:
             CollectionNotFoundError: it has been dropped meanwhile.

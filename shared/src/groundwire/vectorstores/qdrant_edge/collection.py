@@ -76,7 +76,6 @@ def unpublish(collection: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder with its contents, if it exists."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -99,35 +98,27 @@ def sweep(store: Path) -> Iterator[tuple[Path, Current]]:
     for collection in sorted(path for path in store.iterdir() if path.is_dir()):
         if not all(entry.name.startswith((_CURRENT, _COPY)) for entry in collection.iterdir()):
             continue
-        current = _read_current(collection)
-        if current is None:
+        try:
+            stored = json.loads((collection / _CURRENT).read_text(encoding="utf-8"))
+            current = Current(
+                copy=str(stored["copy"]),
+                dimensions=int(stored["dimensions"]),
+                metric=str(stored["metric"]),
+                is_complete=bool(stored["is_complete"]),
+            )
+        except (OSError, ValueError, TypeError, KeyError):
+            current = None  # missing or garbled
+        if current is None or not (current.copy.startswith(_COPY) and (collection / current.copy).is_dir()):
             remove(collection)
             continue
+        if current.metric != _METRIC:
+            message = f"collection {collection.name} was made with metric {current.metric}, not {_METRIC}"
+            raise StoreMismatchError(message, setting="metric", expected=_METRIC, got=current.metric)
         used = {_CURRENT, current.copy, seal_of(collection / current.copy).name}
         for leftover in collection.iterdir():
             if leftover.name not in used:
                 remove(leftover)
         yield collection, current
-
-
-def _read_current(collection: Path) -> Current | None:
-    """Return what CURRENT says, or None when it cannot be used: missing, garbled, or naming a copy that is gone."""
-    try:
-        stored = json.loads((collection / _CURRENT).read_text(encoding="utf-8"))
-        current = Current(
-            copy=str(stored["copy"]),
-            dimensions=int(stored["dimensions"]),
-            metric=str(stored["metric"]),
-            is_complete=bool(stored["is_complete"]),
-        )
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-    if not (current.copy.startswith(_COPY) and (collection / current.copy).is_dir()):
-        return None
-    if current.metric != _METRIC:
-        message = f"collection {collection.name} was made with metric {current.metric}, not {_METRIC}"
-        raise StoreMismatchError(message, setting="metric", expected=_METRIC, got=current.metric)
-    return current
 
 
 class ServedCollection:
@@ -196,11 +187,12 @@ class ServedCollection:
     def take_recorded(self) -> set[int]:
         """Return the numbers written since the last call, and forget them."""
         with self._writing:
-            return self._take()
+            return self.take_recorded_within_write()
 
     def take_recorded_within_write(self) -> set[int]:
         """Do the same as `take_recorded` inside `writing()`."""
-        return self._take()
+        taken, self._touched = self._touched or set(), set()
+        return taken
 
     def stop_recording(self) -> None:
         with self._writing:
@@ -217,7 +209,6 @@ class ServedCollection:
             return self._copy == copy
 
     def wait_unread(self, copy: Path) -> None:
-        """Return when nobody reads a copy any more."""
         with self._changed:
             self._changed.wait_for(lambda: self._readers[copy] == 0)
             del self._readers[copy]
@@ -229,10 +220,6 @@ class ServedCollection:
         with self._writing:
             self.wait_unread(self._copy)
             return self._copy
-
-    def _take(self) -> set[int]:
-        taken, self._touched = self._touched or set(), set()
-        return taken
 
     def _check_exists(self) -> None:
         if self.is_dropped.is_set():

@@ -103,6 +103,7 @@ class QdrantEdgeVectorStore(EngineStore):
                 self._collections[path.name] = ServedCollection(
                     path, copy, current.dimensions, is_complete=current.is_complete
                 )
+                # Without a seal its files were in use when an engine was killed, and may lack what was acknowledged.
                 if not current.is_complete or Seal.read(seal_of(copy)) is None:
                     self._unverified.add(path.name)
             self._engine = OwnedEngine(partial(self._start, "serve", most_open, hung_after_s=hung_after_s))
@@ -282,6 +283,7 @@ class QdrantEdgeVectorStore(EngineStore):
                 return engine.read(budget, method, path, *arguments)
             except StoreUnavailableError as error:
                 failure = error
+        # Not while the copy is being read: a damaged one is replaced, which waits for its readers.
         raise self._explained(served, Path(path), failure, engine, budget)
 
     def _write(self, served: ServedCollection, budget: Budget, method: str, numbers: list[int], *rest: Any) -> None:
@@ -293,6 +295,7 @@ class QdrantEdgeVectorStore(EngineStore):
                 failure = error
             else:
                 return
+        # Not while the copy is being written: replacing a damaged one takes a turn among the writers.
         raise self._explained(served, Path(path), failure, engine, budget)
 
     def _explained(
