@@ -4,7 +4,7 @@ usage: python scripts/check_breaking.py [--release]
 
 `--release` writes what the contract is now to protos/released/vX.Y.Z.binpb, X.Y.Z being the version in pyproject.toml,
 in place of that of the release before. The file is committed, so that every clone compares with it, with or without
-tags. The rules are those of `breaking` in protos/buf.yaml. The exit status is 1 when something breaks, buf prints what;
+tags. The rules stand under `breaking` in protos/buf.yaml. The exit status is 1 when something breaks, which buf prints;
 and when CHANGELOG.md names a release that has no file. Before the first release there is nothing to compare with: that
 is said, and the exit status is 0.
 """
@@ -43,7 +43,7 @@ def last_release(repository: Path) -> str | None:
 
 
 def write_contract(repository: Path) -> Path:
-    """Write the contract as it is now as that of the version that is being released; return the file."""
+    """Keep the current contract as that of the version being released; return its file."""
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     before = released_contract(repository)
     released = repository / "protos" / "released" / f"v{project['version']}.binpb"

@@ -228,7 +228,7 @@ def _measured(tracer: Tracer, calls: _Calls) -> list[Flow]:
             calls.make(name)
         with tracer.recording():
             calls.make(name)
-        # What has no name, such as a lambda, is part of the function that it stands in.
+        # What has no name, such as a lambda, counts as part of the function around it.
         entered = {code for _, code in tracer.entered - without_calls if not code.co_name.startswith("<")}
         names: dict[str, list[str]] = {}
         for path, function in sorted((_shown(code), code.co_qualname) for code in entered):

@@ -148,7 +148,7 @@ def service_config(services: Iterable[ServiceDescriptor]) -> dict[str, Any]:
 def is_safe_to_repeat(method: MethodDescriptor) -> bool:
     """Tell whether a call that was perhaps worked on may be sent again: it reads, or its `request_id` names it.
 
-    Streams of requests are not repeated, because what was sent is gone; uploads have offsets to go on from.
+    Streams of requests are not repeated, because what was sent is gone; uploads resume at an offset.
     """
     if method.client_streaming:
         return False

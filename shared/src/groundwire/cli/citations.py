@@ -229,7 +229,27 @@ def write_page(path: Path, question: str, answer: answer_pb2.Answer, quotations:
     """
     time = answer.answer_time.ToJsonString()
     about = f"Collection {answer.collection} · {answer.generator} · confidence {answer.confidence:.2f} · {time}"
-    sections = "".join(_section(quotation) for quotation in quotations)
+    sections = ""
+    for quotation in quotations:
+        places = ""
+        for citation in quotation.citations:
+            place = _escaped(one_line(quoted_place(citation)))
+            try:
+                is_web = urlsplit(citation.url).scheme in {"http", "https"}
+            except ValueError:
+                is_web = False
+            if is_web:  # anything else, such as `javascript:`, would run when somebody follows it
+                place = f'<a href="{_escaped(one_line(citation.url))}" rel="noreferrer">{place}</a>'
+            places += f'<p class="place">[{citation.marker}] {place}</p>\n'
+        # A quote that another one overlaps has no part of its own; its link goes to the one that covers it.
+        own = {marker for _, marker in quotation.parts}
+        text = "".join(
+            f'<a id="quote-{citation.marker}"></a>' for citation in quotation.citations if citation.marker not in own
+        )
+        for part, marker in quotation.parts:
+            shown = _escaped(many_lines(part))
+            text += f'<mark id="quote-{marker}">{shown}</mark>' if marker else shown
+        sections += f"<section>\n{places}<blockquote>{text}</blockquote>\n</section>\n"
     # Markers are links, but what looks like one inside a statement is text of a source.
     content, done = "", 0
     markers = {citation.marker for citation in answer.citations}
@@ -256,30 +276,6 @@ def _linked(text: str, markers: set[int]) -> str:
         return f'<a href="#quote-{found[1]}">{found[0]}</a>' if int(found[1]) in markers else found[0]
 
     return _MARKER.sub(link, _escaped(many_lines(text)))
-
-
-def _section(quotation: Quotation) -> str:
-    """Return the places of quotes and the paragraph they stand in."""
-    places = ""
-    for citation in quotation.citations:
-        place = _escaped(one_line(quoted_place(citation)))
-        try:
-            is_web = urlsplit(citation.url).scheme in {"http", "https"}
-        except ValueError:
-            is_web = False
-        if is_web:  # anything else, such as `javascript:`, would run when somebody follows it
-            place = f'<a href="{_escaped(one_line(citation.url))}" rel="noreferrer">{place}</a>'
-        places += f'<p class="place">[{citation.marker}] {place}</p>\n'
-    # A quote that another one overlaps has no part of its own; its link goes to the one that covers it.
-    shown = {marker for _, marker in quotation.parts}
-    covered = "".join(
-        f'<a id="quote-{citation.marker}"></a>' for citation in quotation.citations if citation.marker not in shown
-    )
-    text = "".join(
-        f'<mark id="quote-{marker}">{_escaped(many_lines(part))}</mark>' if marker else _escaped(many_lines(part))
-        for part, marker in quotation.parts
-    )
-    return f"<section>\n{places}<blockquote>{covered}{text}</blockquote>\n</section>\n"
 
 
 def _escaped(text: str) -> str:

@@ -94,7 +94,7 @@ def read_questions(text: str, name: str) -> list[LabelledQuestion]:
     """Return the questions of JSON Lines; empty lines are passed over.
 
     Raises:
-        InvalidRequestError: a line is no such object, with its number; or there is none.
+        InvalidRequestError: naming a line that is not such an object; or there are no questions.
     """
     questions = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -129,7 +129,7 @@ class _Evidence:
 
         Raises:
             DocumentNotFoundError: there is no such document.
-            InvalidRequestError: the quote does not stand in it.
+            InvalidRequestError: the document does not contain the quote.
         """
         if labelled.source not in self._read:
             document_id = self._collection.document(labelled.source).document_id

@@ -1,6 +1,6 @@
 """Fills messages from what people write: `--set NAME=VALUE`, `--unset NAME`, and a file of metadata.
 
-The names are those that field masks have in the contract, such as `retrieval.top_k` or `metadata.department`.
+The names are the paths of field masks in the contract, such as `retrieval.top_k` or `metadata.department`.
 """
 
 import json
@@ -345,7 +345,7 @@ def duration_message(text: str, option: str) -> Duration:
     """Return the duration of an option, such as 90s, 15m, 12h or 30d.
 
     Raises:
-        InvalidRequestError: it is none, or too long for a message.
+        InvalidRequestError: it is not a duration, or too long for a message.
     """
     try:
         return _duration(text)

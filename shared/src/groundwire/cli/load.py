@@ -49,7 +49,7 @@ class Figures:
     slowest_by_second: dict[int, float] = field(default_factory=dict)
 
     def add(self, due_s: float, elapsed_s: float, failure: str) -> None:
-        """Count a call that was due so many seconds after the beginning."""
+        """Count a call that was due `due_s` seconds after the beginning."""
         second = int(due_s)
         self.latencies.add(elapsed_s)
         self.calls_by_second[second] += 1

@@ -65,7 +65,7 @@ def health(service: str | None) -> None:
 
 
 def _housekeeping(client: GroundwireClient) -> maintenance_service_pb2.GetHousekeepingResponse | None:
-    """Return what goes on behind the calls; None when the server cannot say."""
+    """Return the state of background work; None when the server cannot report it."""
     try:
         return client.housekeeping()
     except GroundwireError:
@@ -94,7 +94,7 @@ def pipeline(collection: str, window: float | None) -> None:
     """Show search statistics since the server started, or for a recent window."""
     duration = None
     if window is not None:
-        if not 0 < window <= _LONGEST_WINDOW_S:  # no number is none of them either
+        if not 0 < window <= _LONGEST_WINDOW_S:  # refuses NaN, too
             raise InvalidRequestError.of("--window", f"must be above 0 and at most {_LONGEST_WINDOW_S}")
         duration = Duration()
         duration.FromNanoseconds(int(window * 1e9))

@@ -47,7 +47,7 @@ def finished(
         with ProgressBar("starting", quiet=is_json()) as display:
             return wait_for(client, operation, kind, lambda metadata: display.show(metadata.progress))
     except GroundwireError:
-        raise  # the operation itself failed, or the server is gone and cannot be told to cancel
+        raise  # the operation itself failed, or no server is there to cancel it
     except BaseException:  # Ctrl-C above all
         with suppress(GroundwireError):
             client.cancel_operation(name=operation.name)

@@ -139,7 +139,7 @@ def print_list(
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str, *, is_excerpt: bool = False) -> None:
     """Print rows under their headings, or `empty` when there are none; numbers stand right.
 
-    What does not fit on a terminal goes on in the last column, or is cut off there if that is an excerpt; the others
+    What does not fit on a terminal is wrapped in the last column, or cut off if that is an excerpt; the others
     hold what commands take and stay on their line.
     """
     if not rows:

@@ -219,7 +219,7 @@ def _retrieved(
     passages = list(response.passages)
     expanded = {chunk_id for passage in passages for chunk_id in passage.requested_chunk_ids}
     left = [hit.chunk.chunk_id for hit in response.results if hit.chunk.chunk_id not in expanded]
-    # Neither call expands more than so many chunks, and a response leaves out what does not fit into a message.
+    # Both calls expand a limited number of chunks, and a response leaves out what does not fit into a message.
     while left:
         part = client.expand(
             collection=request.collection,

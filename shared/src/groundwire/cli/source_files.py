@@ -219,7 +219,7 @@ def _looks_readable(path: Path) -> bool:
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
-        # The last character of the head may go on behind it.
+        # The last character may continue beyond the head.
         return 0 not in head and error.start > 0 and error.start > len(head) - _LONGEST_CHARACTER
     return 0 not in head
 

@@ -85,7 +85,7 @@ def export_vault(folder: Path, collection: str, verbose: bool) -> None:
 
     An export that was interrupted is simply repeated; files that hold the same already are not touched.
     """
-    _store_type()  # what is missing here is said without a server
+    _store_type()  # a missing package is reported even without a server
     with connect() as client:
         client.get_collection(collection=collection)  # a name that is mistyped leaves no folder
         with _opened(folder, verbose=verbose) as store:
@@ -110,7 +110,7 @@ def _show_export(report: "ExportReport") -> None:
 @server_options
 def mirror_vault(folder: Path, collection: str, interval_s: float, verbose: bool) -> None:
     """Export again and again, until Ctrl-C; files of records that are gone for good are removed."""
-    _store_type()  # what is missing here is said without a server
+    _store_type()  # a missing package is reported even without a server
     with connect() as client:
         # A name that is mistyped leaves no folder; a server that is not up yet is waited for below.
         with suppress(UnavailableError):

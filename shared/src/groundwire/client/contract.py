@@ -101,7 +101,7 @@ class SyncStream(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT])
             try:
                 yield from call
             finally:
-                call.cancel()  # or the server would go on for nobody; no effect at the end of the stream
+                call.cancel()  # or the server would keep working for nobody; no effect at the end of the stream
 
 
 class AsyncStream(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT]):

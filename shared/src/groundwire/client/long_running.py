@@ -1,4 +1,4 @@
-"""Follows operations: long work that goes on at the server whether or not a client watches."""
+"""Follows operations: long work that a server continues whether or not a client watches."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -52,7 +52,7 @@ def wait_for(
     kind: type[ResponseT],
     on_progress: Callable[[pb.OperationMetadata], None] = lambda _: None,
 ) -> ResponseT:
-    """Wait for the end of an operation, which goes on also when the caller stops waiting, and return its response.
+    """Wait for the end of an operation, which continues even if the caller stops waiting, and return its response.
 
     Raises:
         GroundwireError: it failed or was cancelled, or the server does not answer.

@@ -29,7 +29,7 @@ from groundwire.rpc.error_status import from_status
 OnProgress: TypeAlias = Callable[[pb.UploadProgress], None]
 
 UNARY_BYTES: Final = 1024 * 1024
-"""Larger files are uploaded as a stream, which goes on after a broken connection."""
+"""Larger files are uploaded as a stream, which resumes after a broken connection."""
 # A batch of this size is sent; with its last document it stays below the 4 MiB that servers take.
 _BATCH_BYTES: Final = 2 * 1024 * 1024
 # As many as one call takes.
@@ -178,7 +178,7 @@ def _put_chunks_messages(
 
 
 def _back_off_s(error: GroundwireError, attempts: int) -> float:
-    """Return how long to wait before the next attempt, in seconds, after so many."""
+    """Return how many seconds to wait after so many attempts."""
     own_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (attempts - 1))
     return max(error.retry_after_s or 0.0, own_s) * random.uniform(0.75, 1.25)  # noqa: S311 - spreads clients out
 
@@ -219,7 +219,7 @@ async def ingest_files(
 async def _send_batch(
     transport: Transport, batch: pb.BatchIngestDocumentsRequest
 ) -> list[IngestResult | GroundwireError]:
-    """Send what there is and empty the batch."""
+    """Send the batch, unless it is empty, and empty it."""
     if not batch.requests:
         return []
     response = await transport.send(Contract.batch_ingest_documents, batch)

@@ -136,7 +136,7 @@ class Admission:
         self._running: set[asyncio.Task[Any]] = set()
         self._draining = False
         self.is_cutting = False
-        """Whether `cut` has ended calls; cancellations are those of the server then."""
+        """Whether `cut` has ended calls: from then on a cancellation comes from the server."""
         self._refused = 0
         self._may_refuse = asyncio.Event()
         self._may_refuse.set()
@@ -229,7 +229,7 @@ class Admission:
     async def _refuse_while_draining(self, call: Call) -> None:
         if self._draining and not call.is_infrastructure:
             self._refused += 1
-            call.limit(None)  # the refusal may be held back for longer than what is left to wait for a message
+            call.limit(None)  # the refusal may be held back for longer than the call may wait for a message
             await self._may_refuse.wait()
             raise DrainingError("the server is stopping")
 

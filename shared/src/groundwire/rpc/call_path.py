@@ -253,7 +253,9 @@ class CallPath(grpc.GenericRpcHandler):
             if error.retry_after_s is not None:
                 trailers.append((_PUSHBACK_KEY, str(int(error.retry_after_s * 1000))))
             elif isinstance(error, ExhaustedError):
-                trailers.append((_PUSHBACK_KEY, "-1"))  # clients repeat the code unless they are told not to
+                trailers.append(
+                    (_PUSHBACK_KEY, "-1")
+                )  # clients repeat a call that ends with this code unless the trailer forbids it
             # A client that does not read cannot be sent a status, and neither can one that is gone. What the library
             # raises then, it raises again when the handler has returned.
             with suppress(TimeoutError, grpc.aio.InternalError):

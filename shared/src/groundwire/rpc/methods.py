@@ -198,7 +198,7 @@ WITHIN_SCOPES: Final = frozenset(
         *("GetAnswer", "ListAnswers", "GroundText", "VerifyCitations", "FormatCitations"),
     }
 )
-"""Calls that tell nothing of records outside of the scopes of the caller: a credential with scopes makes no others."""
+"""Calls that reveal no records outside the scopes of the caller: a credential with scopes may make no others."""
 
 
 def is_within_scopes(method: str) -> bool:

@@ -61,7 +61,7 @@ class ServerOptions:
     calls of each kind of work run at a time. A call may wait `first_message_s` for its first message; after that a
     stream may stand still for `stream_idle_s` because its client neither sends nor takes a message. Connections
     older than `connection_age_s` are closed after their calls (at most `connection_age_grace_s` later), so that
-    clients find new replicas. `quota` is that of callers whose credential leaves it open.
+    clients find new replicas. `quota` applies to callers whose credential sets none.
     """
 
     listen: str = "127.0.0.1:50051"

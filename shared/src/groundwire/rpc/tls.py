@@ -25,7 +25,7 @@ class TlsFiles:
 
 
 class ServerTls:
-    """Credentials of a server whose new connections get the files as they are now; the open ones go on.
+    """Credentials of a server: new connections use the files as they are now, open ones are not affected.
 
     Raises:
         InvalidRequestError: a file cannot be read, or the key is not that of the certificate.

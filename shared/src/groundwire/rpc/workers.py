@@ -47,7 +47,7 @@ class Workers:
     @property
     def waiting(self) -> int:
         """Return how many functions wait for a thread."""
-        return self._pool._work_queue.qsize()  # noqa: SLF001 - the pool tells it in no other way
+        return self._pool._work_queue.qsize()  # noqa: SLF001 - the pool has no public count
 
     async def run(
         self, budget: Budget, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs

@@ -176,7 +176,7 @@ class Answerer:
     async def answer(self, ask: AskedQuestion, progress: _Progress | None = None) -> AsyncGenerator[AnswerEvent, None]:
         """Yield the events of an answer; the deltas and citations add up to the answer in the last one.
 
-        Keeps nothing. Close the generator (`contextlib.aclosing`) to stop the work; `progress` has what there is then.
+        Stores nothing. Close the generator (`contextlib.aclosing`) to end the work; `progress` then has what is done.
 
         Raises:
             CollectionNotFoundError: there is no such collection.
@@ -324,7 +324,7 @@ class Answerer:
 
         Questions of one session wait for each other. The question is stored once the search is done and before
         anything is written, the answer before the last event, so a caller who has the whole answer can rely on it. An
-        answer that fails or is given up is stored as far as it is (requirement S4-33), and is made anew when the
+        answer that fails or is abandoned is stored as it is by then (requirement S4-33), and is written anew when the
         question is asked again, unless `is_resumed`: then its events are yielded again.
 
         Raises:

@@ -18,7 +18,7 @@ from groundwire.kernel.stems import content_stems, stem, words
 
 # What rules derive has 0.6 to 0.9: it is never certain, and a confirmation can add to it.
 _LEAST_CONFIDENCE = 0.6
-# What a memory gains in confidence when it is said again.
+# Added to the confidence of a memory when the user repeats it.
 _CONFIRMED = 0.1
 # "I agree" says nothing outside of its conversation.
 _FEWEST_WORDS = 3

@@ -60,11 +60,11 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A claimed place of evidence: `quote` is said to be the canonical text of the passage's document at `span`.
+    """Claimed evidence: `quote` should be the canonical text of the passage's document at `span`.
 
     `page_numbers` are the pages that the span stands on; empty before they were looked up, and for sources without
     pages. `assessed` is the probability in [0, 1] that the quote supports what it is cited for, None where nobody
-    estimated it. `goes_on` says that what the source before it quotes goes on in this one, in the next chunk.
+    estimated it. `goes_on` means that it continues the quote of the source before it, in the next chunk.
     """
 
     passage: Passage
@@ -82,7 +82,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence of a draft with the sources it is said to rest on; without any it is unsupported.
+    """A sentence of a draft with the sources that should support it; without any it is unsupported.
 
     One that needs no source, such as "Here is how.", claims nothing. `separator` is what stands between it and the
     statement before: a space, or a line break where a new thought or list item begins.
@@ -96,7 +96,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class StoredSpan:
-    """What is stored where a source says it stands: the live chunk there, and the canonical text at the span.
+    """What is stored at the place that a source names: the live chunk, and the canonical text at the span.
 
     `page_numbers` are the pages of the span, which may be fewer than those of the chunk.
     """

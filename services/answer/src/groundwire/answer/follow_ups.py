@@ -49,10 +49,10 @@ def search_text(question: str, window: Sequence[Message], limit: int) -> str:
 
 
 def search_context(question: str, window: Sequence[Message], limit: int) -> str:
-    """Return the words that the search for a question goes on from, as many as fit into `limit` code points.
+    """Return the words of the conversation to search with besides a question, as many as fit into `limit` code points.
 
     They are the content words that stand most often in the user's messages of the window, up to eight, the latest
-    first among equals: what the conversation is about, also where the question does not show that it goes on. Empty
+    first among equals: what the conversation is about, even if the question does not look like a follow-up. Empty
     for a question that leans on the exchange so much that `search_text` has put its subject before it.
     """
     if leans_on_context(question):

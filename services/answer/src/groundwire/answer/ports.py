@@ -154,7 +154,7 @@ class Library(Protocol):
     """
 
     async def stored(self, collection: str, sources: Sequence[Source]) -> list[StoredSpan | None]:
-        """Return what is stored where each source says it stands, None where there is no such live chunk; one batch."""
+        """Return what is stored at the place each source names, None where there is no such live chunk; one batch."""
 
     async def document(self, wanted: DocumentGeneration) -> StoredDocument | None:
         """Return a document with its texts, None when the tenant has no such live document in the collection."""

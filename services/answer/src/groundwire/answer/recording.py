@@ -141,7 +141,7 @@ class Records(Protocol):
     async def write_summary(
         self, conversation: Conversation, summary: Summary, written: WrittenSummary, time: datetime, record_id: str
     ) -> None:
-        """Write a summary up to a time, which quotes what the turns quote that it stands on.
+        """Write a summary up to a time; it quotes the documents that its turns quote.
 
         Raises:
             DocumentNotFoundError: a document that one of them quotes was deleted for good.
@@ -294,7 +294,7 @@ class Recording:
             try:
                 async for exchange in self._unrecorded():
                     place = (exchange.tenant, exchange.conversation)
-                    # What follows in its conversation waits, so that the order stays; other conversations go on.
+                    # Later exchanges of its conversation wait, to keep the order; those of other conversations do not.
                     if place not in self._stuck and not await self._record_safely(exchange):
                         self._stuck.add(place)
                 has_left = bool(self._stuck or self._unsummarised)

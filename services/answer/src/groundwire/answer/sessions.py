@@ -220,7 +220,7 @@ class SessionStore(Protocol):
 
         Raises:
             RequestIdReusedError: the id was used for another method or body.
-            SessionNotFoundError: the answer told of a session that was deleted since then.
+            SessionNotFoundError: the answer was about a session that has been deleted since.
         """
 
     async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:

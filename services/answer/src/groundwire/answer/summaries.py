@@ -30,7 +30,7 @@ _USER_WEIGHT = 1.3
 # Of the gain of the first sentence; what adds less is not worth its place.
 _LEAST_GAIN = 0.2
 _MARKER = re.compile(r" ?\[\d{1,3}\]")
-# Many leave the question mark out. "What I like is tea" is none.
+# Many people leave out the question mark. "What I like is tea" is not a question.
 _ASKS = re.compile(
     r"\W*(?:when|(?:what|who|whom|whose|where|why|how|which)(?:(?! (?:I|we|my|our)\b) \w+){0,3}?)"
     r"(?:['\u2019]s| (?:is|are|was|were|do|does|did|can|could|should|must|will|would|has|have|may))\b"
@@ -78,7 +78,7 @@ class Turn:
 class WrittenSummary:
     """Several turns in short, one line for each statement.
 
-    `turns` are those that it stands on, `writer` who wrote it.
+    `turns` are those it is based on, `writer` names who wrote it.
     """
 
     text: str

@@ -44,7 +44,7 @@ KEPT = timedelta(hours=24)
 class _Held:
     """A session with all its messages in order, their positions, and when it was last active.
 
-    `active_s` is by the monotonic clock. `numbers` are those of its answers, in the order of their arrival.
+    `active_s` is a reading of the monotonic clock. `numbers` number its answers in the order of their arrival.
     """
 
     session: Session
@@ -106,7 +106,7 @@ class MemorySessions:
         """Store a new session.
 
         Raises:
-            PreconditionError: it is part of a conversation, which is kept for good.
+            PreconditionError: it is part of a conversation, which must outlive the process.
         """
         if session.conversation_id:
             raise PreconditionError("sessions kept in memory cannot be recorded in a conversation")
