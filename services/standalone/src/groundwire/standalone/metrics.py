@@ -5,6 +5,7 @@ never from callers: their number is bounded, and they reveal nothing about docum
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -181,18 +182,15 @@ def _of_answer(answer: "AnswerService") -> Iterator[Family]:
     )
 
 
-def _gauge(name: str, text: str, values: Mapping[LabelsT, float], *labels: str) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(_PREFIX + name, text, labels=labels)
+def _family(kind: Any, name: str, text: str, values: Mapping[Any, float], *labels: str) -> Family:
+    family = kind(_PREFIX + name, text, labels=labels)
     for own, value in values.items():
         family.add_metric(own, value)
-    return family
+    made: Family = family
+    return made
 
 
-def _counter(name: str, text: str, values: Mapping[LabelsT, float], *labels: str) -> CounterMetricFamily:
-    family = CounterMetricFamily(_PREFIX + name, text, labels=labels)
-    for own, value in values.items():
-        family.add_metric(own, value)
-    return family
+_gauge, _counter = partial(_family, GaugeMetricFamily), partial(_family, CounterMetricFamily)
 
 
 def _histogram(name: str, text: str, values: Mapping[LabelsT, Latencies], *labels: str) -> HistogramMetricFamily:

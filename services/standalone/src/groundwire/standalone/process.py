@@ -257,7 +257,11 @@ def _run_several(service: ServiceName, settings: ProcessSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     host, _, port = settings.server.listen.rpartition(":")
-    with closing(_reserved(host, int(port))) as place:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with closing(socket.socket(family, socket.SOCK_STREAM)) as place:
+        # Reserves the port and gets no connections, because it does not listen.
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        place.bind((host.strip("[]"), int(port)))
         listen = f"{host}:{place.getsockname()[1]}"
         running: dict[int, SpawnProcess] = {}
         # Kept alive here: the event would be gone before the new process has attached to it.
@@ -277,7 +281,11 @@ def _run_several(service: ServiceName, settings: ProcessSettings) -> None:
         try:
             for index in range(settings.server.processes):
                 start(index)
-            _await_all(list(readiness.values()), running, stopping)
+            until = time.monotonic() + _STARTED_S
+            while not stopping.is_set() and not all(ready.is_set() for ready in readiness.values()):
+                if time.monotonic() > until or not all(process.is_alive() for process in running.values()):
+                    raise PreconditionError("one of the processes could not start")
+                wait([process.sentinel for process in running.values()], timeout=0.1)
             if not stopping.is_set():
                 print(f"listening on {listen}", flush=True)  # noqa: T201 - the one line that scripts wait for
             while not stopping.is_set():
@@ -292,23 +300,6 @@ def _run_several(service: ServiceName, settings: ProcessSettings) -> None:
                 process.terminate()
             for process in running.values():
                 process.join()
-
-
-def _await_all(readiness: list[Any], running: "dict[int, SpawnProcess]", stopping: threading.Event) -> None:
-    until = time.monotonic() + _STARTED_S
-    while not stopping.is_set() and not all(ready.is_set() for ready in readiness):
-        if time.monotonic() > until or not all(process.is_alive() for process in running.values()):
-            raise PreconditionError("one of the processes could not start")
-        wait([process.sentinel for process in running.values()], timeout=0.1)
-
-
-def _reserved(host: str, port: int) -> socket.socket:
-    """Return a socket that reserves a shared port; it gets no connections, because it does not listen."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    place = socket.socket(family, socket.SOCK_STREAM)
-    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    place.bind((host.strip("[]"), port))
-    return place
 
 
 def _serve_shared(service: ServiceName, settings: ProcessSettings, ready: Any) -> None:
