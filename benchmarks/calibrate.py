@@ -105,7 +105,7 @@ async def _graded(address: str, collection: str, questions: list[Question]) -> l
         client = RetrieveClient(retrieve_service_pb2_grpc.RetrieveServiceStub(channel))
         for number, question in enumerate(questions):
             retrieval = await client.retrieve(Search(collection, question.text))
-            asked, excerpts = candidates(question.text, retrieval.passages)
+            asked, _, excerpts = candidates(question.text, retrieval.passages)
             if not excerpts:
                 continue
             scored, places = estimate_similarities(asked, excerpts)

@@ -367,3 +367,13 @@ def test_what_introduces_a_list_may_stand_in_the_chunk_before() -> None:
     assert whole.text == "Foxes live alone. They eat these animals:\n- mice of the woods\n- voles of the meadows"
     assert _quoted(whole) == "Foxes live alone. They eat these animals:\n"
     assert whole.rest == ((second, 0, len(second.content)),)
+
+
+def test_headings_of_a_wiki_are_headings() -> None:
+    content = " = = Life = = \n\n = USS Owl ( 1861 ) = \n\n Owl was a ship .\n==Career==\nOwl sank in 1869 .\n"
+    found = find_excerpts([make_passage(content)])
+    assert [(each.heading, each.text) for each in found] == [
+        ("USS Owl ( 1861 )", "Owl was a ship ."),
+        ("Career", "Owl sank in 1869 ."),
+    ]
+    assert [content[each.start : each.end] for each in found] == [each.text for each in found]

@@ -19,7 +19,13 @@ from groundwire.answer.extractive.scoring import (
     score_excerpts,
     shortlist,
 )
-from groundwire.answer.extractive.selection import corroborations, in_full, of_each_side, select_excerpts
+from groundwire.answer.extractive.selection import (
+    completed,
+    corroborations,
+    of_each_side,
+    select_excerpts,
+    with_context,
+)
 from groundwire.answer.extractive.summary import summarise
 from groundwire.answer.plain_text import plain_text
 from groundwire.answer.summary_requests import document_asked_for, named_place
@@ -218,8 +224,8 @@ def test_how_many_asks_for_a_number_of_that_thing() -> None:
 def test_fields_say_what_but_neither_why_nor_how() -> None:
     head = "Title: Foxes\nStatus: Rejected\nAuthor: Ada\n\nFoxes were rejected because they bite."
     passages = [make_passage(head)]
-    _, asked_what = candidates("What is the status of foxes?", passages)
-    _, asked_why = candidates("Why were foxes rejected?", passages)
+    _, _, asked_what = candidates("What is the status of foxes?", passages)
+    _, _, asked_why = candidates("Why were foxes rejected?", passages)
     assert "Status: Rejected" in _texts(asked_what)
     assert _texts(asked_why) == ["Foxes were rejected because they bite."]
 
@@ -302,6 +308,12 @@ def test_a_definition_beats_a_mention() -> None:
     assert _best("What is ownership?", text) == "Ownership is a set of rules for memory."
 
 
+def test_what_is_not_so_is_asked_of_a_sentence_that_denies() -> None:
+    contents = "The plan covers the cost of all sports.", "The plan does not cover any sports abroad."
+    assert _best("What does the plan cover?", *contents) == contents[0]
+    assert _best("What does the plan not cover?", *contents) == contents[1]
+
+
 def test_a_person_beats_a_sentence_without_one() -> None:
     text = "Somebody founded the company here. In 1999 Ada founded the company."
     assert _best("Who founded the company?", text) == "In 1999 Ada founded the company."
@@ -375,9 +387,9 @@ def test_a_heading_like_the_question_supports_what_stands_below_it() -> None:
     assert Support(question, [like]).of(like) > Support(question, [unlike]).of(unlike) + 0.1
 
 
-def test_what_opens_a_section_comes_first_unless_a_definition_is_asked_for() -> None:
+def test_what_opens_a_section_comes_first_where_an_explanation_is_asked_for() -> None:
     passage = make_passage("# Feeding owls\n\nThey get fresh mice. They get some water.")
-    for asked, gains in (("How do I feed owls?", True), ("What is feeding?", False)):
+    for asked, gains in (("How do I feed owls?", True), ("What is feeding?", False), ("Who is feeding owls?", False)):
         question = read_question(asked)
         opening, second = score_excerpts(question, find_excerpts([passage]), [0.5, 0.5])
         gain = [each.below_heading(question, 0.8).score - each.score for each in (opening, second)]
@@ -454,14 +466,70 @@ def test_near_duplicates_are_said_once() -> None:
     assert _selected(question, scored) == contents[:1]
 
 
-def test_what_introduces_code_shows_it_where_a_way_is_asked_for() -> None:
-    content = "Owls are fed by a command that reads their names from a file:\n\n```\nfeed names\n```"
-    sentence, code = sorted(
-        (Scored(excerpt, 0.5, 0.5, 1.0) for excerpt in find_excerpts([make_passage(content)])),
-        key=lambda each: each.excerpt.end,
-    )
-    assert in_full(read_question("How do I feed owls?"), sentence, [sentence, code]) is code
-    assert in_full(read_question("Who feeds the owls?"), sentence, [sentence, code]) is sentence
+def _in_context(question: str, content: str, lead: str, **parts: float) -> list[str]:
+    """Return what the sentence `lead` of a text is read with where it leads the answer."""
+    excerpts = find_excerpts([make_passage(content)])
+    (one,) = (each for each in excerpts if each.text == lead)
+    scored = Scored(one, 0.5, 0.5, 1.0, **parts)
+    return [each.excerpt.text for each in with_context(read_question(question), scored, excerpts)]
+
+
+def test_code_is_quoted_with_what_introduces_it_where_a_way_is_asked_for() -> None:
+    sentence = "Owls are fed by a command that reads their names from a file"
+    content = f"{sentence}:\n\n```\nfeed names\n```"
+    assert _in_context("How do I feed owls?", content, f"{sentence}.") == [f"{sentence}:\nfeed names"]
+    assert _in_context("Who feeds the owls?", content, f"{sentence}.") == [f"{sentence}."]
+
+
+def test_code_or_steps_that_follow_a_sentence_come_with_it_where_a_way_is_asked_for() -> None:
+    sentence = "Owls are fed by a command."
+    content = f"{sentence} It is part of the tools.\n\nTake a file:\n\n```\nfeed names\n```"
+    assert _in_context("How do I feed owls?", content, sentence) == [sentence, "Take a file:\nfeed names"]
+    assert _in_context("Why are owls fed?", content, sentence) == [sentence]
+    far = f"{sentence} {'Mice are caught in the barn by night. ' * 10}\n\n```\nfeed names\n```"
+    assert _in_context("How do I feed owls?", far, sentence) == [sentence]
+    elsewhere = f"{sentence}\n\n## Foxes\n\nTake a file:\n\n```\nfeed names\n```"
+    assert _in_context("How do I feed owls?", elsewhere, sentence) == [sentence]
+
+
+def test_a_sentence_that_announces_a_list_comes_with_it() -> None:
+    sentence = "Besides mice there are animals that owls do not eat."
+    content = f"{sentence} These are:\n\n- foxes of any age\n- bears of the wood"
+    whole = f"{sentence} These are:\n- foxes of any age\n- bears of the wood"
+    assert _in_context("What do owls not eat?", content, sentence) == [whole]
+
+
+@pytest.mark.parametrize(
+    ("question", "definition", "is_completed"),
+    [
+        ("How do adapters work?", 0.0, True),
+        ("Who wrote the adapters?", 0.0, False),
+        ("What are adapters?", 0.7, True),
+        ("What are adapters?", 1.0, False),
+    ],
+)
+def test_a_sentence_that_leans_on_the_whole_answer_completes_it(
+    question: str, definition: float, is_completed: bool
+) -> None:
+    adapters = "Adapters are methods of iterators that do not consume the iterator."
+    for following, follows in (("Instead, they make another one.", True), ("However, loops consume it.", False)):
+        excerpts = find_excerpts([make_passage(f"{adapters} {following} Iterators are lazy.")])
+        lead = Scored(excerpts[0], 0.5, 0.5, 1.0, definition)
+        whole = f"{adapters} {following}" if is_completed and follows else adapters
+        assert completed(read_question(question), lead, excerpts).excerpt.text == whole
+
+
+def test_the_first_sentence_of_a_section_comes_first_where_its_heading_says_what_was_asked() -> None:
+    opening, lead = "Unions accept values of several types.", "One writes Union with the types in brackets."
+    content = f"## Union types\n\n{opening} Few need them.\n\n{lead}"
+    question = "How do I declare a union type?"
+    assert _in_context(question, content, lead, headed=1.0) == [opening, lead]
+    assert _in_context(question, content, lead, headed=0.5) == [lead]
+    assert _in_context(question, content, lead, headed=1.0, definition=0.7) == [lead]
+    vague = content.replace(opening, "We know how important it is to be free.")
+    assert _in_context(question, vague, lead, headed=1.0) == [lead]
+    announced = content.replace(opening, "In this section, we describe the types of values.")
+    assert _in_context(question, announced, lead, headed=1.0) == [lead]
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,8 @@ _LIKE_A_MARKER = re.compile(r"\[\d+\]")
 _LINE = re.compile(r"[^\r\n]*+(?:\r?\n|$)")
 _WORD = re.compile(r"\w")
 _ADORNMENT = re.compile(r"^([~^\"'`+*#.:])\1{2,}+[ \t]*+$", re.MULTILINE)
+# `== Gameplay ==`, the heading of a wiki; some of their dumps have spaces between the signs.
+_WIKI_HEADING = re.compile(r"^ ?=[ =]++(?P<title>[^ =\n][^=\n]*+)=[ =]*+$", re.MULTILINE)
 _LIKE_CODE = re.compile(r"[(\[{=]|^\s*(?:>>>|\.\.\.|#|@|(?:def|class|import|from|return|raise|print|try|else)\b)")
 _ANNOUNCES_CODE = re.compile(r"^(?!\.\. ).*::$|^\.\. (?:code|sourcecode|code-block|doctest|literalinclude)::")
 # The head of a document: `Author: Ada Lovelace`, one to a line.
@@ -215,7 +217,7 @@ class _Reader:
             ruled = _ADORNMENT.sub(lambda line: "-" * len(line[0]), content)
             self.items = _with_literals(content, split_sentences(ruled))
         else:
-            self.items = split_sentences(content)
+            self.items = split_sentences(_WIKI_HEADING.sub(_as_markdown, content))
             if passage.markup is Markup.NONE:
                 self.items = _along_lines(content, self.items)
         if passage.source_uri.startswith(SOURCE_PREFIX):
@@ -236,7 +238,7 @@ class _Reader:
             match item.kind:
                 case BlockKind.HEADING:
                     lines = self._source(item).splitlines()
-                    self._heading = heading_text(" ".join(filter(_WORD.search, lines)).strip().strip("# "))
+                    self._heading = heading_text(" ".join(filter(_WORD.search, lines)).strip().strip("#= "))
                     self._antecedent = self._lead_in = None
                     opens = True
                 case BlockKind.TABLE:
@@ -411,6 +413,12 @@ class _Reader:
             is_long = item.kind is BlockKind.PROSE and len(words(said)) >= _SPEAKING_WORDS
             return is_long or not item.begins_block or _UNFINISHED.search(said) is not None
         return said[-1] in ",;("
+
+
+def _as_markdown(heading: re.Match[str]) -> str:
+    """Return the heading of a wiki as one of Markdown, with its title in the same place."""
+    before = heading.start("title") - heading.start()
+    return f"{'#'.ljust(before)}{heading['title']}".ljust(len(heading[0]))
 
 
 def _with_literals(content: str, items: Sequence[Sentence]) -> list[Sentence]:

@@ -16,7 +16,13 @@ from groundwire.answer.extractive.scoring import (
     shortlist,
     without_superseded,
 )
-from groundwire.answer.extractive.selection import corroborations, in_full, of_each_side, select_excerpts
+from groundwire.answer.extractive.selection import (
+    completed,
+    corroborations,
+    of_each_side,
+    select_excerpts,
+    with_context,
+)
 from groundwire.answer.extractive.similarity import estimate_similarities
 from groundwire.answer.extractive.summary import summarise
 from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
@@ -62,7 +68,7 @@ class ExtractiveGenerator:
         elif name == "":
             return  # "this document", and which one is not known
         else:
-            asked, excerpts = await self._workers.run(budget, candidates, question, passages)
+            asked, quotable, excerpts = await self._workers.run(budget, candidates, question, passages)
             if not excerpts:
                 return
             scored, places = await self._workers.run(budget, estimate_similarities, asked, excerpts)
@@ -75,20 +81,24 @@ class ExtractiveGenerator:
                 scored[place] = scored[place].with_similarity(similarity)
             of_headings = dict(zip(headings, similarities[len(texts) :], strict=True))
             scored = [each.below_heading(asked, of_headings.get(each.excerpt.heading, 0.0)) for each in scored]
-            statements = await self._workers.run(budget, self._write, asked, scored, least)
+            statements = await self._workers.run(budget, self._write, asked, scored, quotable, least)
         if statements:
             yield statements
 
-    def _write(self, question: Question, every: Sequence[Scored], strictness: float) -> list[Statement]:
+    def _write(
+        self, question: Question, every: Sequence[Scored], quotable: Sequence[Excerpt], strictness: float
+    ) -> list[Statement]:
         scored = without_superseded(every)
         support = Support(question, scored)
         lead, confidence = support.lead()
         if confidence < strictness:
             return []
-        lead = in_full(question, lead, scored)
         limit = 1 if answers_in_full(question, lead) else self._max_excerpts
         weights = rarities(question, [each.excerpt for each in every])
-        chosen = select_excerpts(of_each_side(question, lead, scored)[:limit], scored, weights, limit)
+        leads = of_each_side(question, lead, scored) if question.sides else with_context(question, lead, quotable)
+        chosen = select_excerpts(leads[:limit], scored, weights, limit)
+        if len(chosen) == 1:
+            chosen = [completed(question, chosen[0], quotable)]
         return _statements(
             [
                 (
@@ -126,14 +136,17 @@ def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]
     return statements
 
 
-def candidates(question_text: str, passages: Sequence[Passage]) -> tuple[Question, list[Excerpt]]:
-    """Return the question as it is read beside the passages, and the excerpts that are compared for it."""
+def candidates(question_text: str, passages: Sequence[Passage]) -> tuple[Question, list[Excerpt], list[Excerpt]]:
+    """Return the question as it is read beside the passages, the excerpts that an answer may quote, and the best ones.
+
+    Only the best, by words, are compared for the answer; the others may stand beside what is chosen.
+    """
     quotable = find_excerpts(passages)
     vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
     question = read_question(question_text, vocabulary)
     # `Status: Rejected` tells that it was rejected, and never why.
     quotable = [each for each in quotable if not each.field_of or answers_as_field(question, each)]
-    return question, shortlist(question, quotable, MAX_CANDIDATES)
+    return question, quotable, shortlist(question, quotable, MAX_CANDIDATES)
 
 
 def _source(passage: Passage, start: int, end: int, support: float) -> Source:

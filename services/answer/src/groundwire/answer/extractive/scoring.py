@@ -62,10 +62,10 @@ class Scored:
         """Return the excerpt as it scores below a heading of this similarity to the question.
 
         A heading is the author's own statement of what a section answers, and the first sentence mostly gives the
-        answer. What something is, another sentence may say better.
+        answer. What something is, another sentence may say better, and who, when or how many stands anywhere.
         """
         headed = min(1.0, max(0.0, (similarity - UNLIKE_HEADING) / (LIKE_HEADING - UNLIKE_HEADING)))
-        opens = self.excerpt.opens and question.kind is not QuestionKind.DEFINITION
+        opens = self.excerpt.opens and question.kind not in {QuestionKind.DEFINITION, *_FACT_KINDS}
         return replace(self, headed=headed, score=self.score + headed * (RANKING.headed + RANKING.opens * opens))
 
     def order(self) -> tuple[float, int, int, int]:
@@ -203,6 +203,7 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
         "leaning": float(excerpt.leans),
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
+        "unmet_negation": float(NEGATION.search(question.text) is not None and not NEGATION.search(excerpt.text)),
         "example": float(question.kind in _SHOWN_BY_WORDS and match > 0),
         "counts_asked": float(counts_asked(question, excerpt.text)),
         "own": float(_is_own(question, excerpt)),

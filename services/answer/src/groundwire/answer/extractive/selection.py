@@ -2,25 +2,33 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from groundwire.answer.extractive.cues import INTRODUCED_AS_TERM, defines, kind_match
+from groundwire.answer.extractive.cues import INTRODUCED_AS_TERM, defines, is_announcement, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt
-from groundwire.answer.extractive.question import Question, QuestionKind
+from groundwire.answer.extractive.question import EXPLAINED, Question, QuestionKind
 from groundwire.answer.extractive.scoring import Scored, covered, resemble
 from groundwire.answer.extractive.weights import (
+    CONTEXT_CHARS,
     ELSEWHERE_DROP,
     MAX_CORROBORATIONS,
     MAX_EXCERPTS,
+    OPENED_BY,
     RANKING,
     SAME_LIST_DROP,
     SAME_PARAGRAPH_DROP,
     SHORT_LEAD_WORDS,
+    SHOWN_WITHIN,
 )
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.stems import NEGATION, stem, words
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
+# What follows these words is another side of the matter or an example of it.
+_MOVES_ON = re.compile(
+    r" (?:however|but|for (?:example|instance)|on the other hand|in contrast|likewise)\b", re.IGNORECASE
+)
 _ARTICLES = frozenset({"a", "an", "the"})
 
 
@@ -103,24 +111,67 @@ def of_each_side(question: Question, lead: Scored, scored: Sequence[Scored]) -> 
     return chosen
 
 
-def in_full(question: Question, lead: Scored, scored: Sequence[Scored]) -> Scored:
-    """Return a lead together with what it needs to be understood, where an excerpt has both, else as it is.
+def with_context(question: Question, lead: Scored, excerpts: Sequence[Excerpt]) -> list[Scored]:
+    """Return a sentence that is to explain something with what its section says around it, in the order to be read.
 
-    A short definition such as "There is a command called check." says little without "It compiles the code.", and what
-    introduces steps or code does not say how to do it without them.
+    Where the heading says what was asked, the section opens with what it is about. What introduces steps or code does
+    not say how to do something without them.
     """
     one = lead.excerpt
-    is_short = question.kind is QuestionKind.DEFINITION and len(words(one.text)) <= SHORT_LEAD_WORDS
-    if one.kind is not BlockKind.PROSE or one.is_joined or not (is_short or question.kind is QuestionKind.PROCEDURE):
+    if one.kind is not BlockKind.PROSE or one.is_joined or question.kind not in EXPLAINED:
+        return [lead]
+    section = sorted((each for each in excerpts if _shares_section(each, one)), key=_source_position)
+    before = [each for each in section if _source_end(each) <= _source_position(one)]
+    opening = next((each for each in before if each.opens and each.kind is BlockKind.PROSE), None)
+    has_opening = (
+        opening is not None
+        and lead.headed >= OPENED_BY
+        and lead.definition < INTRODUCED_AS_TERM
+        and len(opening.text) + len(one.text) <= CONTEXT_CHARS
+        and 2 * len(opening.stems.intersection(question.stems)) >= len(question.stems)
+        and not (opening.leans or is_announcement(opening.text))
+    )
+    context = [opening, one] if opening is not None and has_opening else [one]
+    is_how = question.kind is QuestionKind.PROCEDURE
+    shown = next((each for each in section if _introduces(one, each, is_how=is_how)), None)
+    if shown is not None:
+        context[-1:] = [shown] if _source_position(shown) <= _source_position(one) else [one, shown]
+    return [replace(lead, excerpt=each) for each in context]
+
+
+def completed(question: Question, lead: Scored, excerpts: Sequence[Excerpt]) -> Scored:
+    """Return a sentence that is all of an answer with the one that leans on it: "They do not …. Instead, they …".
+
+    What something is, a whole definition says by itself, unless it is as short as "There is a command called check."
+    """
+    one = lead.excerpt
+    is_whole = lead.definition == 1.0 and len(words(one.text)) > SHORT_LEAD_WORDS
+    if one.kind is not BlockKind.PROSE or one.is_joined or is_whole or question.kind not in EXPLAINED:
         return lead
-    longer = [
+    longer = (
         each
-        for each in scored
-        if (each.excerpt.passage.chunk_number, each.excerpt.start) == (one.passage.chunk_number, one.start)
-        and each.excerpt.is_joined == is_short
-        and each is not lead
+        for each in excerpts
+        if each.is_joined and len(each.text) <= CONTEXT_CHARS and _source_position(each) == _source_position(one)
+        if each.passage.document_id == one.passage.document_id and not _MOVES_ON.match(each.text, len(one.text))
+    )
+    return replace(lead, excerpt=next(longer, one))
+
+
+def _shares_section(one: Excerpt, other: Excerpt) -> bool:
+    places = [
+        (each.passage.document_id, each.passage.generation, each.passage.section_heading, each.heading)
+        for each in (one, other)
     ]
-    return min(longer, key=Scored.order, default=lead)
+    return places[0] == places[1]
+
+
+def _introduces(sentence: Excerpt, shown: Excerpt, *, is_how: bool) -> bool:
+    """Tell whether a sentence introduces a list or, where a way is asked for, stands right before code or steps."""
+    is_list = shown.kind is BlockKind.LIST_ITEM and shown.is_whole
+    if not (is_list or (is_how and shown.kind is BlockKind.CODE)) or is_announcement(shown.text):
+        return False
+    is_part = _source_position(shown) <= _source_position(sentence) < _source_end(shown)
+    return is_part or (is_how and 0 <= _source_position(shown) - _source_end(sentence) <= SHOWN_WITHIN)
 
 
 def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Scored]:
@@ -174,6 +225,10 @@ def _says_the_same(one: Excerpt, other: Excerpt) -> bool:
 
 def _source_position(excerpt: Excerpt) -> int:
     return excerpt.passage.span.start + excerpt.start
+
+
+def _source_end(excerpt: Excerpt) -> int:
+    return excerpt.passage.span.start + excerpt.end
 
 
 def _said(text: str) -> tuple[list[str], int]:

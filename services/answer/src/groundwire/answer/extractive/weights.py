@@ -32,6 +32,7 @@ class RankingWeights:
     unmet: float = 0.35
     leaning: float = -0.1
     announcement: float = -0.2
+    unmet_negation: float = -0.06
     unasked_label: float = -0.2
     whole_list: float = 0.09
     unasked_list: float = -0.05
@@ -130,6 +131,15 @@ Excerpts of other paragraphs of a quoted passage used to come in as well without
 to natural questions then had 1.8 excerpts rather than 1.4, and met the sentences that readers chose for CLAP NQ with an
 F1 of .496 rather than .478, but few of them belonged together. With only the next sentence of the paragraph it is .453.
 """
+
+CONTEXT_CHARS = 350
+"""Most characters of the sentence that leads an answer together with the one that it is read with."""
+
+SHOWN_WITHIN = 300
+"""Code points between a sentence and the code or list that shows what it says, so that it is about the same."""
+
+OPENED_BY = 0.75
+"""How far a heading must say what was asked for the first sentence of its section to open the answer."""
 
 SHORT_LEAD_WORDS = 8
 """Words up to which a sentence that is to say what something is comes together with one that leans on it."""
