@@ -512,7 +512,11 @@ def test_a_sentence_that_leans_on_the_whole_answer_completes_it(
     question: str, definition: float, is_completed: bool
 ) -> None:
     adapters = "Adapters are methods of iterators that do not consume the iterator."
-    for following, follows in (("Instead, they make another one.", True), ("However, loops consume it.", False)):
+    for following, follows in (
+        ("Instead, they make another adapter.", True),
+        ("They are lazy.", False),
+        ("However, the last of the adapters consumes it.", False),
+    ):
         excerpts = find_excerpts([make_passage(f"{adapters} {following} Iterators are lazy.")])
         lead = Scored(excerpts[0], 0.5, 0.5, 1.0, definition)
         whole = f"{adapters} {following}" if is_completed and follows else adapters

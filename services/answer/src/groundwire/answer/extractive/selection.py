@@ -22,7 +22,7 @@ from groundwire.answer.extractive.weights import (
 )
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind
-from groundwire.kernel.stems import NEGATION, stem, words
+from groundwire.kernel.stems import NEGATION, content_stems, stem, words
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 # What follows these words is another side of the matter or an example of it.
@@ -140,21 +140,22 @@ def with_context(question: Question, lead: Scored, excerpts: Sequence[Excerpt]) 
 
 
 def completed(question: Question, lead: Scored, excerpts: Sequence[Excerpt]) -> Scored:
-    """Return a sentence that is all of an answer with the one that leans on it: "They do not …. Instead, they …".
+    """Return a sentence that is all of an answer with the one that leans on it and says more of what was asked.
 
     What something is, a whole definition says by itself, unless it is as short as "There is a command called check."
     """
     one = lead.excerpt
-    is_whole = lead.definition == 1.0 and len(words(one.text)) > SHORT_LEAD_WORDS
+    is_short = question.kind is QuestionKind.DEFINITION and len(words(one.text)) <= SHORT_LEAD_WORDS
+    is_whole = lead.definition == 1.0 and not is_short
     if one.kind is not BlockKind.PROSE or one.is_joined or is_whole or question.kind not in EXPLAINED:
         return lead
-    longer = (
-        each
-        for each in excerpts
-        if each.is_joined and len(each.text) <= CONTEXT_CHARS and _source_position(each) == _source_position(one)
-        if each.passage.document_id == one.passage.document_id and not _MOVES_ON.match(each.text, len(one.text))
-    )
-    return replace(lead, excerpt=next(longer, one))
+    for each in excerpts:
+        is_longer = each.is_joined and _source_position(each) == _source_position(one)
+        if is_longer and each.passage.document_id == one.passage.document_id and len(each.text) <= CONTEXT_CHARS:
+            added = each.text[len(one.text) :]
+            says_more = is_short or not set(question.stems).isdisjoint(content_stems(added))
+            return replace(lead, excerpt=each) if says_more and not _MOVES_ON.match(added) else lead
+    return lead
 
 
 def _shares_section(one: Excerpt, other: Excerpt) -> bool:
