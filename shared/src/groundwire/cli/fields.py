@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal
 
 import yaml
 from google.api import field_behavior_pb2
@@ -64,7 +64,11 @@ def assign(
                 if path in paths and not field.is_repeated:
                     raise InvalidRequestError.of(path, "is set twice")
                 if key:
-                    getattr(holder, field.name)[key].CopyFrom(_metadata_value(value, path))
+                    # JSON where it is a number, truth value, list or quoted text, else a text as it is.
+                    plain: Any = value
+                    with suppress(ValueError):
+                        plain = json.loads(value, parse_constant=int)  # which refuses NaN: JSON has none
+                    getattr(holder, field.name)[key].CopyFrom(value_message(plain, path))
                 else:
                     _put(holder, field, [value], path)
         else:
@@ -322,23 +326,6 @@ def read_value(field: Any, text: str, place: str) -> Any:
     except (ValueError, OverflowError) as error:
         problem = str(error)
     raise InvalidRequestError.of(place, problem)
-
-
-def _metadata_value(text: str, place: str) -> Any:
-    """Return the value a text stands for: JSON where it is a number, truth value, list or quoted text, else the text.
-
-    Raises:
-        InvalidRequestError: naming `place`, the value is of no kind that metadata may have.
-    """
-
-    def refuse(constant: str) -> NoReturn:
-        raise ValueError(constant)  # NaN and the infinities, which JSON does not have
-
-    try:
-        value = json.loads(text, parse_constant=refuse)
-    except ValueError:
-        value = text
-    return value_message(value, place)
 
 
 def duration_message(text: str, option: str) -> Duration:
