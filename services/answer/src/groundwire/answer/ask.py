@@ -187,12 +187,8 @@ class Answerer:
         retrieval = await self._retrieve(ask)
         progress.search = retrieval.report
         # The report may have hits that are no passages to answer from, and passages that are no hits: records.
-        progress.found_documents = frozenset(
-            (
-                *(passage.document_id for passage in retrieval.passages),
-                *(hit.chunk.document_id for hit in retrieval.report.hits),
-            )
-        )
+        found = frozenset(passage.document_id for passage in retrieval.passages)
+        progress.found_documents = found.union(hit.chunk.document_id for hit in retrieval.report.hits)
         progress.retrieval_s = time.perf_counter() - progress.begun
         yield retrieved_event(progress.search)
         if retrieval.passages:

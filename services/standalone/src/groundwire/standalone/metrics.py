@@ -172,14 +172,8 @@ def _of_retrieve(retrieve: "RetrieveService") -> Iterator[Family]:
 
 
 def _of_answer(answer: "AnswerService") -> Iterator[Family]:
-    drafts = answer.answerer.drafts.copy()
-    yield _counter(
-        "drafts",
-        "Answers that a generator began to write, and that it failed to write, by reason.",
-        drafts,
-        "generator",
-        "outcome",
-    )
+    what = "Answers that a generator began to write, and that it failed to write, by reason."
+    yield _counter("drafts", what, answer.answerer.drafts.copy(), "generator", "outcome")
 
 
 def _family(kind: Any, name: str, text: str, values: Mapping[Any, float], *labels: str) -> Family:
