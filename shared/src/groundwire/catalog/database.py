@@ -572,7 +572,7 @@ class Writer:
                 never will.
         """
         if self._thread == threading.get_ident():
-            raise RuntimeError("a unit of work must not start another one")
+            raise RuntimeError("a unit of work must not start another one")  # it would wait for its own end
         # In the context of the caller, whichever thread runs it, so that the audit log knows the caller.
         context = copy_context()
         unit = _Unit(lambda connection: context.run(work, connection), alone, syncs)
@@ -656,11 +656,6 @@ class Writer:
                 unit.is_done = True
             self._changed.notify_all()
 
-    def _next(self) -> _Unit | None:
-        """Take the unit that has waited longest; None when there is none, or when it does not join a group."""
-        with self._changed:
-            return self._waiting.popleft() if self._waiting and not self._waiting[0].alone else None
-
     def _commit(self, first: _Unit) -> None:
         group, is_shared = [first], bool(self._waiting) and not first.alone
         # What joins may have to survive a power cut, and one sync serves all.
@@ -670,16 +665,18 @@ class Writer:
                 self._clock = time.pthread_getcpuclockid(threading.get_ident())
                 self._at_begin(connection)
                 if not is_shared:
+                    # Without a savepoint: there is nobody whose changes its failure would undo.
                     first.outcome = first.work(connection)  # an exception ends the transaction
                 else:
                     # What waits joins the transaction, because syncing the disk takes longer than most of the work.
                     ends_at = time.monotonic() + GROUP_S
                     self._attempt(connection, first)
                     while len(group) < GROUP_UNITS and time.monotonic() < ends_at:
-                        if (unit := self._next()) is None:
-                            break
-                        group.append(unit)
-                        self._attempt(connection, unit)
+                        with self._changed:
+                            if not self._waiting or self._waiting[0].alone:
+                                break
+                            group.append(self._waiting.popleft())
+                        self._attempt(connection, group[-1])
                 position = self._read_position(connection)
             self.position = position
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers

@@ -429,32 +429,29 @@ def _links(
             .order_by(func.count().desc(), _r.time.desc(), _r.document_key.desc())
             .limit(MAX_RELATED)
         )
-    added: dict[str, list[str]] = {kind.value: [] for kind in LinkKind}
-    for kind, other_id in connection.execute(_added(key, scope, shown)):
-        added[kind].append(other_id)
-    return RecordLinks(
-        context_of=[conversation] if conversation else [],
-        follows=[] if follows is None else list(connection.execute(follows).scalars()),
-        related_to=[] if related is None else list(connection.execute(related).scalars()),
-        **added,
-    )
-
-
-def _added(key: int, scope: str, shown: ColumnElement[bool]) -> Select[Any]:
-    """Return the statement for kind and target of the links that were added, ids rising; suggestions go both ways."""
+    # Those that were added; suggestions go both ways.
     link = record_links.c
     suggested = and_(link.target_key == key, link.kind == LinkKind.SUGGESTED_CONTRADICTS.value)
     other = or_(
         and_(link.document_key == key, link.target_key == _r.document_key),
         and_(suggested, link.document_key == _r.document_key),
     )
-    return (
+    to_others = (
         select(link.kind, _r.record_id)
         .distinct()
         .join_from(record_links, records, other)
         .join(documents, _r.document_key == _d.document_key)
         .where(or_(link.document_key == key, link.target_key == key), shown, _r.scope.in_({scope, GLOBAL_SCOPE}))
         .order_by(_r.record_id)
+    )
+    added: dict[str, list[str]] = {kind.value: [] for kind in LinkKind}
+    for kind, other_id in connection.execute(to_others):
+        added[kind].append(other_id)
+    return RecordLinks(
+        context_of=[conversation] if conversation else [],
+        follows=[] if follows is None else list(connection.execute(follows).scalars()),
+        related_to=[] if related is None else list(connection.execute(related).scalars()),
+        **added,
     )
 
 
