@@ -377,7 +377,7 @@ def to_facts(row: list[Any]) -> ChunkFacts:
     return ChunkFacts(*row)
 
 
-# No chunk has a number beyond, and the databases refuse what has more than 64 bits.
+# No chunk has a higher number, and the databases refuse integers of more than 64 bits.
 _MAX_NUMBER = 2**53
 _c = chunks.c
 _PLACE_COLUMNS = (

@@ -86,7 +86,7 @@ class Collections(Aggregate):
             if given != (found.profile, found.identity, found.settings):
                 message = f"collection {collection.name!r} exists with other settings"
                 raise AlreadyExistsError(message, resource=collection.name)
-            # Remembered as well: a repetition gets this answer although the collection changes in between.
+            # Stored here too: a repetition must get this answer even if the collection changes in between.
             settle(connection, self._database.steady, collection.tenant, receipt, found)
             return found
         connection.execute(insert(collections).values(collection_values(collection)))

@@ -54,7 +54,7 @@ class SteadyTime:
         self._stored_ms = 0
         self._begun_s = self._clock.elapsed_s()
         self._base_ms = stored.get(_STEADY, wall)
-        # A clock that was set back meanwhile makes no negative downtime.
+        # At least 0: the clock may have been set back meanwhile.
         self._downtime_ms = stored.get(_DOWN, 0) + max(0, wall - stored.get(_WALL, wall))
 
     def now_ms(self) -> int:
@@ -292,7 +292,7 @@ class Database:
             CallCancelledError: `budget` was cancelled while waiting.
             DeadlineError: `budget` was used up while waiting.
         """
-        # Tried again and again: a wait inside the server would hold the one session that shows this process as alive.
+        # Polled: a wait inside the server would occupy the one session that shows this process as alive.
         while not self._storage.try_exclusive(name):
             budget.check()
             time.sleep(_TRY_AGAIN_S)

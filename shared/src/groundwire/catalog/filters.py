@@ -52,7 +52,7 @@ def to_sql(condition: Filter, payload: ColumnElement[Any]) -> Condition:
     """Return an expression that is true, else false, never NULL, for a column that holds a payload."""
     match condition:
         case And(clauses):
-            # `true`, because SQLAlchemy leaves out an AND that has no members.
+            # With `true`, because SQLAlchemy drops an AND without members.
             return and_(true(), *(to_sql(clause, payload) for clause in clauses))
         case Or(clauses):
             return or_(false(), *(to_sql(clause, payload) for clause in clauses))

@@ -178,7 +178,7 @@ class LexicalSearch:
         unknown = [words for words, count in known.items() if count is None]
         new = dict.fromkeys(unknown, 0)
         if single := [words[0] for words in unknown if len(words) == 1]:
-            # How long the postings are says how many there are: none of them is read.
+            # Their length tells how many postings there are, so that none has to be read.
             sizes = sizes_of_postings(reading.connection, reading.key, _LIVE, single)
             new |= {(word,): size // POSTING.itemsize for word, size in sizes.items()}
         if several := [words for words in unknown if len(words) > 1]:
@@ -218,7 +218,7 @@ class LexicalSearch:
 
     def _read_totals(self, reading: Reading) -> _Totals:
         if reading.as_of is not None:
-            # What was visible at a position: what is live, but for what came since, and what has gone since.
+            # What was visible then: what is live now except what came later, and what has been superseded since.
             came = IS_LIVE & (generations.c.live_from > reading.as_of)
             # As a literal, because the index of superseded generations is one of those only.
             is_superseded = generations.c.state == literal_column("'SUPERSEDED'")

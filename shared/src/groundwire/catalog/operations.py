@@ -97,7 +97,7 @@ class Operations(Aggregate):
         Those of this process are among them only `at_start`, when they are left from its predecessor.
         """
         with self._database.read() as connection:
-            # Nearly always there are none, and a look costs others nothing, where a write would hold them up.
+            # Nearly always there are none, which a read finds out without holding up other writers.
             if connection.execute(_UNFINISHED.limit(1)).first() is None:
                 return []
 

@@ -743,7 +743,7 @@ class CatalogServer:
             up_to = int(connection.exec_driver_sql(_TAKE_NUMBERS, (taken, taken)).scalar_one())
         numbers = range(up_to - taken + 1, up_to + 1)
         with self._numbering:
-            # Another thread may have taken some as well: the longer range is kept.
+            # Another thread may have taken numbers as well: the longer range is kept.
             self._numbers = max(self._numbers, numbers[count:], key=len)
         return numbers[:count]
 

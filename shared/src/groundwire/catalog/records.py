@@ -429,7 +429,7 @@ def _links(
             .order_by(func.count().desc(), _r.time.desc(), _r.document_key.desc())
             .limit(MAX_RELATED)
         )
-    # Those that were added; suggestions go both ways.
+    # Links that were added; suggestions show on both records.
     link = record_links.c
     suggested = and_(link.target_key == key, link.kind == LinkKind.SUGGESTED_CONTRADICTS.value)
     other = or_(

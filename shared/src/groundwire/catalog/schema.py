@@ -129,7 +129,7 @@ documents = Table(
     CheckConstraint("chunk_count >= 0"),
     CheckConstraint("total_chars >= 0"),
     CheckConstraint("total_bytes >= total_chars"),
-    # Hidden documents and those that wait for their first generation leave their source to others.
+    # Hidden documents and those that wait for their first generation do not occupy their source.
     partial_index("documents_source_path", "collection_key", "source_path", where="live_generation > 0", unique=True),
     partial_index("documents_hidden", "collection_key", "source_path", where="deleted_generation > 0"),
     Index("documents_source_hash", "collection_key", "source_hash"),
@@ -234,7 +234,7 @@ generations = Table(
     CheckConstraint("state IN ('PENDING', 'LIVE', 'SUPERSEDED', 'DELETED')"),
     CheckConstraint("(state = 'PENDING') = (live_from IS NULL)"),
     CheckConstraint("(state IN ('SUPERSEDED', 'DELETED')) = (live_to IS NOT NULL)"),
-    # One at most, whatever a defect of the code tries.
+    # At most one, even where our code is wrong.
     partial_index("generations_live", "document_key", where="state = 'LIVE'", unique=True),
     partial_index("generations_pending", "state", where="state = 'PENDING'"),
     Index("generations_collection", "collection_key", "state", "live_from"),

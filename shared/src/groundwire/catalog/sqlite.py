@@ -326,7 +326,7 @@ def last_key(connection: Connection, table: Table) -> int:
 def continue_keys(connection: Connection, table: Table, last: int) -> None:
     """Let the keys that a table with AUTOINCREMENT gives go on behind `last`."""
     if table.dialect_options["sqlite"]["autoincrement"]:
-        # The table of SQLite has no unique key that an upsert could go by.
+        # Deleted and inserted, because sqlite_sequence has no unique key for an upsert.
         connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
         connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table.name, last))
 
@@ -646,7 +646,7 @@ class FileProbe:
                 uri = f"{self._path.as_uri()}?mode=rw"
                 self._connection = pysqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
                 self._inode = self._path.stat().st_ino
-            # An open file outlives its name: what is there by now may be another one.
+            # An open file survives its removal: the name may belong to another file by now.
             if self._path.stat().st_ino != self._inode:
                 raise FileNotFoundError("it is another file")
             self._connection.execute(f"PRAGMA busy_timeout = {busy_ms}")

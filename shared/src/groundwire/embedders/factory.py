@@ -171,7 +171,7 @@ def open_model(files: ModelFiles, engine: EngineName, cache_dir: Path, *, window
     has_library = find_spec("sentence_transformers") is not None
     if engine is not EngineName.TORCH:
         try:
-            # The packaged model is to run without torch, wherever it is faster (docs/adr/0017).
+            # The packaged model runs without torch even where torch would be faster (docs/adr/0017).
             may_decline = engine is EngineName.AUTO and has_library and not files.is_packaged
             return BatchingEmbedder(*_on_openvino(files, cache_dir, may_decline=may_decline), windows=windows)
         except (PreconditionError, OSError, RuntimeError) as error:

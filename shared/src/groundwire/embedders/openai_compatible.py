@@ -93,7 +93,7 @@ class OpenAiCompatibleEmbedder:
                         raise
                     time.sleep(min(1.0, patience_s))
             self._dimensions = vectors.shape[1]
-            # Vectors of texts behind other prompts are not comparable, so the identity tells them apart.
+            # Vectors made with other prompts are not comparable, so the prompts are part of the identity.
             prompts = f"{self._model.query_prompt}\0{self._model.document_prompt}"
             self._identity = EmbeddingIdentity(
                 provider=PROVIDER,
@@ -125,7 +125,7 @@ class OpenAiCompatibleEmbedder:
             return False
         if self._is_lost and time.monotonic() - self._looked_at > _LOOK_EVERY_S:
             self._looked_at = time.monotonic()
-            # Nobody takes the result: a failure only leaves the endpoint lost.
+            # Nobody waits for the result: `_ask` itself notes whether the endpoint answers.
             asyncio.run_coroutine_threadsafe(self._ask(PROBE_TEXTS[:1], urgent=True), self._loop)
         return not self._is_lost
 
@@ -206,7 +206,7 @@ class OpenAiCompatibleEmbedder:
         request = object()
         self._due[request] = time.monotonic() + _OVERDUE_AFTER_S[urgent]
         try:
-            # In all: the limits of httpx are for each read, and an endpoint may send byte by byte.
+            # For the whole request: the limits of httpx apply to each read, and an endpoint may send byte by byte.
             async with asyncio.timeout(_REQUEST_S):
                 body: dict[str, Any] = {"input": list(texts), "encoding_format": "float", "model": self._model.model}
                 if self._client is None:

@@ -238,7 +238,7 @@ class ChunkStore:
                 chunk = _read_file(archived)
             except FileNotFoundError:
                 raise ChunkNotFoundError(chunk_id) from None
-            # Only what can be read comes back: a corrupt file stays where a person will look for it.
+            # Only after it was read: a corrupt file stays in the archive, for a person to inspect.
             _move(archived, self._path(chunk_id, self._month(chunk_id)), chunk_id)
             return self._settle(chunk)
 
@@ -365,7 +365,7 @@ class ChunkStore:
     def _replace_targets(self, chunk_id: str, link_type: str, target_id: str, targets: list[str]) -> Chunk:
         """Replace a target by `targets` among the links of one type."""
         chunk = self._existing(chunk_id)
-        # Without the target itself, so that a link that is added twice is there once.
+        # Without the target, so that a link that is added twice is stored once.
         others = [target for target in getattr(chunk.links, link_type) if target != target_id]
         linked = self._write_links(chunk, **{link_type: others + targets})
         self._write_indexes()

@@ -272,7 +272,7 @@ class EngineProcess:
             self._break()
             raise self._ended() from broken
         except BaseException:
-            # The engine may still be at it: the next request on this connection would wait behind this one.
+            # The engine may still be working on it, and the next request on this connection would wait for that.
             self._leave(channel, abandoned_by=connections)
             raise
         self._leave(channel, connections)

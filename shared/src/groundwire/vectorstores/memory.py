@@ -122,7 +122,7 @@ class MemoryVectorStore:
             cosines = np.asarray(np.einsum("ij,j->i", held.units[rows].astype(np.float64), query / (norm or 1.0)))
             found = np.array([held.numbers[row] for row in rows], dtype=np.int64)
         best = np.lexsort((found, -cosines))[:limit]
-        # As every engine answers: opposite directions are no less alike than unrelated ones.
+        # From 0 to 1, as on every engine: opposite directions count like unrelated ones.
         return [ScoredPoint(int(found[i]), min(1.0, max(0.0, float(cosines[i])))) for i in best]
 
     def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:

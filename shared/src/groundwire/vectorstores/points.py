@@ -170,7 +170,7 @@ class EngineAdapter(ABC):
     ) -> list[ScoredPoint]:
         check_query(vector, limit, self._dimensions_of(collection, budget))
         condition = True if where is None else self._compiled(where)
-        # Nothing can match, and engines differ on conditions without members.
+        # Nothing can match, and engines disagree on empty conditions.
         if condition is False or (within is not None and len(within) == 0):
             return []
         numbers = None if within is None else as_ints(within)

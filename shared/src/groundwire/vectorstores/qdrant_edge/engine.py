@@ -341,7 +341,7 @@ class Engine:
                 self._forget_closed(path, slot)
                 idle = [(each, other) for each, other in self._slots.items() if not other.users]
                 surplus = idle[: max(0, len(self._slots) - self._most_open)]
-            # Outside the lock: flushing takes seconds at times, and other shards go on meanwhile.
+            # Outside the lock: closing flushes, which may take seconds, and other shards must go on.
             for each, other in surplus:
                 self._close(each, other)
 

@@ -283,7 +283,7 @@ class QdrantEdgeVectorStore(EngineStore):
                 return engine.read(budget, method, path, *arguments)
             except StoreUnavailableError as error:
                 failure = error
-        # Not while the copy is being read: a damaged one is replaced, which waits for its readers.
+        # After the copy has been released: replacing a damaged one waits for its readers.
         raise self._explained(served, Path(path), failure, engine, budget)
 
     def _write(self, served: ServedCollection, budget: Budget, method: str, numbers: list[int], *rest: Any) -> None:
@@ -295,7 +295,7 @@ class QdrantEdgeVectorStore(EngineStore):
                 failure = error
             else:
                 return
-        # Not while the copy is being written: replacing a damaged one takes a turn among the writers.
+        # After the turn to write has ended: replacing a damaged copy takes one as well.
         raise self._explained(served, Path(path), failure, engine, budget)
 
     def _explained(
