@@ -201,20 +201,6 @@ def to_message(row: RowMapping | Mapping[str, Any]) -> SessionMessage:
 _held = message_documents.c
 
 
-def note_documents(connection: Connection, tenant: str, key: int, cited: Sequence[str], found: Sequence[str]) -> None:
-    """Record whose text a new message holds; text of documents that are gone by now is removed at once."""
-    rows = {document_id: int(document_id in cited) for document_id in (*cited, *found)}
-    if not rows:
-        return
-    shared = {"message_key": key, "tenant": tenant}
-    connection.execute(
-        insert(message_documents),
-        [{**shared, "document_id": name, "cited": is_cited} for name, is_cited in rows.items()],
-    )
-    # They may have been deleted while the answer was being made.
-    redact_messages(connection, tenant, gone_documents(connection, tenant, list(rows)))
-
-
 def redact_messages(connection: Connection, tenant: str, document_ids: Sequence[str]) -> int:
     """Remove the text of documents from messages; return how many messages held any.
 
@@ -696,4 +682,13 @@ def _add(
     values = message.values(tenant, key, sequence) | {"unrecorded": int(unrecorded)}
     added = insert(messages).values(values).returning(messages.c.message_key)
     message_key = connection.execute(added).scalar_one()
-    note_documents(connection, tenant, message_key, message.cited, message.shown)
+    # The documents whose text the message holds, each once.
+    document_ids = dict.fromkeys((*message.cited, *message.shown))
+    rows = [
+        {"message_key": message_key, "tenant": tenant, "document_id": each, "cited": int(each in message.cited)}
+        for each in document_ids
+    ]
+    if rows:
+        connection.execute(insert(message_documents), rows)
+        # They may have been deleted while the answer was being made.
+        redact_messages(connection, tenant, gone_documents(connection, tenant, list(document_ids)))

@@ -382,15 +382,6 @@ def translated_failures() -> Iterator[None]:
         raise
 
 
-def checkpoint(connection: Connection) -> bool:
-    """Fold the write-ahead log into the file and empty it; False while readers need what is in it."""
-    # Other writes wait behind this one: better to come again than to wait for readers here.
-    driver_rows(connection, f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}")
-    ((busy, *_),) = driver_rows(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
-    driver_rows(connection, f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-    return not busy
-
-
 def file_problems(connection: Connection) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the file: the number of the row, or nothing, and what to say."""
     for found in connection.exec_driver_sql("PRAGMA integrity_check").scalars():
@@ -565,7 +556,13 @@ class CatalogFile:
 
     def scrub(self) -> bool:
         """Fold the write-ahead log into the file and empty it; False while readers need what is in it."""
-        return self._writing is None or checkpoint(self._writing)
+        if self._writing is None:
+            return True
+        # Other writes wait behind this one: better to come again than to wait for readers here.
+        driver_rows(self._writing, f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}")
+        ((busy, *_),) = driver_rows(self._writing, "PRAGMA wal_checkpoint(TRUNCATE)")
+        driver_rows(self._writing, f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        return not busy
 
     def probe(self, writer_busy_s: Callable[[], float | None] = lambda: None) -> "FileProbe":
         return FileProbe(self.path, writer_busy_s)
