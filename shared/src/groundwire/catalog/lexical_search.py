@@ -294,7 +294,18 @@ def _read_terms(reading: Reading, queried: Sequence[Words], visible: Numbers | N
     if several := [words for words in queried if len(words) > 1]:
         in_several = sorted({word for words in several for word in words})
         found = _read(reading, in_several, visible, places=True)
-        of_word = dict(zip(in_several, _of_each_word(found, len(in_several)), strict=True))
+        # The postings of each word, in one pass for all, since a phrase may have a thousand words.
+        starts = np.flatnonzero(np.diff(found.terms, prepend=-1))
+        ends = np.append(starts, len(found.terms))[1:]
+        up_to = np.append(0, np.cumsum(found.content + found.heading))
+        runs: dict[str, list[slice]] = {word: [] for word in in_several}
+        of_places: dict[str, list[slice]] = {word: [] for word in in_several}
+        for term, start, end in zip(found.terms[starts].tolist(), starts.tolist(), ends.tolist(), strict=True):
+            runs[in_several[term]].append(slice(start, end))
+            of_places[in_several[term]].append(slice(up_to[start], up_to[end]))
+        arrays = [(each, runs) for each in (found.terms, found.numbers, found.lengths, found.content, found.heading)]
+        arrays.append((_places(found), of_places))
+        of_word = {word: _Postings(*(_joined(array, slices[word]) for array, slices in arrays)) for word in in_several}
         parts += [_side_by_side([of_word[word] for word in words], index[words]) for words in several]
     if len(parts) == 1:
         return parts[0]
@@ -319,23 +330,6 @@ def _read(reading: Reading, words: Sequence[str], visible: Numbers | None, *, pl
         of_chunk = np.repeat(numbers, content + heading) << 1 | in_heading
         found = replace(found, places=of_chunk << SHARED_BITS | np.frombuffer(stored.positions, POSITION))
     return found if visible is None else found.only(np.isin(numbers, visible))
-
-
-def _of_each_word(found: _Postings, words: int) -> list[_Postings]:
-    """Return the postings of each word; one pass for all, since a phrase may have a thousand words."""
-    starts = np.flatnonzero(np.diff(found.terms, prepend=-1))
-    ends = np.append(starts, len(found.terms))[1:]
-    up_to = np.append(0, np.cumsum(found.content + found.heading))
-    runs: list[list[slice]] = [[] for _ in range(words)]
-    of_places: list[list[slice]] = [[] for _ in range(words)]
-    for term, start, end in zip(found.terms[starts].tolist(), starts.tolist(), ends.tolist(), strict=True):
-        runs[term].append(slice(start, end))
-        of_places[term].append(slice(up_to[start], up_to[end]))
-    columns, places = (found.terms, found.numbers, found.lengths, found.content, found.heading), _places(found)
-    return [
-        replace(_Postings(*(_joined(column, of_word) for column in columns)), places=_joined(places, placed))
-        for of_word, placed in zip(runs, of_places, strict=True)
-    ]
 
 
 def _joined(column: Numbers, parts: Sequence[slice]) -> Numbers:

@@ -235,25 +235,18 @@ class OpenAiCompatibleEmbedder:
             )
         if code != HTTPStatus.OK:
             raise PreconditionError(f"the embedding endpoint refuses the request ({code}): see its URL and model")
+        failure: Exception | None = None
         try:
-            return _read(response.json(), len(texts), self._dimensions)
+            # Endpoints may answer in another order than that of the texts.
+            rows = sorted(response.json()["data"], key=lambda row: row["index"])
+            vectors = np.array([row["embedding"] for row in rows], np.float32)
+            if (
+                [row["index"] for row in rows] == list(range(len(texts)))
+                and vectors.shape == (len(texts), self._dimensions or vectors.shape[1])
+                and np.isfinite(vectors).all()
+                and vectors.any(axis=1).all()  # without a direction a vector is like none and like all
+            ):
+                return unit_rows(vectors)
         except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-            raise UnavailableError("the embedding endpoint did not answer with one vector for each text") from error
-
-
-def _read(reply: Any, count: int, dimensions: int) -> Vectors:
-    """Return the vectors of a reply at length 1, in the order of the texts.
-
-    Raises:
-        ValueError, KeyError, TypeError, IndexError: it has others, or none.
-    """
-    # Endpoints may answer in another order than that of the texts.
-    rows = sorted(reply["data"], key=lambda row: row["index"])
-    if [row["index"] for row in rows] != list(range(count)):
-        raise ValueError("other rows than were asked for")
-    vectors = np.array([row["embedding"] for row in rows], np.float32)
-    if vectors.ndim != 2 or vectors.shape[1] == 0 or (dimensions and vectors.shape[1] != dimensions):  # noqa: PLR2004 - a matrix
-        raise ValueError("another number of dimensions")
-    if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
-        raise ValueError("a vector without direction")
-    return unit_rows(vectors)
+            failure = error
+        raise UnavailableError("the embedding endpoint did not answer with one vector for each text") from failure

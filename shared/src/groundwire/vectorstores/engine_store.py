@@ -4,7 +4,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import structlog
@@ -165,26 +165,19 @@ class EngineStore(EngineAdapter):
         self._examined: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)
         self._owner = OwnerLock(folder, folder / _LOCK_FILE, "a folder of vectors", wait_s=_OWNER_WAIT_S)
-        try:
-            self._claim(folder / _FORMAT_FILE)
-        except BaseException:
-            self._owner.release()
-            raise
-
-    def _claim(self, marker: Path) -> None:
-        """Mark the folder as the engine's, unless it is.
-
-        A file that a power cut or anything else left empty or garbled is rewritten: the engine finds out which
-        collections it can open, and the others are rebuilt from the catalog.
-        """
-        expected = f"{self._engine_name} {LAYOUT}"
-        got = marker.read_text(encoding="ascii", errors="replace").strip() if marker.exists() else ""
-        if got != expected and _FORMAT.fullmatch(got):
-            message = f"{self._folder} was written as {got!r}, not {expected!r}"
-            advice = "use another folder and rebuild it from the catalog"
-            raise StoreMismatchError(f"{message}; {advice}", setting="format", expected=expected, got=got)
-        if got != expected:
-            replace_file(marker, f"{expected}\n")
+        with ExitStack() as on_failure:
+            on_failure.callback(self._owner.release)
+            marker, expected = folder / _FORMAT_FILE, f"{engine_name} {LAYOUT}"
+            got = marker.read_text(encoding="ascii", errors="replace").strip() if marker.exists() else ""
+            if got != expected and _FORMAT.fullmatch(got):
+                message = f"{folder} was written as {got!r}, not {expected!r}"
+                advice = "use another folder and rebuild it from the catalog"
+                raise StoreMismatchError(f"{message}; {advice}", setting="format", expected=expected, got=got)
+            # A file that a power cut left empty or garbled is rewritten: the engine finds out which collections it can
+            # open, and the others are rebuilt from the catalog.
+            if got != expected:
+                replace_file(marker, f"{expected}\n")
+            on_failure.pop_all()
 
     def check_responding(self) -> None:
         self._engine.check_responding()
