@@ -61,6 +61,7 @@ RECORDS = "groundwire.api.ingest.v1.RecordService"
 OPERATIONS = "google.longrunning.Operations"
 STAGING_FOLDER = "staging"
 _MIB = 1 << 20
+# Each look is a query, and long work can wait for seconds.
 _TAKE_OVER_EVERY_S = 5.0
 
 
@@ -91,9 +92,11 @@ class IngestService:
 
     def start(self) -> None:
         """Recover, then start the parser process and the background work."""
+        # First: the process loads its libraries while the stores are recovered.
         self.parser.start()
         self.recover()
         self.housekeeping.start()
+        # Last, because operations ingest, which needs everything else.
         self.operations.operations.resume()
 
     def recover(self) -> None:
@@ -143,7 +146,7 @@ def build(
     housekeeping = Housekeeping(lanes, database.clock, settings.sweep_every_s)
 
     def after_write(collection: Collection, leaves_work: bool) -> None:
-        engine.wrote(collection)
+        engine.written[collection.engine_name] = collection
         if leaves_work:
             housekeeping.nudge()
 

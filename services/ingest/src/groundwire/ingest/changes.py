@@ -97,6 +97,7 @@ class DocumentUpkeep:
             changed, tasks = self.catalog.documents.change(
                 tenant, collection, found.document_id, change, receipt, etag=etag
             )
+        # After the lock, which must not be held while the engine is waited for.
         self.engine.finish(tasks, budget)
         return changed
 
@@ -157,6 +158,7 @@ class DocumentUpkeep:
             deleted = self.catalog.documents.delete(
                 tenant, collection, document_id, receipt, permanent=purge, etag=etag
             )
+        # Before the attempt to complete it, whose failure leaves the rest to housekeeping.
         self.after_write()
         return self.completer.complete(deleted, budget)
 
@@ -221,6 +223,7 @@ class DocumentUpkeep:
                     after = 0
                     while page := self.catalog.restorations.chunks(restoration, after, _POINTS_PER_STEP):
                         budget.check()
+                        # From the catalog, which keeps the vectors of deleted chunks until they are gone for good.
                         hashes = [stored.chunk.embedding_hash for stored in page]
                         known = self.embedder.cache.get(restoration.collection.identity.digest, hashes)
                         if not known.keys() >= set(hashes):

@@ -24,6 +24,7 @@ from groundwire.kernel.filter_parsing import resolve_filter
 from groundwire.kernel.filters import FieldKind, Filter, leaves
 from groundwire.kernel.vector_store import Scrubbable, VectorStore
 
+# Bounds the vectors in memory, which the engine returns with the numbers.
 _POINTS_PER_LOOK = 1000
 _LOOK_EVERY_S = 1.0
 # Longer than it takes to rewrite millions of points.
@@ -115,6 +116,7 @@ class DeletionCompleter:
             store = self.vectors
             if isinstance(store, Scrubbable) and not store.scrub(engine_name, budget, at_any_size=at_any_size):
                 return []
+        # After the rewrite, because the receipt states when the texts were gone.
         now = self.catalog.database.clock.now()
         searched = [each.deletion.searched(left, now) for each, left in zip(waiting, found, strict=True)]
         if waiting:
@@ -124,6 +126,7 @@ class DeletionCompleter:
 
 SAMPLE = 100
 """Documents that a count names."""
+# Others change documents meanwhile, so few are read ahead of their deletion.
 _DOCUMENTS_PER_READ = 100
 
 

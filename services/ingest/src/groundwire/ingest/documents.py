@@ -43,6 +43,7 @@ from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.latencies import Step
 from groundwire.kernel.records import SOURCE_PREFIX
 
+# Bounds how long one read holds its connection.
 _CHUNKS_PER_READ = 1000
 _SCHEMES = frozenset({"http", "https"})
 
@@ -252,7 +253,8 @@ class DocumentIngest:
         existing, embedder = under_way.existing, self.writer.embedder
         draft, warnings = self._parse(under_way, budget)
         new = self.writer.without_repeated(under_way.collection, draft.document_id, draft.chunks)
-        new_texts = embedder.new_texts(new, embedder.known_times(under_way.collection, new))
+        stored = embedder.stored_times(under_way.collection, new)
+        new_texts = embedder.new_texts(new, {name for name, made in stored.items() if made is not None})
         return IngestPlan(
             outcome=IngestOutcome.REPLACED if existing else IngestOutcome.CREATED,
             current=existing,
@@ -270,8 +272,10 @@ class DocumentIngest:
         """
         collection = self.admit(request, None)
         existing = self.catalog.documents.find_by_source(request.tenant, request.collection, request.source_uri)
+        # An alias has no document of its own: its bytes decide what becomes of it.
         if existing is None or existing.source_uri != request.source_uri or existing.source_hash != request.source_hash:
             return None
+        # A later version has to be stored, even of the same bytes.
         if request.source_version not in {None, existing.source_version}:
             return None
         policy = request.chunking.over(collection.settings.chunking, "chunking")

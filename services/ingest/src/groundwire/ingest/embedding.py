@@ -13,6 +13,7 @@ from groundwire.kernel.embedder import Embedder, EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import EmbeddingMismatchError
 
 _LOOK_UP_BATCH = 1000
+# Bounds the texts in memory; progress is reported after each batch.
 _MISSING_PER_BATCH = 256
 
 
@@ -75,12 +76,14 @@ class ChunkEmbedder:
         report(done)
         unstored: NewVectors | None = None
         batches: list[list[str]] = []
+        # Full from the start, so that the first text opens a batch.
         size = self.tokens_per_batch
         for name, rows in missing.items():
             if size >= self.tokens_per_batch:
                 batches.append([])
                 size = 0
             batches[-1].append(name)
+            # At least one, or texts without tokens would make a batch without end.
             size += max(1, tokens[rows[0]])
         for batch in batches:
             budget.check()
@@ -132,10 +135,6 @@ class ChunkEmbedder:
             stored |= self.cache.times(collection, hashes[start : start + _LOOK_UP_BATCH])
         return stored
 
-    def known_times(self, collection: Collection, chunks: Sequence[Chunk]) -> dict[str, int]:
-        """Return when the vectors of those texts that the collection has already were made, by embedding hash."""
-        return {name: made for name, made in self.stored_times(collection, chunks).items() if made is not None}
-
     def new_texts(self, chunks: Sequence[Chunk], known: Container[str]) -> dict[str, int]:
         """Return the texts that are not among those with the `known` hashes: the tokens of each by its embedding hash.
 
@@ -156,6 +155,7 @@ class ChunkEmbedder:
 
     def _tokens(self, chunks: Sequence[Chunk]) -> list[int]:
         """Count the tokens of each embedded text; the headings of a section are counted once."""
+        # Most chunks of a document share theirs, and counting is the slow part.
         headings = {chunk.headings: 0 for chunk in chunks}
         for path in headings:
             headings[path] = self.embedder.tokenizer.count(embedding_text(path, ""))

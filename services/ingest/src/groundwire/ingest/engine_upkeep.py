@@ -25,7 +25,9 @@ from groundwire.kernel.vector_store import Rebuildable, Recoverable, VectorStore
 
 # One write to the engine, which syncs the disk once (ADR 0011); cancelling takes effect between two.
 _POINTS_PER_STEP = 250
+# More than in a step: the collection is not searched until it is whole, so nothing waits for its turn.
 _POINTS_PER_FILL = 1000
+# A task holds up to thousands of numbers, and all of a round are in memory.
 _TASKS_PER_ROUND = 20
 OUTBOX = "outbox"
 REPEATED_CHUNKS = "repeated_chunks"
@@ -49,7 +51,7 @@ class EngineUpkeep:
 
     `locks` holds one lock for each engine collection: whoever reads points of live chunks from the catalog to write
     them, or puts points back, holds it, so that nobody overwrites newer filter keys with older ones. `written` are the
-    collections that were written to, by engine name.
+    collections that were written to, by engine name; whoever writes adds them.
     """
 
     catalog: Catalog
@@ -150,12 +152,9 @@ class EngineUpkeep:
                 done += len(points.numbers)
         return done
 
-    def wrote(self, collection: Collection) -> None:
-        """Record that a collection was written to; returns at once."""
-        self.written[collection.engine_name] = collection
-
     def rebuild(self, subject: Subject, budget: Budget) -> int:
         """Rebuild a stale index, which takes minutes for a large collection; searches continue."""
+        # Read first: a write that comes during the rebuild replaces it, and the index counts as stale again.
         collection, store, done = self.written.get(subject.key), self.vectors, 0
         with suppress(CollectionNotFoundError):  # dropped, or another engine collection serves now
             if (

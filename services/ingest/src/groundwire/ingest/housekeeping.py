@@ -118,6 +118,7 @@ class Housekeeping:
         lane, name = _Lane(jobs), f"housekeeping-{len(self._lanes)}"
         self._lanes.append(lane)
         self._figures |= {(job.name, ""): JobFigures() for job in jobs}
+        # Daemons, so that one that hangs in an engine does not keep the process alive.
         self._threads.append(threading.Thread(target=self._loop, args=(lane,), name=name, daemon=True))
 
     def start(self) -> None:
@@ -257,6 +258,7 @@ class Housekeeping:
             key = (job.name, subject.key)
             _, trouble = self._troubles.setdefault(key, (subject, _Trouble(error, self._clock.now())))
             trouble.error, trouble.count = error, trouble.count + 1
+            # The exponent is bounded: after a thousand failures in a row the power would not fit into a float.
             pause_s = min(_FIRST_PAUSE_S * 2 ** min(trouble.count - 1, 10), _LONGEST_PAUSE_S)
             trouble.retry_at = time.monotonic() + pause_s
             is_first = trouble.count == 1

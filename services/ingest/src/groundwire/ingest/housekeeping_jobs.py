@@ -17,6 +17,7 @@ from groundwire.kernel.budget import Budget
 _COUNT_EVERY_S = 5.0
 _TIDY_EVERY_S = 60.0
 _FORGET_EVERY_S = 3600.0
+# Bounds the start: a silent engine must not keep it waiting.
 _FIND_LOST_S = 30.0
 
 _log = structlog.get_logger(__name__)
@@ -76,6 +77,7 @@ class Upkeep:
         def renew(subject: Subject, budget: Budget) -> int:
             # Half a second for a thousand chunks.
             self.catalog.lexical_check.rebuild(subject.tenant, subject.collection, budget)
+            # Only now, so that a rewrite that fails is tried again.
             del self.old_words[subject.key]
             if not self.old_words:
                 self.catalog.lexical_check.note_rules()

@@ -26,6 +26,7 @@ EventT = TypeVar("EventT")
 
 # Nothing wakes a waiting caller when its own budget is cancelled, so it looks at that this often.
 _POLL_S = 0.05
+# A run that hangs in the engine must not keep the server from stopping.
 _STOP_LIMIT_S = 10.0
 # One write to the engine, which syncs the disk once (ADR 0011).
 _POINTS_PER_BATCH = 250
@@ -130,6 +131,7 @@ class SharedRuns:
 
     def _do(self, key: Hashable, run: _Run, work: Callable[..., Any]) -> None:
         def publish(event: Any) -> None:
+            # Work that reports is told here that all callers have left.
             run.budget.check()
             with self._changed:
                 run.events.append(event)
@@ -255,6 +257,7 @@ class IndexBuilder:
                 )
             raise
         finally:
+            # Also after a failure: dropping the engine collection that is not used is a task for housekeeping.
             self.after()
         return built
 

@@ -14,6 +14,7 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 
 # A smaller target makes more rows and vectors of a text than the text is worth.
 _MIN_TARGETS = {ChunkUnit.TOKENS: 16, ChunkUnit.CHARS: 64}
+# From half on, the unique part of a chunk would end before it begins (T09).
 _MAX_OVERLAP = 0.5
 _MAX_WINDOW = 10
 

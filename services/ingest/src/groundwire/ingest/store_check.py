@@ -34,6 +34,7 @@ from groundwire.kernel.store_findings import FindingKind, StoreFinding
 from groundwire.kernel.vector_store import Recoverable, VectorStore
 
 _POINTS_PER_BATCH = 250
+# Numbers alone, without vectors and filter keys, take little memory.
 _NUMBERS_PER_BATCH = 2000
 _SAMPLES = 20
 # Copies of a text share their vector: more of them than results may stand before the one that is asked for.
@@ -110,6 +111,7 @@ class PointCheck:
                 report(
                     StoreFinding(FindingKind.EMBEDDING_MISSING, collection.name, chunk_id, message, repaired=can_repair)
                 )
+            # Past them even where they were repaired: what cannot be repaired must not be found forever.
             after = lost[-1][0]
         yield checked
 
@@ -187,10 +189,12 @@ class PointCheck:
 
     def _ask(self, collection: Collection, budget: Budget) -> list[StoreFinding]:
         numbers = list(self.vectors.numbers(collection.engine_name, budget))
+        # Spread over the whole index: damage tends to be in one place.
         samples = self.catalog.inspection.expected_of(collection, numbers[:: max(1, len(numbers) // _SAMPLES)])
         count = self.vectors.count(collection.engine_name, budget)
         # A document that is being written has points before it counts as a change.
         is_quiet = count == len(numbers) or numbers == list(self.vectors.numbers(collection.engine_name, budget))
+        # An engine keeps its count apart from its points, so one may be damaged without the other.
         differs = count != len(numbers) and is_quiet
         lost: list[str] = []
         missed: list[str] = []
@@ -207,6 +211,7 @@ class PointCheck:
         # Where more than a few are missed, the index approximates too much.
         wrong += lost + (missed if len(missed) > _MISSED_SHARE * len(samples) else [])
         of_documents = {point.document_id: point for point in reversed(samples)}
+        # Half as many, because each may take two searches.
         for document_id in sorted(of_documents)[: _SAMPLES // 2]:
             vector = of_documents[document_id].vector
             difference = f"a filter on document {document_id} finds other chunks than the catalog"

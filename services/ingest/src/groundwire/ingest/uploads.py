@@ -28,6 +28,7 @@ MAX_PART_BYTES = 1 << 20
 SYNC_EVERY_BYTES = 4 << 20
 SYNC_EVERY_S = 1.0
 _FULL = {errno.ENOSPC, errno.EDQUOT}
+# Most documents are smaller, and need no file.
 _IN_MEMORY_BYTES = 1 << 20
 
 
@@ -173,6 +174,7 @@ class IncomingUpload:
         self._tenant = tenant
         self._uploads = uploads
         self._staged = staged
+        # Reentrant, because taking a part and completing the upload may both sync.
         self._lock = threading.RLock()
         self._closed = False
         self.durable_bytes = stored.durable_bytes
@@ -319,6 +321,7 @@ class UploadReceiver:
         Raises:
             ExhaustedError: the tenant has too many bytes on their way in, or the disk is full.
         """
+        # Without a header: no client goes on with it, only the operation reads it.
         self.begin(tenant, upload_id, b"", len(content))
         incoming = self.open(tenant, upload_id)
         # Stored like an upload, so that the sweeper finds what a crash leaves, and the operation finds complete bytes.

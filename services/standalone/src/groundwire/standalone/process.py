@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _GC_THRESHOLDS = (20_000, 50, 1_000)
 _RESTART_S = 1.0
 """Pause before a process is replaced, so that one that cannot run costs little."""
+# A process may have to migrate the catalog and to compile the model before it can serve.
 _STARTED_S = 300.0
 
 
@@ -149,6 +150,7 @@ async def _serve(
             await serve(server, on_listening=on_listening)
         finally:
             await readiness.stop()
+            # After the checks of readiness, which call through them.
             for channel in parts.channels:
                 await channel.close()
         lag = server.lag.read()
@@ -210,6 +212,7 @@ def _open(
     with ThreadPoolExecutor(2, thread_name_prefix="opening") as beside:
         vectors = beside.submit(_open_vectors, settings.server)
         embedder = beside.submit(_open_embedder, settings.server)
+        # Registered before the services, so that engine and model are closed after them.
         stack.callback(_close_opened, vectors)
         stack.callback(_close_opened, embedder)
         from groundwire.standalone.bootstrap import build_services  # noqa: PLC0415 - see above
@@ -257,9 +260,8 @@ def _run_several(service: ServiceName, settings: ProcessSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     host, _, port = settings.server.listen.rpartition(":")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with closing(socket.socket(family, socket.SOCK_STREAM)) as place:
-        # Reserves the port and gets no connections, because it does not listen.
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as place:
+        # Reserves the port while processes come and go; it gets no connections, because it does not listen.
         place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         place.bind((host.strip("[]"), int(port)))
         listen = f"{host}:{place.getsockname()[1]}"

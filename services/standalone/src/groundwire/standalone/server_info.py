@@ -1,6 +1,6 @@
 """GetServerInfo: version, limits and engines, collected once at the start."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -73,10 +73,17 @@ def server_service(
         longest = settings.answer.max_question_chars
         limits.max_question_chars = min(longest, settings.retrieve.max_query_chars) if _RETRIEVE in names else longest
     limits.default_time_limit.FromTimedelta(timedelta(seconds=settings.server.default_deadline_s))
+    answer, retrieve = settings.answer, settings.retrieve
+    features = {
+        "answers": _ANSWER in names and answer.rag_enabled,
+        "document_formats": _INGEST in names and all(find_spec(library) for library in _FORMAT_LIBRARIES),
+        "query_logs": _RETRIEVE in names and retrieve.query_log is not QueryLogMode.OFF,
+        "self_query_model": _RETRIEVE in names and not retrieve.self_query.startswith("rules:"),
+    }
     info = pb.GetServerInfoResponse(
         version=version("groundwire"),
         services=[*(service.name for service in services), SERVER],
-        features=sorted(_features(settings, names)),
+        features=sorted(name for name, is_on in features.items() if is_on),
         limits=limits,
         embedder=None if embedder is None else to_identity_message(embedder.identity),
     )
@@ -92,14 +99,3 @@ def server_service(
         # Only the name of the folder: its path is private.
         info.rerankers.append(Path(settings.retrieve.reranker.partition(":")[2]).name)
     return Service(SERVER, ServerServicer(info), pb_grpc.add_ServerServiceServicer_to_server)
-
-
-def _features(settings: ProcessSettings, names: Container[str]) -> Iterable[str]:
-    if _ANSWER in names and settings.answer.rag_enabled:
-        yield "answers"
-    if _INGEST in names and all(find_spec(library) is not None for library in _FORMAT_LIBRARIES):
-        yield "document_formats"
-    if _RETRIEVE in names and settings.retrieve.query_log is not QueryLogMode.OFF:
-        yield "query_logs"
-    if _RETRIEVE in names and not settings.retrieve.self_query.startswith("rules:"):
-        yield "self_query_model"

@@ -164,6 +164,7 @@ def check_folder(data: Path) -> None:
         with tempfile.TemporaryFile(dir=data) as file:
             file.write(_BLOCK)
             file.flush()
+            # Some file systems report a full disk only when the bytes are on their way to it.
             os.fsync(file.fileno())
 
 

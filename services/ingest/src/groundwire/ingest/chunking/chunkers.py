@@ -188,6 +188,7 @@ class FixedChunker:
         windows = [(first, end) for first, end in windows if text[first:end].strip()]
         if len(windows) > 1:
             (before, _), (last, end) = windows[-2:]
+            # The joined window is measured whole: tokens of its parts do not add up.
             size, joined = self.splitter.sizes([text[last:end], text[before:end]], policy)
             if size < policy.minimum and joined <= policy.maximum:
                 windows[-2:] = [(before, end)]

@@ -148,6 +148,7 @@ def is_cluster_boundary(text: str, index: int) -> bool:
 
 def cut_before(text: str, index: int) -> int:
     """Return the last cluster boundary at or before `index`, or `index` when none is within MAX_LOOK_BACK."""
+    # Bounded, because a file may consist of nothing but combining marks.
     for candidate in range(index, max(index - MAX_LOOK_BACK, 0), -1):
         if is_cluster_boundary(text, candidate):
             return candidate

@@ -17,14 +17,17 @@ from groundwire.kernel.embedder import Tokenizer
 _BLOCK_CHARS = 8192
 # The last blank line, the last line, the last white space: the earlier, the better the seam.
 _SEAMS = (re.compile(r"(?s).*(?:\n|\r)[ \t]*(?:\r\n|\n|\r)"), re.compile(r"(?s).*(?:\n|\r)"), re.compile(r"(?s).*\s"))
+# Of English prose; pieces of other texts that turn out to have too many are split again.
 _CHARS_PER_TOKEN = 4
 # Pieces are much smaller than chunks, so that a chunk can end near its target.
 _PIECES_PER_CHUNK = 8
+# Shorter pieces would be single words.
 _MIN_PIECE_CHARS = 16
 # Cost of a chunk that continues across a heading of level 2 or less, and of a deeper one.
 _JOIN_SECTIONS, _JOIN_SUBSECTIONS = 1.5, 0.8
 # Far more than misfits and borders cost: a chunk is undersized only where it cannot be avoided.
 _UNDERSIZED_COST = 100.0
+# Bounds the time: far more pieces than a chunk near its target has.
 _MAX_PIECES = 256
 
 
@@ -58,6 +61,7 @@ class Splitter:
             offset += len(block)
 
 
+# A policy needs few sizes: its own, and halves of it for what is dense.
 @lru_cache(maxsize=64)
 def _library_splitter(max_chars: int, is_markdown: bool) -> MarkdownSplitter | TextSplitter:
     # Untrimmed, so that the pieces join to the text again.
@@ -172,6 +176,7 @@ def pack(pieces: Sequence[Piece], limits: Limits) -> list[tuple[int, int]]:
     for end, last in enumerate(pieces, start=1):
         for start in range(end - 1, max(end - 1 - _MAX_PIECES, -1), -1):
             size = sums[end] - sums[start]
+            # Longer ones are too large as well, so none of them needs a look.
             if size > largest and start < end - 1:
                 break
             first = pieces[start]

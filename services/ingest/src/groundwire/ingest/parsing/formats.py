@@ -58,6 +58,7 @@ _ZIP_TYPES = {
 }
 _NAMED_TYPE_BYTES = 100
 _ENCRYPTED = 0x1
+# Small entries are often repetitive, and cost nothing when inflated.
 _RATIO_FROM_BYTES = 1 << 20
 _BAD_ZIP = (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, EOFError)
 
@@ -192,6 +193,7 @@ def open_zip(data: bytes, limits: ReadingLimits, field: str) -> zipfile.ZipFile:
         if entry.file_size > max(_RATIO_FROM_BYTES, entry.compress_size * limits.zip_ratio):
             why = f"has a zip entry that inflates more than {limits.zip_ratio} times"
             raise over_limit(field, "zip_ratio", limits.zip_ratio, why)
+    # A bomb may name the same bytes as the content of many entries.
     if sum(entry.compress_size for entry in entries) > len(data):
         raise malformed(field, DocumentFormat.DOCX, "entries of its zip archive overlap")
     return archive

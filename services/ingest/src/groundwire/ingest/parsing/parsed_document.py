@@ -217,4 +217,5 @@ def refusal_to_message(error: InvalidRequestError) -> Message:
 
 def refusal_from_message(message: Mapping[str, Any]) -> InvalidRequestError:
     violations = [FieldViolation(field, description) for field, description in message["violations"]]
+    # A process that a document has taken over may send any reason.
     return _REFUSALS.get(message["reason"], InvalidRequestError)(violations, **message["metadata"])

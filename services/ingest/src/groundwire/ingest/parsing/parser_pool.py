@@ -40,9 +40,11 @@ _POLL_S = 0.05
 _MOST_BYTES = 1 << 30
 # The connection of a process that dies breaks a moment before its exit code is there.
 _DEATH_S = 1.0
+# Starting takes a quarter of a second, or many times that on a machine that is overloaded.
 _START_LIMIT_S = 30.0
 _ATTEMPTS = 2
 _MIB = 1 << 20
+# By these sizes documents queue apart, so that a large one does not delay the small ones.
 QUICK_BYTES, MEDIUM_BYTES = 1 << 20, 8 << 20
 QUICK_CPU_S = 2.0
 """Documents up to QUICK_BYTES nearly always take less; one that takes longer begins again among the long ones."""
@@ -67,14 +69,6 @@ class ParserLimits:
     memory_bytes: int = 4 << 30
     stall_s: float = 10.0
     reading: ReadingLimits = field(default_factory=ReadingLimits)
-
-    def time_s(self, size_bytes: int) -> float:
-        """Return the processor seconds that a document of this size may take."""
-        return self.base_s + self.s_per_mib * size_bytes / _MIB
-
-    def more_memory_bytes(self, size_bytes: int) -> int:
-        """Return the memory that a document of this size may take beyond what the process has."""
-        return min(self.memory_bytes, self.memory_base_bytes + self.memory_per_byte * size_bytes)
 
 
 class _TooSlow(Exception):  # noqa: N818 - not an error: a signal from the wait to the caller
@@ -130,18 +124,19 @@ class ParserProcess:
             InvalidRequestError: the document is refused; see `Parser.parse`.
             UnavailableError: no process can be started, or it hangs.
         """
-        limit_s = self._limits.time_s(original.size_bytes)
+        limits, size_bytes = self._limits, original.size_bytes
+        limit_s = limits.base_s + limits.s_per_mib * size_bytes / _MIB
         limit_s = limit_s if at_most_s is None else min(limit_s, at_most_s)
+        more_bytes = min(limits.memory_bytes, limits.memory_base_bytes + limits.memory_per_byte * size_bytes)
         stalls = 0
         for _ in range(_ATTEMPTS):
             child, channel = self._ready(budget)
             # Staged bytes stay on disk: the parser reads them, and the serving process never holds them.
             path = str(original.path) if original.path else None
-            more_bytes = self._limits.more_memory_bytes(original.size_bytes)
             # The system enforces both limits in the process itself; the watch below hears of a stall, too.
             costs = {"cpu_s": math.ceil(limit_s), "more_memory_bytes": more_bytes}
             channel.send(*json_parts({"rules": rules_to_message(rules), "path": path, **costs}, original.content))
-            watch = _Watch(budget, child, limit_s, self._limits.stall_s)
+            watch = _Watch(budget, child, limit_s, limits.stall_s)
             try:
                 while (received := channel.receive(_POLL_S)) is None:
                     watch.check()
@@ -152,10 +147,10 @@ class ParserProcess:
             except _Stalled:
                 self._kill()
                 stalls += 1
-                _log.warning("the parser process hangs", size_bytes=original.size_bytes)
+                _log.warning("the parser process hangs", size_bytes=size_bytes)
             except (EOFError, OSError):
                 exit_code = self._ended()
-                _log.warning("the parser process died", exit_code=exit_code, size_bytes=original.size_bytes)
+                _log.warning("the parser process died", exit_code=exit_code, size_bytes=size_bytes)
                 if exit_code == -signal.SIGXCPU:
                     raise _too_slow(rules, limit_s) from None
             except BaseException:
@@ -250,6 +245,7 @@ class ParserProcess:
     def _kill(self) -> None:
         """End the process; idempotent."""
         child, channel = self._child, self._channel
+        # Forgotten before they are closed, so that nobody uses what is about to end.
         self._child = self._channel = None
         self._is_ready = False
         if channel is not None:

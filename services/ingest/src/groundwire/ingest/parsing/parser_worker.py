@@ -70,6 +70,7 @@ def parse_document(data: bytes, rules: ParseRules, limits: ReadingLimits, tokeni
     cuts = chunker.cut(source.text, source.outline, source.body_start)
     if not cuts:
         raise EmptyDocumentError([FieldViolation(rules.field, "has no text after its front matter")])
+    # Before any chunk is made: the cuts are ranges, which are cheap.
     if len(cuts) > MAX_CHUNKS:
         why = f"makes {len(cuts)} chunks with these rules, the limit is {MAX_CHUNKS}"
         raise DocumentLimitError([FieldViolation(rules.field, why)], resource="chunks", limit=MAX_CHUNKS)
@@ -168,6 +169,7 @@ def main(connections: Sequence[socket.socket]) -> None:
     (parent,) = connections
     try:
         start, _ = read_json(receive_message(parent))
+        # A core dump would leave the text of a document on disk.
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
         resource.setrlimit(resource.RLIMIT_NOFILE, (_MAX_OPEN_FILES, _MAX_OPEN_FILES))
@@ -176,6 +178,7 @@ def main(connections: Sequence[socket.socket]) -> None:
         given = start["tokenizer"]
         definition = TokenizerDefinition(given["name"], TokenizerFormat(given["format"]), given["content"])
         tokenizer = ModelTokenizer(definition)
+        # Only now: until then the time that loading takes would count as that of a document.
         send_message(parent, *json_parts({"ready": True}))
         while True:
             message, body = read_json(receive_message(parent))

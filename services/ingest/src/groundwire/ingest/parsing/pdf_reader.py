@@ -36,6 +36,7 @@ _BOLDER = 150
 _REGULAR, _BOLD = 400, 700
 _BOLD_NAME = re.compile(rb"bold|black|heavy", re.IGNORECASE)
 _NAME_BYTES = 128
+# Two lines that happen to be aligned are no table; each row is compared with all above it, in quadratic time.
 _FEWEST_ROWS, _MOST_ROWS = 3, 100
 # Cells after the first column have at most this many words (median): longer ones are columns of prose.
 _CELL_WORDS = 4
@@ -158,6 +159,7 @@ def _table_at(lines: Sequence[_Line], start: int, step: float) -> int:
             break
         if end > start and not 0 < lines[end - 1].bottom - lines[end].bottom <= _FAR * step:
             break
+        # Anew with every row: cells of a new row may join two columns into one.
         columns = _merged([*columns, *((cell.left, cell.right) for cell in cells)])
         # Cells of one row that fall into one column show that the rows do not line up.
         if any(
@@ -203,6 +205,7 @@ def _as_markdown(lines: Sequence[_Line]) -> str:
     return "\n".join(shown)
 
 
+# Each is searched for on its page.
 _MAX_BOOKMARKS = 5000
 _MAX_LEVEL = 6
 _MAX_TITLE_CHARS = 300

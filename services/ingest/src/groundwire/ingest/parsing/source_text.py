@@ -94,7 +94,6 @@ def malformed(field: str, document_format: DocumentFormat, why: str) -> Document
 
 
 def over_limit(field: str, resource: str, limit: int, why: str) -> DocumentLimitError:
-    """Return the error for a document that costs too much."""
     return DocumentLimitError([FieldViolation(field, why)], resource=resource, limit=limit)
 
 
@@ -195,7 +194,6 @@ class TextBuilder:
         return "".join(self._parts)
 
     def outline(self) -> TextOutline:
-        """Return the headings and the verbatim blocks."""
         return TextOutline(tuple(self._headings), tuple(self._verbatim))
 
 

@@ -188,10 +188,12 @@ def _decoded_as(data: bytes, encoding: str, field: str) -> str:
 def _detected(data: bytes, offset: int) -> str | None:
     """Return the one encoding that the bytes around the first that is not UTF-8 can be in, None when in doubt."""
     # If most of what is not ASCII is UTF-8, guessing another encoding would garble all of it.
+    # A part of it is enough to judge, and bounds the time.
     head = data[: 1 << 20]
     valid = sum(len(character) for character in _UTF_8_CHARACTER.findall(head))
     if 2 * valid >= sum(1 for _ in _HIGH_BYTE.finditer(head)):
         return None
+    # From the start of a line, at which a character begins in every candidate.
     start = data.rfind(b"\n", max(0, offset - _SIDE_BYTES), offset) + 1 or max(0, offset - _SIDE_BYTES)
     sample = data[start : start + _SAMPLE_BYTES]
     if start + _SAMPLE_BYTES < len(data):

@@ -43,6 +43,7 @@ _LINE_END = re.compile(r"\r\n?|\n")
 _PARSER = MarkdownIt("commonmark").disable(["inline", "text_join"])
 _VERBATIM = frozenset({"fence", "code_block", "html_block"})
 _LINE_ENDS = "\r\n\x1c\x1d\x1e\x85\u2028\u2029"
+# docutils reads vertical tabs and form feeds as spaces, where Python ends a line.
 _SPACE_FOR_DOCUTILS = {0x0B: " ", 0x0C: " "}
 _MAX_LEVEL = 6
 _NEVER = 5
@@ -55,10 +56,13 @@ _SETTINGS = {
     "halt_level": _NEVER,
     "syntax_highlight": "none",
     "warning_stream": False,
+    # docutils refuses lines above 10,000 characters otherwise.
     "line_length_limit": 1 << 30,
 }
 _DELIMITERS = ",;\t|"
+# The module refuses cells above 131,072 characters otherwise.
 _MAX_CELL_CHARS = 1 << 20
+# The first line of a file without line ends may be all of it.
 _HEAD_CHARS = 1 << 16
 
 
@@ -71,7 +75,6 @@ class FrontMatter:
 
 
 def read_markdown(text: str) -> SourceText:
-    """Return a Markdown text with its headings and its front matter."""
     front_matter = read_front_matter(text)
     return SourceText(
         format=DocumentFormat.MARKDOWN,
@@ -169,7 +172,6 @@ def _values(entry: Sequence[str]) -> list[str]:
 
 
 def read_rst(text: str) -> SourceText:
-    """Return a text with its section titles as headings."""
     return SourceText(DocumentFormat.RST, text, rst_outline(text))
 
 

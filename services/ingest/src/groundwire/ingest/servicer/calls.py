@@ -24,6 +24,7 @@ from groundwire.rpc.request_context import request_key
 from groundwire.rpc.workers import Workers
 
 LARGE_BYTES = 1 << 20
+# They wait for locks and for the engine far more than they compute.
 _CHANGES = 32
 _SMALL_PER_WRITER = 4
 

@@ -258,6 +258,7 @@ class ChunkStream:
         first = await anext(messages, None)
         if first is None or first.WhichOneof("message") != "header":
             raise InvalidRequestError.of("header", "must be the first message")
+        # The header is checked at once: what it breaks is refused before any part is received.
         header, reads = first.header, self.parts.pools.reads
         parse_put_chunks_header(header, tenant)
         received_bytes = 0

@@ -93,6 +93,7 @@ from groundwire.rpc.pagination import PageTokens
 from groundwire.rpc.request_context import request_key
 
 _MAX_PAGE = 100
+# A response that lists all of them might be larger than a message may be.
 _SHOWN = 100
 _MESSAGE_CHARS = 2000
 _LONGEST_WAIT_S = 600.0

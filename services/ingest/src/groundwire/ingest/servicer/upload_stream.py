@@ -156,11 +156,15 @@ class UploadStream:
                     yield _accepted(upload_id, arrival.incoming.durable_bytes)
                     async for event in self._receive(messages, arrival, lost):
                         yield event
-                    async for event in self._begin(arrival) if header.run_async else self._ingest(arrival):
-                        if event.HasField("progress"):
-                            yield event
-                        else:
-                            final = event
+                    if header.run_async:
+                        # Beginning an operation ingests nothing, so it takes no thread from those that do.
+                        final = await self.parts.pools.reads.run(budget, self._begin, arrival)
+                    else:
+                        async for event in self._ingest(arrival):
+                            if event.HasField("progress"):
+                                yield event
+                            else:
+                                final = event
         yield final  # after the upload has been cleaned up, so that a client with the result finds nothing left of it
 
     def _known(
@@ -244,21 +248,17 @@ class UploadStream:
             async for event in events:
                 yield _progress(event, total) if isinstance(event, Progress) else event
 
-    async def _begin(self, arrival: _Arrival) -> Events:
+    def _begin(self, arrival: _Arrival) -> pb.UploadDocumentResponse:
         """Begin an operation that ingests the complete upload."""
-
-        def begin() -> pb.UploadDocumentResponse:
-            with arrival.incoming.complete() as original:
-                operation = self.operations.begin(
-                    "UploadDocument",
-                    upload_key(arrival.header, arrival.upload_id, original.sha256()),
-                    arrival.request.collection,
-                    lambda _operation_id: arrival.header,
-                    arrival.upload_id,
-                )
-                return pb.UploadDocumentResponse(operation=operation)
-
-        yield await self.parts.pools.reads.run(arrival.budget, begin)
+        with arrival.incoming.complete() as original:
+            operation = self.operations.begin(
+                "UploadDocument",
+                upload_key(arrival.header, arrival.upload_id, original.sha256()),
+                arrival.request.collection,
+                lambda _operation_id: arrival.header,
+                arrival.upload_id,
+            )
+            return pb.UploadDocumentResponse(operation=operation)
 
     def _answer(self, result: ingest_result_pb2.IngestResult, collection: str) -> pb.UploadDocumentResponse:
         return pb.UploadDocumentResponse(result=self.parts.with_token(result, collection))

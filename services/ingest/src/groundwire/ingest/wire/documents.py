@@ -255,6 +255,7 @@ def to_ingest_result(result: IngestResult) -> ingest_result_pb2.IngestResult:
         counts=ingest_result_pb2.IngestCounts(
             chunk_count=result.document.chunk_count,
             embedded_count=result.embedded,
+            # Where nothing was written, all chunks keep their vectors.
             reused_embedding_count=result.reused if wrote else result.document.chunk_count,
             skipped_duplicate_count=result.skipped,
         ),
