@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groundwire.ingest.chunking.cuts import is_cluster_boundary
-from groundwire.ingest.ingesting import check_policy
+from groundwire.ingest.ingesting import ChunkingOverrides
 from groundwire.ingest.parsing.html_reader import read_html
 from groundwire.ingest.parsing.parsed_document import ParsedDocument, parsed_from_message, parsed_to_message
 from groundwire.ingest.parsing.parser_worker import MAX_CHUNKS
@@ -327,7 +327,7 @@ def test_white_space_makes_no_chunk_longer_than_the_policy_allows(
 def test_the_largest_policy_still_bounds_every_chunk(kind: ChunkerKind, unit: ChunkUnit) -> None:
     most = MAX_CHUNK_SIZES[unit]
     policy = ChunkingPolicy(unit, most, 1, most, 0.4, 1, kind)
-    check_policy(policy, "chunking")
+    ChunkingOverrides().over(policy, "chunking")
     text = "tide " * 30_000 + " " * 100_000 + "x" * 200_000 + "\u0301" * 70_000
     assert len(contents(parse(text, policy))) > 3
     assert max(map(len, contents(parse(text, policy)))) <= MAX_CHUNK_CHARS
@@ -344,7 +344,7 @@ def test_the_largest_policy_still_bounds_every_chunk(kind: ChunkerKind, unit: Ch
 )
 def test_sizes_beyond_the_bounds_are_refused(policy: ChunkingPolicy, field: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        check_policy(policy, "chunking")
+        ChunkingOverrides().over(policy, "chunking")
     assert [violation.field for violation in caught.value.violations] == [f"chunking.{field}"]
 
 

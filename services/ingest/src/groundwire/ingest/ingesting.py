@@ -1,6 +1,5 @@
 """The request, the progress and the result of an ingest, and how a request overrides the chunking policy."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -39,31 +38,22 @@ class ChunkingOverrides:
             InvalidRequestError: naming every field that breaks a rule.
         """
         given = {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
-        changed = replace(policy, **given)
-        check_policy(changed, field)
-        return changed
-
-
-def check_policy(policy: ChunkingPolicy, field: str) -> None:
-    """Return if the policy is valid.
-
-    Raises:
-        InvalidRequestError: naming every field that breaks a rule.
-    """
-    least, most, unit = _MIN_TARGETS[policy.unit], MAX_CHUNK_SIZES[policy.unit], policy.unit.value
-    rules = {
-        f"target_size must be {least} to {most} {unit}": least <= policy.target <= most,
-        "minimum_size must be at least 1 and at most target_size": 1 <= policy.minimum <= policy.target,
-        f"maximum_size must be at least target_size and at most {most} {unit}": policy.target <= policy.maximum <= most,
-        "overlap_ratio must be at least 0 and below 0.5": (
-            math.isfinite(policy.overlap_ratio) and 0.0 <= policy.overlap_ratio < _MAX_OVERLAP
-        ),
-        f"min_chars must be 1 to {MAX_CHUNK_CHARS}": 1 <= policy.min_chars <= MAX_CHUNK_CHARS,
-        f"window_size must be 0 to {_MAX_WINDOW}": 0 <= policy.window_size <= _MAX_WINDOW,
-    }
-    broken = [rule.partition(" ") for rule, is_met in rules.items() if not is_met]
-    if broken:
-        raise InvalidRequestError([FieldViolation(f"{field}.{name}", said) for name, _, said in broken])
+        policy = replace(policy, **given)
+        least, most, unit = _MIN_TARGETS[policy.unit], MAX_CHUNK_SIZES[policy.unit], policy.unit.value
+        is_maximum = policy.target <= policy.maximum <= most
+        rules = {
+            f"target_size must be {least} to {most} {unit}": least <= policy.target <= most,
+            "minimum_size must be at least 1 and at most target_size": 1 <= policy.minimum <= policy.target,
+            f"maximum_size must be at least target_size and at most {most} {unit}": is_maximum,
+            # NaN fails as well: no comparison with it holds.
+            "overlap_ratio must be at least 0 and below 0.5": 0.0 <= policy.overlap_ratio < _MAX_OVERLAP,
+            f"min_chars must be 1 to {MAX_CHUNK_CHARS}": 1 <= policy.min_chars <= MAX_CHUNK_CHARS,
+            f"window_size must be 0 to {_MAX_WINDOW}": 0 <= policy.window_size <= _MAX_WINDOW,
+        }
+        broken = [rule.partition(" ") for rule, is_met in rules.items() if not is_met]
+        if broken:
+            raise InvalidRequestError([FieldViolation(f"{field}.{name}", said) for name, _, said in broken])
+        return policy
 
 
 class DuplicatePolicy(StrEnum):

@@ -486,7 +486,22 @@ class _Plan:
 
     def drafts(self) -> list[GenerationDraft]:
         """Return the generations to be written: of new records and of new texts."""
-        return [_draft(item, self._live(item)) for item in self._records() if self._text_changes(item)]
+        drafts = []
+        for item in self._records():
+            if self._text_changes(item):
+                live = self._live(item)
+                draft = GenerationDraft(
+                    document_id=None if live is None else live.document.document_id,
+                    source_uri=record_source(item.record_id),
+                    format=DocumentFormat.TEXT,
+                    source_hash=hashlib.sha256(item.text.encode()).hexdigest(),
+                    fields=item.fields,
+                    text=item.text,
+                    chunks=[_chunk(item)],
+                    expected_generation=0 if live is None else live.document.generation,
+                )
+                drafts.append(draft)
+        return drafts
 
     def new_memories(self) -> list[str]:
         """Return the ids of the memories that are new or have a new text."""
@@ -589,19 +604,6 @@ def _with_history_of(item: NewRecord, stored: StoredRecord) -> NewRecord:
     if QUOTED in stored.metadata:
         record[QUOTED] = list(dict.fromkeys([*stored.metadata[QUOTED], *item.quoted]))
     return replace(item, fields=replace(item.fields, record=record))
-
-
-def _draft(item: NewRecord, live: StoredRecord | None) -> GenerationDraft:
-    return GenerationDraft(
-        document_id=None if live is None else live.document.document_id,
-        source_uri=record_source(item.record_id),
-        format=DocumentFormat.TEXT,
-        source_hash=hashlib.sha256(item.text.encode()).hexdigest(),
-        fields=item.fields,
-        text=item.text,
-        chunks=[_chunk(item)],
-        expected_generation=0 if live is None else live.document.generation,
-    )
 
 
 def _chunk(item: NewRecord) -> Chunk:

@@ -195,27 +195,26 @@ def rst_outline(text: str) -> TextOutline:
         start += len(line)
     headings: list[Heading] = []
     for title in titles:
-        heading = _heading(title, nodes, text, lines)
-        if heading is not None and (not headings or headings[-1].end <= heading.start):
-            headings.append(heading)
+        level, parent = 0, title.parent
+        while isinstance(parent, nodes.section):
+            level, parent = level + 1, parent.parent
+        source, words = on_one_line(title.rawsource), on_one_line(title.astext())
+        # Titles of topics and tables head no section.
+        if not level or not words or title.line is None:
+            continue
+        # docutils counts the line of a title from its underline, its overline or itself: the likeliest first.
+        numbers = (title.line - 1, title.line, title.line - 2, title.line + 1)
+        places = (number for number in numbers if 1 <= number <= len(lines))
+        number = next((each for each in places if on_one_line(text[slice(*lines[each - 1])]) == source), None)
+        if number is None:
+            continue
+        # With the lines of punctuation around it.
+        first = number - 2 if number > 1 and _is_rule(text[slice(*lines[number - 2])]) else number - 1
+        last = number if number < len(lines) and _is_rule(text[slice(*lines[number])]) else number - 1
+        if not headings or headings[-1].end <= lines[first][0]:
+            name = words[:MAX_HEADING_CHARS].rstrip()
+            headings.append(Heading(min(_MAX_LEVEL, level), name, lines[first][0], lines[last][1]))
     return TextOutline(tuple(headings))
-
-
-def _heading(title: Any, nodes: Any, text: str, lines: Sequence[tuple[int, int]]) -> Heading | None:
-    """Return the heading with its line and the lines of punctuation around it; None for other titles."""
-    level, parent = 0, title.parent
-    while isinstance(parent, nodes.section):
-        level, parent = level + 1, parent.parent
-    source, words = on_one_line(title.rawsource), on_one_line(title.astext())
-    if not level or not words or title.line is None:
-        return None
-    # docutils counts the line of a title from its underline, its overline or itself: the likeliest first.
-    for number in (title.line - 1, title.line, title.line - 2, title.line + 1):
-        if 1 <= number <= len(lines) and on_one_line(text[slice(*lines[number - 1])]) == source:
-            first = number - 2 if number > 1 and _is_rule(text[slice(*lines[number - 2])]) else number - 1
-            last = number if number < len(lines) and _is_rule(text[slice(*lines[number])]) else number - 1
-            return Heading(min(_MAX_LEVEL, level), words[:MAX_HEADING_CHARS].rstrip(), lines[first][0], lines[last][1])
-    return None
 
 
 def _is_rule(line: str) -> bool:
