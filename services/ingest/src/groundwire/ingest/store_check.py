@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
@@ -307,10 +308,7 @@ class StoreCheck:
         """
         if name:
             self.catalog.collections.get(tenant, name)
-
-        def work(own: Budget, shared_report: CheckReport) -> StoreReport:
-            return self._check(tenant, name, own, shared_report, repair=repair)
-
+        work = partial(self._check, tenant, name, repair=repair)
         return self.runs(("check", tenant, name, repair), "check", work, budget, report)
 
     def _check(self, tenant: str, name: str, budget: Budget, report: CheckReport, *, repair: bool) -> StoreReport:

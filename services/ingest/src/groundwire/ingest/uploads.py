@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -326,15 +326,14 @@ class UploadReceiver:
         incoming = self.open(tenant, upload_id)
         # Stored like an upload, so that the sweeper finds what a crash leaves, and the operation finds complete bytes.
         try:
-            for start in range(0, len(content), MAX_PART_BYTES):
-                incoming.take(start, content[start : start + MAX_PART_BYTES])
-            with incoming.complete():
-                pass
+            with closing(incoming):
+                for start in range(0, len(content), MAX_PART_BYTES):
+                    incoming.take(start, content[start : start + MAX_PART_BYTES])
+                with incoming.complete():
+                    pass
         except BaseException:
-            incoming.close()
             self.forget(tenant, upload_id)
             raise
-        incoming.close()
 
     @contextmanager
     def kept(self, tenant: str, upload_id: str) -> Iterator[Original]:
@@ -343,12 +342,8 @@ class UploadReceiver:
         Raises:
             UploadNotFoundError: its bytes are gone.
         """
-        incoming = self.open(tenant, upload_id)
-        try:
-            with incoming.complete() as original:
-                yield original
-        finally:
-            incoming.close()
+        with closing(self.open(tenant, upload_id)) as incoming, incoming.complete() as original:
+            yield original
 
     def finish(self, tenant: str, upload_id: str) -> None:
         """Drop the bytes of an ingested upload; its entry stays for a day, for a repeated header."""

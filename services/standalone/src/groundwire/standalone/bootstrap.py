@@ -12,7 +12,7 @@ from groundwire.kernel.vector_store import VectorStore
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
-from groundwire.standalone.parts import Parts, open_database, searching, writing
+from groundwire.standalone.parts import SEARCHING, WRITING, Parts, named, open_database
 from groundwire.standalone.readiness import Dependency
 from groundwire.standalone.server_info import server_service
 from groundwire.standalone.settings import ProcessSettings, ServiceName
@@ -118,7 +118,7 @@ def dependencies_of(
 
     return [
         Dependency("catalog", reads.check_readable, frozenset(service.name for service in services)),
-        Dependency("catalog writes", writes.check_writable, writing(services)),
-        Dependency("vector engine", vectors.check_responding, searching(services)),
-        Dependency("model", check_model, searching(services)),
+        Dependency("catalog writes", writes.check_writable, named(services, WRITING)),
+        Dependency("vector engine", vectors.check_responding, named(services, SEARCHING)),
+        Dependency("model", check_model, named(services, SEARCHING)),
     ]

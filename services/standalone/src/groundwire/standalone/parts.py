@@ -1,6 +1,6 @@
 """What a process consists of, which of its services need what, and how its databases are opened."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from groundwire.retrieve.bootstrap import RetrieveService
 
 # Answer needs engine and model in its own process because it searches, and the catalog because of its sessions.
-_SEARCHING = frozenset({"IngestService", "RetrieveService", "AnswerService"})
-_WRITING = frozenset({"IngestService", "CollectionService", "AnswerService"})
+SEARCHING = frozenset({"IngestService", "RetrieveService", "AnswerService"})
+"""Services that search or store vectors."""
+WRITING = frozenset({"IngestService", "CollectionService", "AnswerService"})
+"""Services that cannot serve without writing to a database."""
 
 
 @dataclass(slots=True)
@@ -40,17 +42,8 @@ class Parts:
     answer: "AnswerService | None" = None
 
 
-def searching(offered: Iterable[Service]) -> frozenset[str]:
-    """Return the names of those services that search or store vectors."""
-    return _named(offered, _SEARCHING)
-
-
-def writing(offered: Iterable[Service]) -> frozenset[str]:
-    """Return the names of those services that cannot serve without writing to a database."""
-    return _named(offered, _WRITING)
-
-
-def _named(offered: Iterable[Service], names: frozenset[str]) -> frozenset[str]:
+def named(offered: Iterable[Service], names: Container[str]) -> frozenset[str]:
+    """Return the full names of those services that have one of the short names."""
     return frozenset(service.name for service in offered if service.name.rpartition(".")[2] in names)
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 import structlog
 from google.longrunning import operations_pb2
@@ -305,6 +305,7 @@ class OperationRunner:
             run.ended.set_result(None)
 
 
+@dataclass
 class LongWork:
     """Checks requests for long work, begins it, and does it.
 
@@ -312,31 +313,25 @@ class LongWork:
     ingested; what is known of an upload does, for a header that is repeated.
     """
 
-    def __init__(
-        self,
-        builder: IndexBuilder,
-        check: StoreCheck,
-        purge: DocumentPurge,
-        documents: DocumentIngest,
-        uploads: UploadReceiver,
-        parts: CallParts,
-        max_unfinished: int,
-    ) -> None:
-        self.builder = builder
-        self.check = check
-        self.purge = purge
-        self.documents = documents
-        self.uploads = uploads
-        self.parts = parts
+    builder: IndexBuilder
+    check: StoreCheck
+    purge: DocumentPurge
+    documents: DocumentIngest
+    uploads: UploadReceiver
+    parts: CallParts
+    max_unfinished: InitVar[int]
+    operations: OperationRunner = field(init=False)
+
+    def __post_init__(self, max_unfinished: int) -> None:
         by_method = {
             "Reindex": Work(self._build_index),
             "Reembed": Work(self._build_index),
             "CheckStore": Work(self._check_store),
             "PurgeDocuments": Work(self._purge_documents),
-            "IngestDocument": Work(self._ingest_staged, drop=uploads.forget, is_small=True),
-            "UploadDocument": Work(self._ingest_staged, drop=uploads.finish, is_small=True),
+            "IngestDocument": Work(self._ingest_staged, drop=self.uploads.forget, is_small=True),
+            "UploadDocument": Work(self._ingest_staged, drop=self.uploads.finish, is_small=True),
         }
-        self.operations = OperationRunner(by_method, parts, max_unfinished)
+        self.operations = OperationRunner(by_method, self.parts, max_unfinished)
 
     def _build_index(self, operation: Operation, budget: Budget, report: Report) -> pb.IndexBuildResult:
         build = self.builder.reembed if operation.method == "Reembed" else self.builder.reindex
