@@ -1,6 +1,6 @@
 """Delete what a filter matches, clean up the stores after deletions, and complete the receipts."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -194,33 +194,29 @@ class DocumentPurge:
         report(Progress(Stage.DELETING, done, total))
         found_changed = True
         while found_changed:
-            found_changed = False
-            for document in self._matching(purge, where):
-                budget.check()
-                try:
-                    deleted = self.catalog.documents.delete(
-                        purge.tenant,
-                        purge.collection,
-                        document.document_id,
-                        etag=document.etag,
-                        where=where,
-                        operation_id=purge.operation_id,
-                    )
-                    self.after_delete()
-                except DocumentNotFoundError:
-                    continue  # somebody else has deleted it
-                except DocumentChangedError:
-                    found_changed = True  # it may match no more: look again
-                    continue
-                done += deleted.deletion.documents
-                report(Progress(Stage.DELETING, done, max(done, total)))
+            found_changed, after = False, None
+            while page := self._page(purge, where, after, _DOCUMENTS_PER_READ):
+                after = page[-1].source_uri, page[-1].document_id
+                for document in page:
+                    budget.check()
+                    try:
+                        deleted = self.catalog.documents.delete(
+                            purge.tenant,
+                            purge.collection,
+                            document.document_id,
+                            etag=document.etag,
+                            where=where,
+                            operation_id=purge.operation_id,
+                        )
+                        self.after_delete()
+                    except DocumentNotFoundError:
+                        continue  # somebody else has deleted it
+                    except DocumentChangedError:
+                        found_changed = True  # it may not match any more: look again
+                        continue
+                    done += deleted.deletion.documents
+                    report(Progress(Stage.DELETING, done, max(done, total)))
         return Purged(done)
-
-    def _matching(self, purge: Purge, where: Filter | None) -> Iterator[Document]:
-        after: tuple[str, str] | None = None
-        while page := self._page(purge, where, after, _DOCUMENTS_PER_READ):
-            yield from page
-            after = page[-1].source_uri, page[-1].document_id
 
     def _page(self, purge: Purge, where: Filter | None, after: tuple[str, str] | None, limit: int) -> list[Document]:
         return self.catalog.documents.page(

@@ -239,7 +239,7 @@ class DocumentIngest:
             return self._write(collection, draft, budget, lambda _: None, receipt, {})
 
     def plan(self, request: IngestRequest, original: Original, budget: Budget) -> IngestPlan:
-        """Go the same way as an ingest up to where that begins to write; embed nothing.
+        """Do what an ingest does before it writes, and embed nothing.
 
         Raises:
             EmbeddingMismatchError: the collection belongs to another model.
@@ -366,7 +366,7 @@ class DocumentIngest:
             format=request.format,
             policy=under_way.policy,
             title=under_way.fields(DocumentFields()).title,  # one that does not come from the source
-            file_name=request.source_uri.rstrip("/").rsplit("/", 1)[-1] or request.source_uri,
+            file_name=file_name(request.source_uri),
             field=request.content_field,
         )
         parsed = self.parser.parse(under_way.original, rules, budget)

@@ -35,7 +35,7 @@ class EmbeddedChunks:
 class ChunkEmbedder:
     """Embeds each text that the catalog does not know, once; keeps the vectors of every batch as soon as it is made.
 
-    `tokens_per_batch` bounds the work between two looks at the budget, and what is embedded again after a crash.
+    `tokens_per_batch` bounds the work between two checks of the budget, and what is embedded again after a crash.
     """
 
     cache: VectorCache

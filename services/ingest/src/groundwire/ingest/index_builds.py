@@ -24,7 +24,7 @@ from groundwire.kernel.vector_store import Rebuildable, VectorStore
 ResultT = TypeVar("ResultT")
 EventT = TypeVar("EventT")
 
-# Nothing wakes a waiting caller when its own budget is cancelled, so it looks at that this often.
+# Nothing wakes a waiting caller when its own budget is cancelled, so it checks that often.
 _POLL_S = 0.05
 # A run that hangs in the engine must not keep the server from stopping.
 _STOP_LIMIT_S = 10.0
@@ -172,11 +172,11 @@ class IndexBuilder:
     after: Callable[[], None]
 
     def reindex(self, tenant: str, name: str, budget: Budget, report: Report) -> IndexBuilt:
-        """Build the indexes of a collection anew, embedding nothing; a run that is going on is joined.
+        """Rebuild the indexes of a collection, embedding nothing; a run that is going on is joined.
 
         Raises:
-            ConflictError: the collection is being embedded anew.
-            DataLossError: a chunk has no vector in the catalog; embed the collection anew.
+            ConflictError: the collection is being re-embedded.
+            DataLossError: a chunk has no vector in the catalog; re-embed the collection.
             CallCancelledError: nothing has changed.
         """
         collection = self.catalog.collections.get(tenant, name)

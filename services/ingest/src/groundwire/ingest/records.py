@@ -57,7 +57,7 @@ _NEIGHBOURS = 20
 # Asked for where the engine cannot look among the memories of the scope alone.
 _NEIGHBOURS_OF_ALL = 200
 _DELETED_AT_ONCE = 200
-# So often a write begins anew because somebody else changed one of its records meanwhile.
+# How often a write starts over because somebody else changed one of its records meanwhile.
 _ATTEMPTS = 5
 
 _log = structlog.get_logger(__name__)
@@ -306,7 +306,7 @@ class RecordUpkeep:
             document.document_id: document
             for document in (self.upkeep.restore_all(identity.tenant, collection, hidden, budget) if hidden else ())
         }
-        if len(restored) < len(hidden):  # another call has brought some back since they were looked at
+        if len(restored) < len(hidden):  # another call has brought some back since they were read
             chosen = self.selected(identity, collection, record_ids, include_deleted=True)
         return [
             WrittenRecord(

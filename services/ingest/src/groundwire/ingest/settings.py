@@ -15,8 +15,8 @@ class IngestSettings(BaseSettings):
     processes of at most `parser_memory_mib` MiB; one that uses none for `parser_stall_s` seconds is replaced. An office
     document may inflate to `parser_inflated_mib` MiB in `parser_zip_entries` entries, none of them to more than
     `parser_zip_ratio` times its size; a PDF may have `parser_pages` pages. `embed_batch_tokens` are embedded between
-    two looks at the deadline.
-    Files of a vector engine that hold deleted texts are written anew once for all deletions, when there was none for
+    two checks of the deadline.
+    Files of a vector engine that hold deleted texts are rewritten once for all deletions, when there was none for
     `scrub_after_quiet_s` seconds, or the first of them is `scrub_within_s` seconds old.
     `persona_file` is stored as persona records in `persona_collection`.
     """

@@ -22,7 +22,7 @@ from groundwire.kernel.vector_store import PointBatch, VectorStore
 _log = structlog.get_logger(__name__)
 
 MAX_INDEX_MOVES = 3
-"""So often a write follows an index that is rebuilt under it; each rebuilding takes longer than the write."""
+"""How often a write starts over because the index was rebuilt under it; a rebuild takes longer than a write."""
 POINTS_PER_UPSERT = 250
 """Embedded Chroma holds the interpreter lock about 0.4 ms a record (design D9b)."""
 
@@ -34,8 +34,8 @@ T = TypeVar("T")
 class Written:
     """Generations that can be published, with their chunks in order.
 
-    `vectors` are those that the catalog does not have yet, `new_texts` the hashes of texts that were new. Of
-    `beyond_model` chunks the model does not read the end.
+    `vectors` are those that the catalog does not have yet, `new_texts` the hashes of texts that were new. The
+    model does not read to the end of `beyond_model` chunks.
     """
 
     pending: Sequence[PendingGeneration] = ()

@@ -248,8 +248,8 @@ def _close_opened(opening: "Future[VectorStore] | Future[Embedder]") -> None:
 def _run_several(service: ServiceName, settings: ProcessSettings) -> None:
     """Run `settings.server.processes` processes behind one port, among which the kernel spreads connections.
 
-    Prints `listening on` once all can serve, and returns after SIGTERM or SIGINT. One that ends by itself is started
-    anew.
+    Prints `listening on` once all can serve, and returns after SIGTERM or SIGINT. One that ends by itself is
+    restarted.
 
     Raises:
         PreconditionError: one of them ended before it could serve; it has said why.

@@ -16,7 +16,7 @@ from groundwire.kernel.filters import Value
 from groundwire.kernel.spans import OffsetMap
 
 SLACK_CHARS = 5
-"""So much may the length of a span differ from that of the content (requirement S1-79)."""
+"""By how much the length of a span may differ from that of its content (requirement S1-79)."""
 _JOINER = "\n\n"
 _FILLER = "\n"
 # Hashed with a caller's vector, which therefore never passes for one that the model makes of that content.

@@ -1,6 +1,6 @@
 """Recognise the format of a document from its content, its name and what the caller declares.
 
-Zips are looked at here, too, before anything in them is inflated.
+Zip archives are checked here too, before anything in them is inflated.
 """
 
 import io

@@ -99,7 +99,7 @@ class Parser(Protocol):
         Raises:
             EmptyDocumentError: no text.
             BinaryDocumentError: not text.
-            DocumentEncodingError: not valid in its encoding, or that cannot be told.
+            DocumentEncodingError: not valid in its encoding, or that is uncertain.
             InvalidRequestError: the document takes more time or memory than it may, or crashes the parser.
             UnavailableError: no parser can be started, or it hangs.
             CallCancelledError: `budget` was cancelled.

@@ -34,7 +34,7 @@ from groundwire.processes.child import ChildProcess
 _MODULE = "groundwire.ingest.parsing.parser_worker"
 # Behind the serving process, for whose answers somebody waits.
 _NICENESS = 5
-# So often a waiting call looks whether its budget is over or the document has used up its time.
+# How often a waiting call checks its budget and the processor time of its document.
 _POLL_S = 0.05
 # No longer answer is accepted from a process that a document may have taken over.
 _MOST_BYTES = 1 << 30
@@ -133,7 +133,7 @@ class ParserProcess:
             child, channel = self._ready(budget)
             # Staged bytes stay on disk: the parser reads them, and the serving process never holds them.
             path = str(original.path) if original.path else None
-            # The system enforces both limits in the process itself; the watch below hears of a stall, too.
+            # The system enforces both limits in the process itself; the watch below notices a stall as well.
             costs = {"cpu_s": math.ceil(limit_s), "more_memory_bytes": more_bytes}
             channel.send(*json_parts({"rules": rules_to_message(rules), "path": path, **costs}, original.content))
             watch = _Watch(budget, child, limit_s, limits.stall_s)

@@ -29,7 +29,7 @@ from groundwire.kernel.spans import PageSpan
 
 # Empty space between two cells of a row, in heights of a line; justified text rarely has so much between words.
 _GAP = 0.9
-# A row so many usual steps below another belongs to another table.
+# A row this many usual line distances below another belongs to another table.
 _FAR = 2.5
 # By how much the font weight of a header exceeds that of the row below it.
 _BOLDER = 150
@@ -114,9 +114,9 @@ def _read_lines(raw: Any, page: Any, text: str) -> list[_Line]:
 
     def weight(index: int) -> int:
         raw.FPDFText_GetFontInfo(page, index, name, _NAME_BYTES, ctypes.byref(flags))
-        told: int = raw.FPDFText_GetFontWeight(page, index)
+        stated: int = raw.FPDFText_GetFontWeight(page, index)
         # For fonts that are not embedded, only the name gives it away.
-        return max(told if told > 0 else _REGULAR, _BOLD if _BOLD_NAME.search(name.value) else 0)
+        return max(stated if stated > 0 else _REGULAR, _BOLD if _BOLD_NAME.search(name.value) else 0)
 
     lines = []
     for match in re.finditer(r"[^\r\n]+", text):

@@ -92,8 +92,8 @@ def decode_text(data: bytes, field: str) -> tuple[str, str]:
     Raises:
         EmptyDocumentError: no bytes, or white space only.
         BinaryDocumentError: it is no text.
-        DocumentEncodingError: not valid in the encoding, or the encoding cannot be told; says where.
-        MissingExtraError: telling the encoding needs a library that is not installed.
+        DocumentEncodingError: not valid in the encoding, or the encoding is uncertain; says where.
+        MissingExtraError: detecting the encoding needs a library that is not installed.
     """
     wide = wide_encoding(data)
     if wide is not None:
@@ -235,7 +235,7 @@ def decode_html(data: bytes, field: str) -> tuple[str, str]:
     """Return the text of the bytes without a byte order mark, and the name of their encoding.
 
     Raises:
-        DocumentEncodingError: the bytes are not valid in that encoding, or it cannot be told; says where.
+        DocumentEncodingError: the bytes are not valid in that encoding, or it is uncertain; says where.
     """
     mark, encoding = next(((mark, name) for mark, name in _HTML_MARKS if data.startswith(mark)), (b"", ""))
     declared = None if mark else _DECLARED.search(data[:_DECLARED_WITHIN])
