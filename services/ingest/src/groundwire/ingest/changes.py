@@ -12,7 +12,7 @@ from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.ingest.embedding import ChunkEmbedder, refuse_other_model
 from groundwire.ingest.engine_upkeep import EngineUpkeep
 from groundwire.ingest.keyed_locks import KeyedLocks
-from groundwire.ingest.writing import MAX_INDEX_MOVES
+from groundwire.ingest.writing import MAX_INDEX_MOVES, POINTS_PER_WRITE
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk, StoredChunk
 from groundwire.kernel.document import MAX_METADATA_BYTES, Document, DocumentFields, DocumentReference
@@ -23,8 +23,6 @@ from groundwire.kernel.vector_store import PointBatch, VectorStore
 
 MAX_KEYS = 64
 """Keys of its own that a document or a chunk may have."""
-# One write to the engine, which syncs the disk once (ADR 0011); cancelling takes effect between two.
-_POINTS_PER_STEP = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +219,7 @@ class DocumentUpkeep:
                     if restoration.collection.engine_name != found.engine_name:
                         continue  # the lock is that of an index which no longer serves
                     after = 0
-                    while page := self.catalog.restorations.chunks(restoration, after, _POINTS_PER_STEP):
+                    while page := self.catalog.restorations.chunks(restoration, after, POINTS_PER_WRITE):
                         budget.check()
                         # From the catalog, which keeps the vectors of deleted chunks until they are gone for good.
                         hashes = [stored.chunk.embedding_hash for stored in page]

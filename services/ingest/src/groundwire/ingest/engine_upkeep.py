@@ -11,6 +11,7 @@ from groundwire.catalog.outbox import OutboxItem, OutboxKind
 from groundwire.ingest.housekeeping import Job, Subject
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.store_check import PointCheck
+from groundwire.ingest.writing import POINTS_PER_WRITE
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import (
@@ -23,9 +24,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.store_findings import StoreFinding
 from groundwire.kernel.vector_store import Rebuildable, Recoverable, VectorStore
 
-# One write to the engine, which syncs the disk once (ADR 0011); cancelling takes effect between two.
-_POINTS_PER_STEP = 250
-# More than in a step: the collection is not searched until it is whole, so nothing waits for its turn.
+# More than in a write of others: the collection is not searched until it is whole, so nothing waits for its turn.
 _POINTS_PER_FILL = 1000
 # A task holds up to thousands of numbers, and all of a round are in memory.
 _TASKS_PER_ROUND = 20
@@ -117,9 +116,9 @@ class EngineUpkeep:
         with suppress(CollectionNotFoundError):  # dropped meanwhile, and the points with it
             if item.kind is OutboxKind.DROP_COLLECTION:
                 self.vectors.drop_collection(name, budget)
-            for start in range(0, len(item.numbers), _POINTS_PER_STEP):
+            for start in range(0, len(item.numbers), POINTS_PER_WRITE):
                 budget.check()
-                numbers = item.numbers[start : start + _POINTS_PER_STEP]
+                numbers = item.numbers[start : start + POINTS_PER_WRITE]
                 if item.kind is OutboxKind.DELETE_POINTS:
                     self.vectors.delete(name, numbers, budget)
                     continue
@@ -143,7 +142,7 @@ class EngineUpkeep:
         done = 0
         with suppress(CollectionNotFoundError):  # dropped meanwhile
             collection = self.catalog.collections.get(subject.tenant, subject.collection)
-            while numbers := self.catalog.duplicates.orphaned(collection, _POINTS_PER_STEP):
+            while numbers := self.catalog.duplicates.orphaned(collection, POINTS_PER_WRITE):
                 budget.check()
                 points = self.catalog.embeddings.points_of(collection, numbers, also_unindexed=True)
                 self.vectors.upsert(collection.engine_name, points, budget)

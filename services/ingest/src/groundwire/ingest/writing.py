@@ -23,8 +23,11 @@ _log = structlog.get_logger(__name__)
 
 MAX_INDEX_MOVES = 3
 """How often a write starts over because the index was rebuilt under it; a rebuild takes longer than a write."""
-POINTS_PER_UPSERT = 250
-"""Embedded Chroma holds the interpreter lock about 0.4 ms a record (design D9b)."""
+POINTS_PER_WRITE = 250
+"""A write to an engine syncs the disk once (ADR 0011), and cancelling takes effect between two of them.
+
+Embedded Chroma holds the interpreter lock about 0.4 ms a record (design D9b).
+"""
 
 
 T = TypeVar("T")
@@ -166,10 +169,10 @@ class GenerationWriter:
         every_payload = [payload for each in pending for payload in each.payloads]
         indexed = [row for row, chunk in enumerate(chunks) if chunk.indexed]
         total = len(indexed)
-        for start in range(0, total, POINTS_PER_UPSERT):
+        for start in range(0, total, POINTS_PER_WRITE):
             budget.check()
-            rows = indexed[start : start + POINTS_PER_UPSERT]
+            rows = indexed[start : start + POINTS_PER_WRITE]
             numbers, payloads = [every_number[row] for row in rows], [every_payload[row] for row in rows]
             points = PointBatch(numbers, embedded.vectors[rows], payloads)
             self.vectors.upsert(collection.engine_name, points, budget)
-            report(Progress(Stage.WRITING, min(start + POINTS_PER_UPSERT, total), total))
+            report(Progress(Stage.WRITING, min(start + POINTS_PER_WRITE, total), total))
