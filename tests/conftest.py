@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.conformance.processes import give_way_to_nobody
@@ -57,6 +58,8 @@ _lost_workers: list[str] = []
 def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C reach what the tests start, keep what is compiled, put folders into memory, and notice lost workers.
 
+    Failures are logged in one colour: `rich`, which structlog uses where it is installed, takes a second for each.
+
     A job in the background of a shell ignores Ctrl-C, and hands that down. Each catalog is synced when it is opened,
     written and closed, and a test waits for the disk as long as it computes. pytest-xdist replaces a worker that died,
     and waits for ever for the new one where the others had been told that no tests are left.
@@ -64,6 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "maxworkerrestart", "0") is None:
         config.option.maxworkerrestart = "0"
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*structlog.get_config()["processors"][:-1], plain])
     # Where it is set, each run rewrites the assertions of all tests, and each process that a test starts compiles all
     # sources again: a fifth of the work of a run.
     sys.dont_write_bytecode = False

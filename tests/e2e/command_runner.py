@@ -4,11 +4,13 @@ What `python -m groundwire.cli` takes before it does anything, a second for a se
 `tests/unit/cli/test_start_up.py` and `tests/e2e/test_starting.py` look at real starts.
 """
 
+import atexit
 import importlib
 import os
 import pkgutil
 import runpy
 import sys
+import threading
 
 from tests.conformance.processes import give_way_to_nobody
 from tests.fork_server import Order, serve
@@ -67,7 +69,21 @@ def _become(order: Order, streams: list[int]) -> None:
     if order["arguments"][:1] == ["serve"]:
         fork_ahead(CHILDREN)
     sys.argv = ["groundwire", *order["arguments"]]
-    runpy.run_module("groundwire.cli", run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module("groundwire.cli", run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if not isinstance(ended.code, int):
+            raise
+        _end(ended.code)
+
+
+def _end(code: int) -> None:
+    """End as the interpreter does, without taking its modules apart, which takes longer than most commands."""
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, and for those of pools
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

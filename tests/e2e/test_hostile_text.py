@@ -8,8 +8,6 @@ import os
 import pty
 import re
 import select
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
@@ -23,6 +21,7 @@ from groundwire.api.common.v1 import document_pb2
 from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
 from groundwire.cli.app import app
 from groundwire.client import GroundwireClient
+from tests.e2e.commands import Command
 from tests.e2e.server import ServerProcess, groundwire
 
 # Clipboard, clear screen, title, carriage return, 8-bit CSI, bidi, zero width, tags, and markup of a library.
@@ -256,10 +255,9 @@ def test_no_command_prints_what_a_terminal_obeys(server: ServerProcess, stored: 
 def on_a_terminal(server: ServerProcess, *arguments: str) -> str:
     """Run a command whose output and errors go to a terminal, and return what the terminal gets."""
     parent, child = pty.openpty()
-    variables = os.environ | {"GROUNDWIRE_ADDRESS": server.address, "TERM": "xterm-256color", "COLUMNS": "400"}
-    command = [sys.executable, "-m", "groundwire.cli", *arguments]
+    variables = {"GROUNDWIRE_ADDRESS": server.address, "TERM": "xterm-256color", "COLUMNS": "400"}
     shown = b""
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=child, stderr=child, env=variables) as run:
+    with Command(arguments, stdout=child, stderr=child, variables=variables) as run:
         os.close(child)
         while True:
             if select.select([parent], [], [], 0.1)[0]:

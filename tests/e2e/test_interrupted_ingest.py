@@ -77,13 +77,13 @@ def test_ctrl_c_stops_the_file_that_is_under_way(server: ServerProcess, tmp_path
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "a.md").write_text("# First\n\nGranite is a rock.\n", encoding="utf-8")
-    (folder / "big.md").write_text(_text(3, 1), encoding="utf-8")
+    (folder / "big.md").write_text(_text(0.6, 1), encoding="utf-8")
     run = _start(server, folder)
     with GroundwireClient(server.address) as client:
         _wait_until(lambda: any(each.name == "cut" for each in client.list_collections().collections))
     _wait_until(lambda: "a.md" in _counts(server))
     working = _cpu_s(server.process.pid)
-    # The large file is being embedded, which takes minutes.
+    # The large file is being embedded, which takes half a minute.
     _wait_until(lambda: _cpu_s(server.process.pid) - working > 0.5)
     assert run.poll() is None
     run.send_signal(signal.SIGINT)
@@ -106,7 +106,7 @@ def test_with_json_an_interrupted_run_reports_what_is_done(server: ServerProcess
     folder = tmp_path / "folder"
     folder.mkdir()
     for number in range(60):
-        (folder / f"{number:02}.md").write_text(_text(0.02, number), encoding="utf-8")
+        (folder / f"{number:02}.md").write_text(_text(0.005, number), encoding="utf-8")
     run = _start(server, folder, "--json", "--jobs", "2")
     with GroundwireClient(server.address) as client:
         _wait_until(lambda: any(each.name == "cut" for each in client.list_collections().collections))
@@ -127,7 +127,7 @@ def test_a_server_that_dies_is_told_with_the_count(server: ServerProcess, tmp_pa
     folder = tmp_path / "folder"
     folder.mkdir()
     for number in range(60):
-        (folder / f"{number:02}.md").write_text(_text(0.02, number), encoding="utf-8")
+        (folder / f"{number:02}.md").write_text(_text(0.005, number), encoding="utf-8")
     run = _start(server, folder, "--jobs", "2")
     with GroundwireClient(server.address) as client:
         _wait_until(lambda: any(each.name == "cut" for each in client.list_collections().collections))

@@ -216,7 +216,7 @@ def test_another_model_is_refused_until_the_collection_was_embedded_anew(tmp_pat
 
 def test_staged_documents_survive_a_kill_and_are_ingested_once(tmp_path: Path) -> None:
     tide = "The moon pulls the tide, and the tide pulls the sand of the beach. "
-    files = {f"{number}.md": f"# Tide {number}\n\n{tide * (20 if number else 40_000)}" for number in range(5)}
+    files = {f"{number}.md": f"# Tide {number}\n\n{tide * (20 if number else 10_000)}" for number in range(5)}
     for source, text in files.items():
         (tmp_path / source).write_text(text, encoding="utf-8")
     server = ServerProcess(tmp_path / "data")

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,12 @@ FOXES = [
     "The borrow checker is a part of the compiler. It compares scopes of references.",
 ]
 """Three chunks about three subjects."""
+
+
+@cache
+def settings_with(**fields: Any) -> AnswerSettings:
+    """Return settings made once: to look for each in the environment takes as long as to open a catalog."""
+    return AnswerSettings(**fields)
 
 
 class SettableClock(ManualClock):
@@ -57,7 +64,7 @@ class Rig:
             retrieve=retrieve or InProcessStub(self.library.service.servicer),
             library=InProcessStub(self.library.service.library_servicer),
             sessions=self.library.database,
-            settings=settings or AnswerSettings(min_support=0.1),
+            settings=settings or settings_with(min_support=0.1),
             workers=self.library.workers,
             clock=self.clock,
             generator=generator,

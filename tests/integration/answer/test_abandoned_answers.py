@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from groundwire.answer.evidence import Passage, Source, Statement
-from groundwire.answer.settings import AnswerSettings, SessionStoreName
+from groundwire.answer.settings import SessionStoreName
 from groundwire.api.answer.v1 import answer_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import role_pb2
@@ -17,7 +17,7 @@ from groundwire.kernel.errors import ChunkNotFoundError, InternalError, InvalidR
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.session import Role
 from tests.integration.answer.conftest import MakeRig
-from tests.integration.answer.rig import Rig, make_ask
+from tests.integration.answer.rig import Rig, make_ask, settings_with
 
 _QUESTION = "What do red foxes eat?"
 _ABANDONED, _COMPLETE = session_pb2.MESSAGE_STATE_ABANDONED, session_pb2.MESSAGE_STATE_COMPLETE
@@ -62,7 +62,7 @@ def generator() -> _Scripted:
 
 @pytest.fixture(params=[SessionStoreName.CATALOG, SessionStoreName.MEMORY])
 def rig(make_rig: MakeRig, generator: _Scripted, request: pytest.FixtureRequest) -> Rig:
-    return make_rig(generator=generator, settings=AnswerSettings(session_store=request.param))
+    return make_rig(generator=generator, settings=settings_with(session_store=request.param))
 
 
 @pytest.mark.requirement("S4-33")
@@ -144,7 +144,7 @@ async def test_an_abandoned_answer_of_a_closed_session_stays_as_it_is(rig: Rig, 
 async def test_a_question_that_a_crash_left_alone_gets_its_answer_or_an_empty_one(
     make_rig: MakeRig, generator: _Scripted
 ) -> None:
-    rig = make_rig(generator=generator, settings=AnswerSettings(session_store=SessionStoreName.CATALOG))
+    rig = make_rig(generator=generator, settings=settings_with(session_store=SessionStoreName.CATALOG))
     stored = Sessions(rig.library.database, rig.clock)
     asked_again, given_up = await rig.session(), await rig.session()
     for session in (asked_again, given_up):

@@ -15,7 +15,7 @@ from groundwire.kernel.errors import AlreadyExistsError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.session import Role
 from tests.integration.answer.conftest import MakeRig
-from tests.integration.answer.rig import Rig
+from tests.integration.answer.rig import Rig, settings_with
 from tests.scripted_model import scripted_model
 
 WOLVES = ["Grey wolves eat large deer."]
@@ -24,7 +24,7 @@ REDACTED, COMPLETE = session_pb2.MESSAGE_STATE_REDACTED, session_pb2.MESSAGE_STA
 
 @pytest.fixture(params=[SessionStoreName.CATALOG, SessionStoreName.MEMORY])
 def rig(make_rig: MakeRig, request: pytest.FixtureRequest) -> Rig:
-    return make_rig(settings=AnswerSettings(min_support=0.3, session_store=request.param))
+    return make_rig(settings=settings_with(min_support=0.3, session_store=request.param))
 
 
 def stored(rig: Rig) -> bytes:
@@ -103,7 +103,7 @@ async def test_an_answer_from_a_document_that_came_back_is_kept(rig: Rig) -> Non
 
 
 async def test_an_answer_made_while_its_document_is_deleted_is_not_kept(make_rig: MakeRig) -> None:
-    rig = make_rig(settings=AnswerSettings(min_support=0.3, session_store=SessionStoreName.CATALOG))
+    rig = make_rig(settings=settings_with(min_support=0.3, session_store=SessionStoreName.CATALOG))
     wolves = rig.library.put("wolves.txt", WOLVES)
     session = await rig.session()
     # As if it had been answered before the deletion and were stored after it.

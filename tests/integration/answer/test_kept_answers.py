@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from groundwire.answer import verification
-from groundwire.answer.settings import AnswerSettings, SessionStoreName
+from groundwire.answer.settings import SessionStoreName
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.kernel.collection import ProfileName
@@ -24,7 +24,7 @@ from groundwire.kernel.identity import Identity
 from groundwire.rpc import request_context
 from groundwire.rpc.request_context import RequestContext
 from tests.integration.answer.conftest import MakeRig
-from tests.integration.answer.rig import Rig
+from tests.integration.answer.rig import Rig, settings_with
 
 _QUESTION = "What do red foxes eat?"
 _WOLVES = "What do grey wolves eat?"
@@ -33,7 +33,7 @@ _WOLVES = "What do grey wolves eat?"
 @pytest.fixture(params=[SessionStoreName.CATALOG, SessionStoreName.MEMORY])
 def rig(make_rig: MakeRig, request: pytest.FixtureRequest) -> Rig:
     """A rig with each session store in turn, and a second document."""
-    rig = make_rig(settings=AnswerSettings(min_support=0.1, session_store=request.param))
+    rig = make_rig(settings=settings_with(min_support=0.1, session_store=request.param))
     rig.library.put("wolves.txt", ["Grey wolves eat large deer."])
     return rig
 
@@ -126,7 +126,7 @@ async def test_answers_of_sources_that_changed_or_vanished_are_stale(rig: Rig) -
 @pytest.mark.parametrize("stale", [False, True])
 async def test_answers_are_listed_in_pages(make_rig: MakeRig, *, stale: bool) -> None:
     """Some in the catalog and some in memory; each is on one page."""
-    rig = make_rig(settings=AnswerSettings(min_support=0.1))
+    rig = make_rig()
     foxes = rig.library.documents.find_by_source(DEFAULT_TENANT, "docs", "foxes.txt")
     book = rig.library.create("book", profile_name=ProfileName.BOOK)
     rig.library.put("owls.md", ["Red owls eat small mice."], collection=book)

@@ -23,7 +23,7 @@ from groundwire.kernel.errors import (
     SessionNotFoundError,
 )
 from tests.integration.answer.conftest import MakeRig
-from tests.integration.answer.rig import FOXES, Rig
+from tests.integration.answer.rig import FOXES, Rig, settings_with
 
 _QUESTION = "What do red foxes eat?"
 _STATE = session_pb2.SessionState.Name
@@ -32,7 +32,7 @@ _STATE = session_pb2.SessionState.Name
 @pytest.fixture(params=list(SessionStoreName))
 def rig(make_rig: MakeRig, request: pytest.FixtureRequest) -> Rig:
     """A rig with each session store in turn."""
-    return make_rig(settings=AnswerSettings(min_support=0.1, session_store=request.param))
+    return make_rig(settings=settings_with(min_support=0.1, session_store=request.param))
 
 
 async def _get(rig: Rig, session_id: str) -> session_pb2.Session:

@@ -192,13 +192,16 @@ def test_segments_are_few_and_each_chunk_is_in_one(
     assert problems_of(catalog.database) == []
 
 
-def test_a_large_document_is_searched_as_a_whole_or_not_at_all(catalog: Catalog, docs: Collection) -> None:
-    texts = [f"tide number{number}" for number in range(5000)]
+def test_a_large_document_is_searched_as_a_whole_or_not_at_all(
+    catalog: Catalog, docs: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lexical_index, "_FULL", 400)  # of several segments
+    texts = [f"tide number{number}" for number in range(1000)]
     pending = catalog.documents.begin(docs, make_draft(*texts))
     assert catalog.numbers_for(docs, "tide") == []
     catalog.documents.publish(pending)
-    assert catalog.numbers_for(docs, "number4999") == [pending.numbers[4999]]
-    assert catalog.full_text.document_frequencies(TENANT, "docs", ["tide"]) == {"tide": 5000}
+    assert catalog.numbers_for(docs, "number999") == [pending.numbers[999]]
+    assert catalog.full_text.document_frequencies(TENANT, "docs", ["tide"]) == {"tide": 1000}
     assert problems_of(catalog.database) == []
 
 

@@ -21,6 +21,7 @@ from groundwire.vectorstores.factory import open_vector_store
 from tests.integration.ingest.harness import Calls, Harness
 from tests.stubs import by_id
 
+_SETTINGS = RetrieveSettings()
 WORDS = "tide moon harbour granite yeast comet lantern orchard compass glacier meadow anvil".split()  # noqa: SIM905 - easier to read
 
 
@@ -34,7 +35,7 @@ class Store:
             database=self.harness.catalog,
             vectors=self.vectors,
             embedder=self.harness.embedder,
-            settings=RetrieveSettings(),
+            settings=_SETTINGS,
             workers=self.harness.workers,
             lookups=self.harness.workers,
         )

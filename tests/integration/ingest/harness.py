@@ -5,6 +5,7 @@ import contextvars
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,6 +73,12 @@ class InProcessParser:
     def parse(self, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
         budget.check()
         return parse_document(original.read(), rules, ReadingLimits(), self._tokenizer)
+
+
+@cache
+def _settings(**fields: Any) -> IngestSettings:
+    """Return settings made once: to look for each in the environment takes as long as to open a catalog."""
+    return IngestSettings(sweep_every_s=0.05, **fields)
 
 
 def now(answer: Coroutine[Any, Any, T]) -> T:
@@ -158,7 +165,7 @@ class Harness:
             database=self.catalog,
             vectors=self.vectors,
             embedder=self.embedder,
-            settings=IngestSettings(sweep_every_s=0.05, **settings),
+            settings=_settings(**settings),
             workers=self.workers,
         )
         self.calls = Calls(self.service)

@@ -61,6 +61,17 @@ def without_the_library(url: str, cache: Path) -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def served(cache: Path) -> dict[str, object]:
+    """What the default model serves from an empty cache, which is filled with it, without the library."""
+    return without_the_library("sentence-transformers:all-MiniLM-L6-v2", cache)
+
+
+@pytest.fixture(scope="module")
 def library() -> Vectors:
     """Return the vectors of `MANY` as the library makes them."""
     embedder = opened("sentence-transformers:all-MiniLM-L6-v2?engine=torch&long=truncate")
@@ -97,9 +108,10 @@ def test_a_graph_of_another_size_gives_the_vectors_of_the_library_too(
     assert cosines(encoded(module, texts), vectors).min() >= 0.999999
 
 
-def test_what_the_files_say_of_the_model_is_what_the_library_says(tmp_path: Path) -> None:
+def test_what_the_files_say_of_the_model_is_what_the_library_says(served: dict[str, object], cache: Path) -> None:
     by_library = opened("sentence-transformers:all-MiniLM-L6-v2?engine=torch&long=truncate")
-    embedder = open_embedder("sentence-transformers:all-MiniLM-L6-v2?long=truncate", cache_dir=tmp_path)
+    assert served["engine"]
+    embedder = open_embedder("sentence-transformers:all-MiniLM-L6-v2?long=truncate", cache_dir=cache)
     embedder.close()
     assert embedder.identity == by_library.identity
     assert embedder.identity.probe_digest == PACKAGED_PROBE_DIGEST
@@ -113,13 +125,12 @@ def test_what_the_files_say_of_the_model_is_what_the_library_says(tmp_path: Path
     )
 
 
-def test_the_default_model_serves_where_the_library_is_not_installed(tmp_path: Path) -> None:
-    result = without_the_library("sentence-transformers:all-MiniLM-L6-v2", tmp_path)
-    assert str(result["engine"]).startswith("openvino ")
-    assert result["events"] == []
+def test_the_default_model_serves_where_the_library_is_not_installed(served: dict[str, object]) -> None:
+    assert str(served["engine"]).startswith("openvino ")
+    assert served["events"] == []
     with_library = opened("sentence-transformers:all-MiniLM-L6-v2")
-    assert result["identity"] == with_library.identity.digest
-    vector: Vectors = np.array(result["vector"], np.float32)
+    assert served["identity"] == with_library.identity.digest
+    vector: Vectors = np.array(served["vector"], np.float32)
     assert float(vector @ with_library.embed_query("What does a citation point at?", Budget())) >= 0.999
 
 
