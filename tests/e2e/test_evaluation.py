@@ -73,8 +73,8 @@ def test_people_see_a_table_and_what_is_missed(server: ServerProcess, tmp_path: 
     [
         ("", "INVALID_FIELD", "has no questions"),
         ("{", "INVALID_FIELD", "line 1 is not JSON"),
-        ('\n["a"]', "INVALID_FIELD", "line 2 is no JSON object of texts"),
-        ('{"question": "a", "source": 1}', "INVALID_FIELD", "line 1 is no JSON object of texts"),
+        ('\n["a"]', "INVALID_FIELD", "line 2 is not a JSON object of texts"),
+        ('{"question": "a", "source": 1}', "INVALID_FIELD", "line 1 is not a JSON object of texts"),
         ('{"question": "a"}', "INVALID_FIELD", "line 1 lacks a question or its source"),
         ('{"question": "a", "source": "heron.txt", "answer": "b"}', "INVALID_FIELD", "line 1 has 'answer'"),
         ('{"question": "a", "source": "nowhere.txt"}', "DOCUMENT_NOT_FOUND", "nowhere.txt"),

@@ -488,7 +488,7 @@ def test_no_vault_is_made_of_a_folder_that_is_none(server: ServerProcess, tmp_pa
     for command in (("import", str(tmp_path), "-c", "nobody"), ("check", str(tmp_path))):
         done = groundwire("vault", *command, address=None if command[0] == "check" else server.address)
         assert done.returncode == 2
-        assert "is no vault" in done.stderr
+        assert "is not a vault" in done.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
 
 

@@ -324,7 +324,7 @@ def test_files_of_a_client_that_do_not_fit_are_said_to_be_wrong_at_once(tmp_path
     for files in [(authority.path, certificate, authority.issue("other")[1]), (key,), (tmp_path / "none",)]:
         with pytest.raises(InvalidRequestError):
             tls_from_files(*files)
-    with pytest.raises(InvalidRequestError, match="need one another"):
+    with pytest.raises(InvalidRequestError, match="must be given together"):
         tls_from_files(authority.path, certificate)
 
 

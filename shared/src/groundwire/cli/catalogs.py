@@ -96,13 +96,13 @@ def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
         files: dict[str, Any] = manifest["files"]
         is_known = manifest["format"] == _FORMAT and {_CATALOG} <= set(files) <= {_CATALOG, _KEY}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PreconditionError(f"{str(folder)!r} is no complete backup: it has no {_MANIFEST}") from error
+        raise PreconditionError(f"{str(folder)!r} is not a complete backup: it has no {_MANIFEST}") from error
     if not is_known:
         raise PreconditionError(f"{str(folder)!r} is a backup of another version of groundwire")
     for name, described in files.items():
         path = folder / name
         if not path.is_file() or _described(path) != described:
-            raise DataLossError(f"{name} of the backup {str(folder)!r} is not as it was written")
+            raise DataLossError(f"{name} of the backup {str(folder)!r} has changed since it was written")
     is_file = not catalog.startswith(_POSTGRESQL)
     if is_file and catalog != "sqlite:":
         raise InvalidRequestError.of("catalog", "a file is restored into the data folder: name that with --data")
@@ -245,7 +245,7 @@ def _served(data: Path, catalog: str) -> Iterator[str]:
             if not line.startswith(_LISTENING):
                 server.wait()
                 log.seek(0)
-                *_, reason = ["it says nothing", *log.read().splitlines()]
+                *_, reason = ["it gives no reason", *log.read().splitlines()]
                 raise PreconditionError(f"no server starts on what was restored: {reason}")
             yield line.removeprefix(_LISTENING)
         finally:

@@ -105,7 +105,7 @@ def read_questions(text: str, name: str) -> list[LabelledQuestion]:
         except (ValueError, RecursionError) as error:
             raise InvalidRequestError.of(name, f"line {number} is not JSON: {error}") from error
         if not isinstance(fields, dict) or not all(isinstance(value, str) for value in fields.values()):
-            raise InvalidRequestError.of(name, f"line {number} is no JSON object of texts")
+            raise InvalidRequestError.of(name, f"line {number} is not a JSON object of texts")
         if unknown := set(fields) - set(_FIELDS):
             known = ", ".join(_FIELDS)
             raise InvalidRequestError.of(name, f"line {number} has {min(unknown)!r}, which is none of {known}")

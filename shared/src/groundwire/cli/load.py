@@ -154,14 +154,14 @@ def read_slo(path: Path) -> Slo:
     try:
         limits = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        raise InvalidRequestError.of("slo", f"{str(path)!r} is no YAML") from error
+        raise InvalidRequestError.of("slo", f"{str(path)!r} is not YAML") from error
     if not isinstance(limits, dict) or not limits:
         raise InvalidRequestError.of("slo", "has no limits")
     for kind, own in limits.items():
         if kind not in _KINDS or not isinstance(own, dict) or not set(own) <= set(_LIMITS):
             raise InvalidRequestError.of("slo", f"{kind!r} is none of {_KINDS} with limits of {_LIMITS}")
         if not all(isinstance(limit, int | float) and limit >= 0 for limit in own.values()):
-            raise InvalidRequestError.of("slo", f"a limit of {kind!r} is no number of at least 0")
+            raise InvalidRequestError.of("slo", f"a limit of {kind!r} is not a number of at least 0")
     return limits
 
 

@@ -115,7 +115,7 @@ def check_consent(option: str, *, given: bool) -> None:
         InvalidRequestError: neither; a script has to pass --yes.
     """
     if not given and not sys.stdin.isatty():
-        raise InvalidRequestError.of(option, "deletes for good, and nobody is at a terminal to be asked: add --yes")
+        raise InvalidRequestError.of(option, "deletes for good, and there is no terminal to ask at: add --yes")
 
 
 def read_json(path: Path) -> Any:

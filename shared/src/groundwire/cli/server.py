@@ -27,7 +27,7 @@ def _read_variables(_context: click.Context, _option: click.Parameter, file: Pat
         try:
             load_dotenv(file, interpolate=False)
         except UnicodeDecodeError:
-            raise InvalidRequestError.of("--env-file", f"{str(file)!r} is no text in UTF-8") from None
+            raise InvalidRequestError.of("--env-file", f"{str(file)!r} is not UTF-8 text") from None
 
 
 env_file_option = click.option(

@@ -147,7 +147,7 @@ def chat(collection: str, session_id: str, user: str, conversation: str, scope: 
     """
     is_typed = sys.stdin.isatty()
     if session_id and (user or conversation or scope):
-        raise click.UsageError("--user, --conversation and --scope are said when a session begins")
+        raise click.UsageError("--user, --conversation and --scope can only be given for a new session")
     with connect() as client:
         if not session_id:
             session = client.create_session(

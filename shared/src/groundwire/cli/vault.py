@@ -27,7 +27,7 @@ folder_argument = click.argument(
 
 def _existing_vault(_context: click.Context, _parameter: click.Parameter, folder: Path) -> Path:
     if not any((folder / name).is_dir() for name in ("chunks", "archive")):
-        raise click.BadParameter(f"{str(folder)!r} is no vault: it has neither a folder chunks nor one archive")
+        raise click.BadParameter(f"{str(folder)!r} is not a vault: it has neither a folder `chunks` nor one `archive`")
     return folder
 
 

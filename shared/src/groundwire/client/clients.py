@@ -37,7 +37,7 @@ def token_from_file(path: Path) -> Callable[[], Mapping[str, str]]:
         except OSError as error:
             raise InvalidRequestError.of("token_file", f"{str(path)!r} cannot be read: {error.strerror}") from error
         if not token or not token.isascii() or not token.isprintable():
-            raise InvalidRequestError.of("token_file", f"{str(path)!r} holds no key and no token")
+            raise InvalidRequestError.of("token_file", f"{str(path)!r} holds neither a key nor a token")
         return {"authorization": f"Bearer {token}"}
 
     return metadata
@@ -62,7 +62,7 @@ def tls_from_files(
         return grpc.ssl_channel_credentials()
     if certificate is None or key is None:
         if certificate is not key:
-            raise InvalidRequestError.of("tls_client_certificate", "certificate and key need one another")
+            raise InvalidRequestError.of("tls_client_certificate", "certificate and key must be given together")
         return ClientTls(ca)
     return ClientTls(ca, (certificate, key))
 

@@ -152,7 +152,7 @@ class _Transport:
             # Calls that every server answers go to the first one.
             channel = self.channels.get(service) if service in _SERVICES else next(iter(self.channels.values()))
             if channel is None:
-                raise InvalidRequestError.of("address", f"has no server of {service}")
+                raise InvalidRequestError.of("address", f"names no server for {service}")
             return getattr(channel, kind)(
                 path,
                 request_serializer=lambda message: message.SerializeToString(),

@@ -148,4 +148,6 @@ class Access:
         """
         identity.require_right(right_of(method))
         if identity.scopes is not None and not is_within_scopes(method):
-            raise PermissionDeniedError("the call tells of all scopes, and the credential has some", right="all scopes")
+            raise PermissionDeniedError(
+                "the call reveals all scopes, and the credential is limited to some", right="all scopes"
+            )

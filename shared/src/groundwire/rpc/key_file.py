@@ -122,7 +122,7 @@ def parse_keys(contents: list[bytes]) -> KeyRing:
     for number, entry in enumerate(entries):
         key = _parse_key(entry, f"keys[{number}]")
         if key.key_id in keys:
-            raise InvalidRequestError.of(f"keys[{number}].id", f"{key.key_id} stands in the file twice")
+            raise InvalidRequestError.of(f"keys[{number}].id", f"{key.key_id} is in the file twice")
         keys[key.key_id] = key
     now = datetime.now(UTC)
     for key in keys.values():

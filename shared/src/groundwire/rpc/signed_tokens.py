@@ -93,7 +93,7 @@ def parse_signing_keys(contents: list[bytes]) -> SigningKeys:
             if algorithm is not None and each.get("alg", algorithm) == algorithm:
                 usable[str(each.get("kid", ""))] = jwt.PyJWK(dict(each), algorithm=algorithm).key, algorithm
     except (ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError) as error:
-        raise InvalidRequestError.of("jwks", "the file is no JSON Web Key Set") from error
+        raise InvalidRequestError.of("jwks", "the file is not a JSON Web Key Set") from error
     if not usable:
         raise InvalidRequestError.of("jwks", "the file has no RSA, P-256 or Ed25519 key")
     return SigningKeys(usable)
