@@ -168,11 +168,8 @@ class Documents(Aggregate):
 
     def find_by_source(self, tenant: str, collection: str, source_uri: str) -> Document | None:
         """Return the document with this source, or the one it is an alias of."""
-        given = {"tenant": tenant, "collection": collection, "value": source_uri}
         with self._database.read() as connection:
-            # Sources first: lookups by an alias are rare.
-            row = connection.execute(_BY_SOURCE, given).first() or connection.execute(_BY_ALIAS, given).first()
-        return None if row is None else to_document(row)
+            return _of_source(connection, tenant, collection, source_uri)
 
     def find_by_hash(self, tenant: str, collection: str, source_hash: str) -> Document | None:
         """Return the oldest document made of these bytes, which is no record: that may be of a scope, and changes."""
@@ -591,13 +588,9 @@ class Documents(Aggregate):
             message = "the chunk has another etag by now: read it again"
             raise DocumentChangedError(message, document_id=stored.document.document_id)
         after = change(stored.chunk)
-        # Readers see the tags of the document on its chunks: sent back with the others, they are not the chunk's
-        # own.
+        # Readers see the tags of the document on its chunks: sent back with the others, they are not the chunk's own.
         inherited = set(stored.document.fields.tags) - set(stored.chunk.tags)
-        own = {
-            "tags": [tag for tag in after.tags if tag not in inherited],
-            "metadata": dict(after.metadata),
-        }
+        own = {"tags": [tag for tag in after.tags if tag not in inherited], "metadata": dict(after.metadata)}
         tasks: list[int] = []
         if own != {"tags": list(stored.chunk.tags), "metadata": dict(stored.chunk.metadata)}:
             this = chunks.c.chunk_number == stored.chunk_number
@@ -624,20 +617,12 @@ class Documents(Aggregate):
 
         When it is the first one, the next in order takes its place.
         """
-        names = document_aliases.c
-        of_collection = collection_key(connection, tenant, collection)
-        of_alias = select(names.document_key).where(
-            names.collection_key == of_collection, names.source_path == source_uri
-        )
-        has_source = or_(documents.c.source_path == source_uri, documents.c.document_key.in_(of_alias))
-        found = select(documents.c.document_id).where(
-            documents.c.collection_key == of_collection, IS_VISIBLE, has_source
-        )
-        document_id = connection.execute(found.order_by(documents.c.source_path != source_uri).limit(1)).scalar()
-        if document_id is None:
+        serving = require_collection(connection, tenant, collection)
+        document = _of_source(connection, tenant, collection, source_uri)
+        if document is None:
             return None
-        row, now = visible_row(connection, tenant, collection, document_id), self._now()
-        key = row["document_key"]
+        row, now = visible_row(connection, tenant, collection, document.document_id), self._now()
+        key, names = row["document_key"], document_aliases.c
         aliases = select(names.source_path).where(names.document_key == key).order_by(names.source_path).limit(1)
         next_source = connection.execute(aliases).scalar()
         if next_source is None:
@@ -656,19 +641,17 @@ class Documents(Aggregate):
             of_document = documents.c.document_key == key
             connection.execute(update(documents).where(of_document).values(**renamed, last_modified=now))
             connection.execute(update(generations).where(generations.c.document_key == key, IS_LIVE).values(renamed))
-            fields = to_fields(dict(row))
-            rename_chapter(connection, row, (source_uri, fields), (next_source, fields))
+            rename_chapter(connection, row, (source_uri, document.fields), (next_source, document.fields))
             tasks = rewrite_payloads(connection, row, chunks.c.document_key == key)
         else:
             # Searches cache documents, with their sources, until the position of the collection moves.
             advance_position(connection, row["collection_key"], keeps_history=True)
         # The document stays, so that nothing has to be verified as gone.
         nothing = select(generations.c.generation_key).where(false())
-        of_source = require_collection(connection, tenant, collection)
-        traces = trace_documents(connection, of_source, [], nothing, permanent=permanent)
+        traces = trace_documents(connection, serving, [], nothing, permanent=permanent)
         deleted = Deleted.now(traces, tasks, now)
         insert_deletion(connection, deleted, self._database.steady.now_ms())
-        self._audit.record(connection, tenant, "drop_source", row["document_id"], receipt, deleted.deletion)
+        self._audit.record(connection, tenant, "drop_source", document.document_id, receipt, deleted.deletion)
         return deleted
 
     @in_transaction
@@ -786,27 +769,26 @@ class Documents(Aggregate):
         # `under_way` is read after the rows, so that it covers everything still being written, and before the rows are
         # read again: a generation that was published in between is no longer pending.
         unwritten = pending - self.under_way
+        g, d = generations.c, documents.c
         statement = (
-            select(generations, documents.c.document_id, documents.c.live_generation, *collections.c)
-            .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
-            .join(collections, generations.c.collection_key == collections.c.collection_key)
-            .where(is_pending, generations.c.generation_key.in_(unwritten))
-            .order_by(generations.c.generation_key)
+            select(g.generation_key, g.generation, d.document_id, d.live_generation, *collections.c)
+            .join_from(generations, documents, g.document_key == d.document_key)
+            .join(collections, g.collection_key == collections.c.collection_key)
+            .where(is_pending, g.generation_key.in_(unwritten))
+            .order_by(g.generation_key)
         )
+        numbers = select(chunks.c.chunk_number, chunks.c.chunk_id).order_by(chunks.c.sequence_num)
         found = []
         with self._database.read() as connection:
             for row in connection.execute(statement).mappings().all():
-                of_this = chunks.c.generation_key == row[generations.c.generation_key]
-                numbers = (
-                    select(chunks.c.chunk_number, chunks.c.chunk_id).where(of_this).order_by(chunks.c.sequence_num)
-                )
-                written = connection.execute(numbers).all()
+                of_this = chunks.c.generation_key == row[g.generation_key]
+                written = connection.execute(numbers.where(of_this)).all()
                 found.append(
                     PendingGeneration(
-                        key=row[generations.c.generation_key],
-                        document_id=row[documents.c.document_id],
-                        generation=row[generations.c.generation],
-                        expected_generation=row[documents.c.live_generation],
+                        key=row[g.generation_key],
+                        document_id=row[d.document_id],
+                        generation=row[g.generation],
+                        expected_generation=row[d.live_generation],
                         collection=to_collection(row),
                         numbers=[each.chunk_number for each in written],
                         chunk_ids=[each.chunk_id for each in written],
@@ -864,3 +846,11 @@ class Documents(Aggregate):
     def _first(self, statement: Select[Any], given: Mapping[str, str]) -> Document | None:
         rows = self._database.rows(statement, given)
         return to_document(rows[0]) if rows else None
+
+
+def _of_source(connection: Connection, tenant: str, collection: str, source_uri: str) -> Document | None:
+    """Return the visible document with this source, or the one it is an alias of."""
+    given = {"tenant": tenant, "collection": collection, "value": source_uri}
+    # Sources first: lookups by an alias are rare.
+    row = connection.execute(_BY_SOURCE, given).first() or connection.execute(_BY_ALIAS, given).first()
+    return None if row is None else to_document(row)
