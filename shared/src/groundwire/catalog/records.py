@@ -61,6 +61,7 @@ _INDEXED = frozenset({"record_id", "record_type", "scope", "entity", "conversati
 _r, _d = records.c, documents.c
 
 
+# A missing value counts as 0: NULL compares with nothing, so that no page could go on behind it.
 _VALUES: Mapping[RecordOrder, ColumnElement[int]] = {
     RecordOrder.TIMESTAMP_DESC: _r.time,
     RecordOrder.TIMESTAMP_ASC: _r.time,
@@ -201,6 +202,7 @@ class Records(Aggregate):
         )
         keys = {row.record_id: row.document_key for row in connection.execute(live)}
         sources = [keys[record_id] for record_id in opposed if record_id in keys]
+        # Also those that are stored with the other record: a suggestion is mutual.
         mine = or_(among(link.document_key, sources), among(link.target_key, sources))
         connection.execute(delete(record_links).where(mine, link.kind == kind))
         pairs = {
@@ -507,6 +509,7 @@ class RecordAccesses(Aggregate):
         except BaseException:
             with self._guard:
                 for key, (count, last) in counts.items():
+                    # Added up, because accesses were counted while the write was tried.
                     more, later = self._counts.get(key, (0, last))
                     self._counts[key] = (count + more, max(last, later))
             raise

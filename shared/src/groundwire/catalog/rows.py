@@ -63,6 +63,7 @@ class GenerationState(StrEnum):
     DELETED = "DELETED"
 
 
+# As literals: a partial index is used only where a statement repeats its condition word for word.
 IS_LIVE: ColumnElement[bool] = generations.c.state == literal_column("'LIVE'")
 IS_PENDING: ColumnElement[bool] = generations.c.state == literal_column("'PENDING'")
 IS_INDEXED: ColumnElement[bool] = chunks.c.indexed == literal_column("1")
@@ -95,6 +96,7 @@ def live_generation_keys(collection_key: Any) -> Select[tuple[int]]:
 def key_of(collection: Collection) -> ScalarSelect[int]:
     """Return the expression for the key of a collection, NULL when it was deleted."""
     statement = select(collections.c.collection_key)
+    # By uid: the name may belong to another collection by now.
     return statement.where(
         collections.c.tenant == collection.tenant, collections.c.uid == collection.uid
     ).scalar_subquery()
@@ -351,6 +353,7 @@ _other = chunks.alias("other")
 def _id_of(sequence_num: ColumnElement[int], *, upper: bool) -> ColumnElement[str]:
     """Return the expression for the id of another chunk of the same generation, NULL where there is none."""
     of_generation = (_other.c.generation_key == _c.generation_key, _other.c.sequence_num == sequence_num)
+    # Chunks that stand for sections and documents are numbered with the others, and are nobody's neighbours.
     same_kind = true() if upper else and_(_c.upper == 0, _other.c.upper == 0)
     return select(_other.c.chunk_id).where(*of_generation, same_kind).correlate(chunks).scalar_subquery()
 
@@ -492,6 +495,7 @@ def then(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """Return what stands for a column of `documents` in the generation that readers saw; other columns stay."""
     if not isinstance(column, Column) or column.table is not documents or column.primary_key:
         return column
+    # What generations do not record, such as aliases, is taken from the document as it is now.
     return _COLUMNS_THEN[column.name] if column.name in _COLUMNS_THEN else _g.get(column.name, column)
 
 

@@ -70,6 +70,7 @@ class LanguageModel:
     @property
     def window(self) -> int:
         """Return the number of tokens of a text that one sequence holds."""
+        # By the longer frame, so that a text is cut at the same place as a document and as a query.
         return self.identity.max_tokens - max(len(self.document_frame), len(self.query_frame))
 
 

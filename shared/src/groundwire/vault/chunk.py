@@ -49,6 +49,7 @@ def _link_target(value: str) -> str:
     return value
 
 
+# Looser than the id of a chunk itself, because links may lead to chunks of other vaults.
 _Targets = list[Annotated[str, AfterValidator(_link_target)]]
 
 
