@@ -388,6 +388,7 @@ def test_staged_bytes_wait_for_their_operation_however_long_and_count(process: P
     assert staged(harness) == [begun.name.removeprefix("operations/")]
     gate.is_open.set()
     assert result(harness, begun).outcome == CREATED
+    eventually(lambda: uploads_in(harness) == 0)  # dropped right after the end of the operation
     assert begin(harness, source="other.md", text="y" * 200)
 
 
