@@ -20,7 +20,6 @@ from groundwire.kernel.latencies import Latencies, step_latencies
 from groundwire.rpc.server import GrpcServer
 
 if TYPE_CHECKING:
-    from groundwire.answer.bootstrap import AnswerService
     from groundwire.catalog.database import Database
     from groundwire.ingest.bootstrap import IngestService
     from groundwire.kernel.embedder import Embedder
@@ -79,7 +78,6 @@ class _Process(Collector):
             (parts.embedder, _of_embedder),
             (parts.ingest, _of_ingest),
             (parts.retrieve, _of_retrieve),
-            (parts.answer, _of_answer),
         )
         for part, read in readers:
             if part is None:
@@ -90,6 +88,9 @@ class _Process(Collector):
             except GroundwireError as error:
                 # Readiness reports an unreadable catalog; the other metrics help to explain it.
                 _log.warning("a part of the process cannot be measured", error=error.message)
+        if parts.answer is not None:
+            what = "Answers that a generator began to write, and that it failed to write, by reason."
+            yield _counter("drafts", what, parts.answer.answerer.drafts.copy(), "generator", "outcome")
 
 
 def _of_server(server: GrpcServer) -> Iterator[Family]:
@@ -169,11 +170,6 @@ def _of_retrieve(retrieve: "RetrieveService") -> Iterator[Family]:
     misses = {"results": results.lookups - results.hits} | {name: each.misses for name, each in caches.items()}
     yield _counter("cache_hits", "What was found in a cache.", {(name,): n for name, n in hits.items()}, "cache")
     yield _counter("cache_misses", "What was not.", {(name,): n for name, n in misses.items()}, "cache")
-
-
-def _of_answer(answer: "AnswerService") -> Iterator[Family]:
-    what = "Answers that a generator began to write, and that it failed to write, by reason."
-    yield _counter("drafts", what, answer.answerer.drafts.copy(), "generator", "outcome")
 
 
 def _family(kind: Any, name: str, text: str, values: Mapping[Any, float], *labels: str) -> Family:
