@@ -85,6 +85,7 @@ _WORD = re.compile(r"\w")
 _ADORNMENT = re.compile(r"^([~^\"'`+*#.:])\1{2,}+[ \t]*+$", re.MULTILINE)
 # `== Gameplay ==`, the heading of a wiki; some of their dumps have spaces between the signs.
 _WIKI_HEADING = re.compile(r"^ ?=[ =]++(?P<title>[^ =\n][^=\n]*+)=[ =]*+$", re.MULTILINE)
+_PAGE_TITLE = re.compile(r"= *[^ =]")
 _LIKE_CODE = re.compile(r"[(\[{=]|^\s*(?:>>>|\.\.\.|#|@|(?:def|class|import|from|return|raise|print|try|else)\b)")
 _ANNOUNCES_CODE = re.compile(r"^(?!\.\. ).*::$|^\.\. (?:code|sourcecode|code-block|doctest|literalinclude)::")
 # The head of a document: `Author: Ada Lovelace`, one to a line.
@@ -238,7 +239,10 @@ class _Reader:
             match item.kind:
                 case BlockKind.HEADING:
                     lines = self._source(item).splitlines()
-                    self._heading = heading_text(" ".join(filter(_WORD.search, lines)).strip().strip("#= "))
+                    heading = " ".join(filter(_WORD.search, lines)).strip()
+                    # The title of a page in a dump names its subject only, not what its first section is about.
+                    is_title = _PAGE_TITLE.match(heading) is not None
+                    self._heading = "" if is_title else heading_text(heading.strip("#= "))
                     self._antecedent = self._lead_in = None
                     opens = True
                 case BlockKind.TABLE:
