@@ -699,10 +699,7 @@ class CatalogServer:
     def end_exclusive(self, name: str) -> None:
         self._presence.unlock(name)
 
-    @staticmethod
-    def translated_failures() -> AbstractContextManager[None]:
-        """Raise kernel errors for what the database library raises inside the block, as the function does."""
-        return translated_failures()
+    translated_failures = staticmethod(translated_failures)
 
     def probe(self, _writer_busy_s: Callable[[], float | None] = lambda: None) -> "ServerProbe":
         alone = self._engine(lambda waited_s: waited_s >= _SILENT_S, poolclass=NullPool, isolation_level="AUTOCOMMIT")

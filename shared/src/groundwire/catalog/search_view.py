@@ -469,7 +469,8 @@ class SearchView:
         """Return the number of visible chunks that contain each term or phrase, 0 for none."""
         within = self._in_scopes()
         with self._read() as read:
-            return self._words.frequencies(self._reading(read, within), terms)
+            reading = Reading(read.connection, self._key, read.changed, read.as_of, within)
+            return self._words.frequencies(reading, terms)
 
     def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> LexicalMatches:
         """Return the best chunks that contain any term or phrase, best first, ties by number."""
@@ -479,12 +480,10 @@ class SearchView:
             return known
         within = self._in_scopes()
         with self._read() as read:
-            found = self._words.search(self._reading(read, within), terms, phrases, limit)
+            reading = Reading(read.connection, self._key, read.changed, read.as_of, within)
+            found = self._words.search(reading, terms, phrases, limit)
         self._found[key] = found
         return found
-
-    def _reading(self, read: _Read, within: Numbers | None) -> Reading:
-        return Reading(read.connection, self._key, read.changed, read.as_of, within)
 
     def matching(self, where: Filter | None) -> Numbers:
         """Return the numbers of the visible chunks whose payload matches, ascending; all of them for None."""

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -505,10 +505,7 @@ class CatalogFile:
     def end_exclusive(self, name: str) -> None:
         """Do nothing, because nobody waits to be let in."""
 
-    @staticmethod
-    def translated_failures() -> AbstractContextManager[None]:
-        """Raise kernel errors for what the database library raises inside the block, as the function does."""
-        return translated_failures()
+    translated_failures = staticmethod(translated_failures)
 
     def prepare(self, connection: Connection) -> None:
         """Do nothing: statements need only the tables."""

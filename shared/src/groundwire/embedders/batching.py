@@ -369,7 +369,7 @@ class BatchingEmbedder:
         return self._embed(texts, budget, self._model.document_frame, urgent=urgent)
 
     def embed_query(self, text: str, budget: Budget) -> Vectors:
-        vector: Vectors = self.embed_queries([text], budget)[0]
+        vector: Vectors = self._embed([text], budget, self._model.query_frame, urgent=True)[0]
         return vector
 
     def embed_queries(self, texts: Sequence[str], budget: Budget) -> Vectors:
