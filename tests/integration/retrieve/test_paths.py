@@ -77,7 +77,7 @@ def test_filtered_searches_find_what_an_exact_one_finds(
             monkeypatch.setattr(vector_search, "SCANNED_AT_FIRST", 0)
             monkeypatch.setattr(vector_search, "OVERFETCHED", 1_000_000)
         case "names them":
-            for limit in ("SCANNED", "SCANNED_AT_FIRST", "OVERFETCHED", "OVERFETCHED_GLADLY"):
+            for limit in ("SCANNED", "SCANNED_AT_FIRST", "OVERFETCHED", "OVERFETCHED_CHEAPLY"):
                 monkeypatch.setattr(vector_search, limit, -1)
     if paths != "asks the engine":
         monkeypatch.setattr(vector_search, "FiltersByIndex", type("Never", (), {}))

@@ -1,6 +1,6 @@
 """Facts of a statement that its source must state too: numbers, dates, names, and which way it says them.
 
-Vectors of sentences hardly see them: "the limit is 20" and "the limit is not 30" lie within 0.05 of each other. What is
+Sentence vectors barely reflect them: "the limit is 20" and "the limit is not 30" lie within 0.05 of each other. What is
 read here are surface forms of English, with numbers, dates and identifiers of any language. That two names have changed
 places ("Ann paid Bob") is not seen.
 """

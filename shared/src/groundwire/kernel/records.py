@@ -22,7 +22,7 @@ MIN_STRICT_TOKENS = 100
 """Fewest tokens of a text where more than a few words are asked for (C05); else one is enough."""
 MAX_TOKENS = 800
 HISTORY = "history"
-"""Key of the metadata of a record that came from another server: what that said of its creation and its accesses."""
+"""Key of the metadata of a record that came from another server: its creation and accesses there."""
 QUOTED = "quoted_document_ids"
 """Key of the metadata of a record that holds text of documents: their ids, in order."""
 MAX_QUOTED = 1000

@@ -167,7 +167,7 @@ class Recoverable(VectorStore, Protocol):
         """
 
     def distrust(self, collections: Iterable[str]) -> None:
-        """Count collections among the unverified, also such as do not exist."""
+        """Add collections to the unverified, even those that do not exist."""
 
     def mark_verified(self, collection: str, budget: Budget) -> None:
         """Take note that the points of a collection are those of the catalog, or that nobody needs it any more."""

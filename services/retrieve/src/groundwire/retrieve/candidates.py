@@ -168,9 +168,9 @@ class SpareThreads:
 class CandidateSearch:
     """Finds the candidates of one search; belongs to one call.
 
-    In any mode but by vector, vectors score what words find. `is_last` says that no further attempt follows, so that a
-    result which may miss something is better than none. `found` is what a search for several has brought for this one,
-    with its `words`.
+    Vectors also score what only the words find, unless the search is by vector. `is_last` says that no further attempt
+    follows, so that a result which may miss something is better than none. `found` are candidates that a search for
+    several types of record has found for this one, and `words` the words of that search.
     """
 
     def __init__(
@@ -281,9 +281,7 @@ class CandidateSearch:
             return self._found
         return self._together(vector, self._nearest(vector, depth), self._matching(depth))
 
-    def visible(
-        self, vector: Vectors | None, depth: int, budget: Budget
-    ) -> tuple[Candidates, Mapping[int, ChunkFacts], int]:
+    def visible(self, vector: Vectors | None, depth: int) -> tuple[Candidates, Mapping[int, ChunkFacts], int]:
         """Return the best `depth` visible candidates of each, what is known of them, and how many others there were.
 
         Points that are not visible are made up for by asking the engine for more, so that what is found, and how it is
@@ -294,7 +292,7 @@ class CandidateSearch:
         """
         matches, asked = self._matching(depth), depth
         while True:
-            budget.check()
+            self._budget.check()
             near = self._nearest(vector, asked)
             everything = self._together(vector, near, matches)
             facts = self.facts(everything.numbers)
@@ -324,7 +322,7 @@ class CandidateSearch:
     def facts(self, numbers: Numbers, *, whole: bool = False) -> Mapping[int, ChunkFacts]:
         """Return what ranking needs of those of the chunks that are visible.
 
-        With `whole` the chunks are read for good: most of them become results, which saves reading them again.
+        With `whole` the chunks are read with their contents: most of them become results and need no second read.
 
         Raises:
             ChangedMeanwhileError: some are not visible any more, and another attempt may find what replaced them.

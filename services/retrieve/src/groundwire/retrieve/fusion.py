@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,15 +67,14 @@ class Scores:
 
     def before(self, others: "Scores") -> "Scores":
         """Return these candidates and the others behind them."""
-
-        def joined(first: Floats | None, second: Floats | None) -> Floats | None:
+        columns: list[NDArray[Any] | None] = []
+        for first, second in zip(self._columns(), others._columns(), strict=True):  # noqa: SLF001 - the same class
             if first is None and second is None:
-                return None
+                columns.append(None)
+                continue
             head = np.full(len(self), np.nan) if first is None else first
-            return np.concatenate([head, np.full(len(others), np.nan) if second is None else second])
-
-        columns = zip(self._columns(), others._columns(), strict=True)  # noqa: SLF001 - the same class
-        return Scores(*(joined(*pair) for pair in columns))  # type: ignore[arg-type]  # in order
+            columns.append(np.concatenate([head, np.full(len(others), np.nan) if second is None else second]))
+        return Scores(*columns)  # type: ignore[arg-type]  # in order
 
     def at(self, places: Sequence[int]) -> list[Score]:
         *columns, ranked, rerank = (None if each is None else each[places].tolist() for each in self._columns())

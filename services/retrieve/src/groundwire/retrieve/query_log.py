@@ -119,7 +119,7 @@ class _Series:
 class Pipeline:
     """Counts the searches of each tenant, over all and by collection; safe to use from many threads.
 
-    At most 1,000 collections are told apart; searches of further ones are counted over all only.
+    At most 1,000 collections have figures of their own; searches of others count only in those of all.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:

@@ -85,12 +85,12 @@ from groundwire.retrieve.search_types import (
     StageTrace,
 )
 from groundwire.retrieve.self_query.questions import ParseQuestion
-from groundwire.retrieve.vector_search import OVERFETCHED_GLADLY, SCANNED_AT_FIRST, VectorSearch
+from groundwire.retrieve.vector_search import OVERFETCHED_CHEAPLY, SCANNED_AT_FIRST, VectorSearch
 
 ResultT = TypeVar("ResultT")
 
 _ATTEMPTS = 3
-"""So often a search begins anew at most. A move of an index takes longer than a search; candidates that are replaced
+"""How often a search starts over at most. Moving an index takes longer than a search; candidates that are replaced
 during three searches in a row are left out of the last one."""
 _SHARE_OF_VECTORS = 0.5
 """Of the time of a hybrid search; the words need some milliseconds, but they may have to wait for a connection."""
@@ -106,8 +106,8 @@ _LOOKED_AT_AS_TURNS = 100
 _SPARE = 2
 """Candidates looked at beyond the results, for those that repeat others."""
 _EXPLAINED = 100
-_FOR_SEVERAL = OVERFETCHED_GLADLY
-"""Candidates by vector and by words each that searches share which differ in the type of record."""
+_FOR_SEVERAL = OVERFETCHED_CHEAPLY
+"""Candidates that vectors and words each bring for several searches that differ only in the type of record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,8 +345,8 @@ class Search:
         """Return the best chunks of a view for an interpreted request; errors are those of `search`.
 
         `begun` and `started` are the readings of `time.perf_counter` when the search began and when its call came in.
-        `record_type` is that of which the filter of the request lets pass alone, empty for documents that are no
-        records, None for all. `shared` are candidates of any type for the same query.
+        `record_type` is the only type of record that the filter of the request passes, empty for documents that are no
+        records, None where it passes any. `shared` are candidates of any type for the same query.
 
         Raises:
             ChangedMeanwhileError: what the view shows cannot be told any more, and this is not the last attempt.
@@ -594,7 +594,7 @@ class Search:
                     return _Ranked(every, candidates, facts, chosen, 0, memory)
         depth = plan.depth
         while True:
-            candidates, facts, stale = pool.visible(plan.vector, depth, budget)
+            candidates, facts, stale = pool.visible(plan.vector, depth)
             scores = fuse(candidates.numbers, candidates.similarities, candidates.lexical(), plan.dense_weight)
             scores, chosen, memory = self._ordered(scores, facts, plan, pool, request, budget)
             if candidates.exhausted or len(chosen.places) >= plan.top_k:

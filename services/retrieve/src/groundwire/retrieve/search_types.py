@@ -230,7 +230,7 @@ class Fate(StrEnum):
 class Evidence:
     """What the steps of one search left behind, from which its ranking can be computed again.
 
-    `scores` are all candidates, best first, of which `listed` are told of: results by rank, then near misses.
+    `scores` are all candidates, best first, of which `listed` are explained: results by rank, then near misses.
     `dense_ranks` and `lexical_ranks` count from 1 and have the candidates that the vectors and the words brought,
     `lexical_raw` the BM25 scores. `similarity_min` and `similarity_max` are over all candidates. `ranks` has the
     results, `steps` and `penalties` when each was selected and what it lost then, `repeated` which better chunk a

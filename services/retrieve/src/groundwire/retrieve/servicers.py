@@ -249,7 +249,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         room = max(1, MAX_PAGE_BYTES // (self.embedder.identity.dimensions * _FLOAT_BYTES + _VECTOR_BYTES))
         queries, texts = queries[:room], texts[: max(0, room - len(queries))]
         budget = request_context.current().budget
-        # What asks was searched for a moment ago, as a rule, so that its vector is remembered.
+        # A query has usually just been searched for, so its vector is remembered.
         rows = [self.search.query_vectors.of(query, budget).vector for query in queries]
         # Urgent: somebody waits for the answer, and the queue of an ingest may be minutes long.
         rows += list(self.embedder.embed_documents(texts, budget, urgent=True)) if texts else ()

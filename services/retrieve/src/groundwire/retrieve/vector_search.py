@@ -22,10 +22,10 @@ SCANNED_AT_FIRST = 1500
 """The same when their vectors have to be read first: about 8 ms."""
 OVERFETCHED = 3000
 """Neighbours an engine is asked for at most so that enough of them match: about 20 ms."""
-OVERFETCHED_GLADLY = 200
-"""Neighbours that cost an engine hardly more than a few."""
+OVERFETCHED_CHEAPLY = 200
+"""So many neighbours cost an engine little more than a few."""
 _SPARE_SHARE = 1.3
-"""Neighbours are asked for as if so much fewer of them matched: matching chunks are not spread evenly."""
+"""Neighbours are asked for as if the share of matches were smaller by this: matching chunks are not spread evenly."""
 _SPARE = 20
 _MATRIX_NUMBERS = 20_000
 """More stored vectors than this are read in parts and not remembered."""
@@ -87,7 +87,7 @@ def choose_path(share: float, chunk_count: int, depth: int, *, is_known: bool, s
     neighbours = f"{asked} neighbours" if seen_share == 1.0 else "neighbours"
     said = f"{'' if is_known else 'about '}{matching} of {chunk_count} chunks match"
     # Checked first: so few neighbours cost less than comparing thousands of chunks, even with their vectors at hand.
-    if matching > SCANNED_AT_FIRST and asked <= OVERFETCHED_GLADLY:
+    if matching > SCANNED_AT_FIRST and asked <= OVERFETCHED_CHEAPLY:
         return VectorPlan(VectorPath.OVERFETCH, share, f"{said}: asks for {neighbours}")
     if matching <= (SCANNED if is_known else SCANNED_AT_FIRST):
         return VectorPlan(VectorPath.SCAN, share, f"{said}: compares each of them")
@@ -184,7 +184,7 @@ class VectorSearch:
         return choose_path(share, total, depth, is_known=self._matches.is_known, seen_share=self._view.seen_share())
 
     def _run(self, plan: VectorPlan, vector: Vectors, limit: int) -> Neighbours | None:
-        """Take one path; None when the engine does not know the filter, or not what it is about yet."""
+        """Take one path; None when the engine cannot evaluate the filter, or has not stored the new filter keys yet."""
         match plan.path:
             case VectorPath.EXACT | VectorPath.SCAN:
                 return self._scan(vector, limit)

@@ -176,7 +176,7 @@ _FORMS: tuple[tuple[re.Pattern[str], _Bounds], ...] = (
     _form(rf"{_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_YEAR}", _of_day),
     _form(rf"{_YEAR}-(?P<iso_month>\d\d)(?!-\d)", _of_month),
     _form(rf"{_MONTH},?\s+(?:of\s+)?{_YEAR}", _of_month),
-    # Only behind "in": elsewhere "may" and "march" are verbs as a rule.
+    # Only after "in": elsewhere "may" and "march" are mostly verbs.
     _form(r"(?<=in )(?:" + _MONTH + r")(?!\s+\d)", _of_month),
     _form(rf"(?:q(?P<quarter>[1-4])|h(?P<half>[12]))(?:\s*[,/-]?\s*(?:of\s+)?(?:fy\s*)?{_YEAR})?", _of_part),
     _form(rf"{_YEAR}\s*[/-]?\s*(?:q(?P<quarter>[1-4])|h(?P<half>[12]))", _of_part),
