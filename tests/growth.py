@@ -13,12 +13,19 @@ _NEGLIGIBLE_S = 0.02
 def growth(make: Callable[[int], str], work: Callable[[str], object], size: int) -> float:
     """Return how many times longer `work` takes for four times the size, by the processor time of this thread.
 
-    The best of three measurements of each counts. Work of less than 20 ms for the larger input counts as linear:
+    The best of three measurements of each counts; the larger input is measured again only while the growth is not
+    linear, since further attempts could only lessen it. Work of less than 20 ms for the larger input counts as linear:
     differences that small are noise.
     """
     small, large = make(size), make(4 * size)
-    seconds = [min(_seconds(work, text) for _ in range(_ATTEMPTS)) for text in (small, large)]
-    return seconds[1] / seconds[0] if seconds[1] > _NEGLIGIBLE_S else 1.0
+    for_small = min(_seconds(work, small) for _ in range(_ATTEMPTS))
+    for_large, grown = float("inf"), float("inf")
+    for _ in range(_ATTEMPTS):
+        for_large = min(for_large, _seconds(work, large))
+        grown = for_large / for_small if for_large > _NEGLIGIBLE_S else 1.0
+        if grown < LINEAR:
+            break
+    return grown
 
 
 def _seconds(work: Callable[[str], object], text: str) -> float:
