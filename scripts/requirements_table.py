@@ -12,7 +12,6 @@ guarded. Without `--require` the last two do not apply.
 import argparse
 import csv
 import re
-import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
@@ -20,8 +19,6 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = ROOT / "tests" / "requirements" / "rows.tsv"
@@ -84,20 +81,14 @@ def main() -> int:
         for row in marked.rows_of[test]:
             shown_by.setdefault(row, {})[test] = result
     results = {row: min(tests.values(), key=_RESULTS.index) for row, tests in shown_by.items()}
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    table = Table("Row", "Service", "What", title="Rows of the source designs")
-    table.add_column("Tests", overflow="fold")
-    table.add_column("Result")
-    styles = {"passed": "green", "failed": "red"}
+    print("Row     Service   Result            What, and the tests that show it")
     for row, service, what in known:
-        names = "\n".join(sorted({node.rpartition("::")[2].partition("[")[0] for node in shown_by.get(row, ())}))
-        result = results.get(row, "not shown")
-        style = styles.get(result, "yellow" if row in results else "dim")
-        table.add_row(row, service, what, names, f"[{style}]{result}")
-    console.print(table)
+        print(f"{row:<7} {service:<9} {results.get(row, 'not shown'):<17} {what}")
+        for name in sorted({node.rpartition("::")[2].partition("[")[0] for node in shown_by.get(row, ())}):
+            print(f"{'':36}{name}")
     for service in dict.fromkeys(service for _, service, _ in known):
         rows = [row for row, owner, _ in known if owner == service]
-        console.print(f"{service}: {sum(results.get(row) == 'passed' for row in rows)} of {len(rows)} rows shown")
+        print(f"{service}: {sum(results.get(row) == 'passed' for row in rows)} of {len(rows)} rows shown")
 
     ids = {row for row, _, _ in known}
     required = set(_required(arguments.require))
@@ -110,9 +101,9 @@ def main() -> int:
     }
     for what, wrong in problems.items():
         if wrong:
-            console.print(f"[red]{what}[/red]: {', '.join(sorted(wrong))}")
+            print(f"{what}: {', '.join(sorted(wrong))}")
     if exit_code != pytest.ExitCode.OK:
-        console.print(f"[red]pytest ended with {int(exit_code)}[/red]")
+        print(f"pytest ended with {int(exit_code)}")
     return 1 if any(problems.values()) or exit_code != pytest.ExitCode.OK else 0
 
 
