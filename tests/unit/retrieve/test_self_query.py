@@ -96,6 +96,8 @@ def test_the_sentence_of_the_source_gives_its_filter() -> None:
         ("the last 3 months", "2024-11-15", "2025-02-16"),
         ("in the past 30 days", "2025-01-16", "2025-02-16"),
         ("two years ago", "2023-01-01", "2024-01-01"),
+        ("2 quarters ago", "2024-07-01", "2024-10-01"),
+        ("3 months ago", "2024-11-01", "2024-12-01"),
         ("in July", "2024-07-01", "2024-08-01"),
     ],
 )

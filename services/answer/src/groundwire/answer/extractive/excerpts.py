@@ -162,18 +162,17 @@ def _runs(passages: Sequence[Passage]) -> list[list[Passage]]:
     """Return the passages in runs of chunks that follow one another in their document; best ranked runs first."""
     runs: list[list[Passage]] = []
     for passage in sorted(passages, key=lambda each: (each.document_id, each.generation, each.span.start)):
-        if runs and _follows(passage, runs[-1][-1]):
+        before = runs[-1][-1] if runs else None
+        if (
+            before is not None
+            and (passage.document_id, passage.generation) == (before.document_id, before.generation)
+            and 0 <= passage.span.start - before.span.end <= _LONGEST_BREAK
+        ):
             runs[-1].append(passage)
         else:
             runs.append([passage])
     ranks = {each.chunk_id: place for place, each in enumerate(passages)}
     return sorted(runs, key=lambda run: min(ranks[each.chunk_id] for each in run))
-
-
-def _follows(passage: Passage, before: Passage) -> bool:
-    """Tell whether a passage stands right behind another one of its document."""
-    is_same = (passage.document_id, passage.generation) == (before.document_id, before.generation)
-    return is_same and 0 <= passage.span.start - before.span.end <= _LONGEST_BREAK
 
 
 def _in_chunks(found: Excerpt, run: Sequence[Passage]) -> Excerpt:

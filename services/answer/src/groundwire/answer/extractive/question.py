@@ -148,21 +148,17 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     wants_code = _CODE.search(text) is not None
     asked, compounds = _compounded(_COMPARISON.sub(" ", _ASKED_FOR.sub(" ", text)), vocabulary)
     stems = [_as_written(each, vocabulary) for each in content_stems(asked) if not (wants_code and each in _REQUESTS)]
+    sides = _SIDES.search(text) if kind is QuestionKind.COMPARISON else None
+    stems_of_sides = [frozenset((*content_stems(each), *symbols(each))) for each in sides.groups()] if sides else []
     return Question(
         text=text,
         kind=kind,
         stems=tuple(dict.fromkeys((*stems, *symbols(text.rstrip(" ?"))))),
         subject=subject if kind is QuestionKind.DEFINITION else (),
         wants_code=wants_code,
-        sides=_sides(text) if kind is QuestionKind.COMPARISON else (),
+        sides=tuple(filter(None, stems_of_sides)),
         compounds=compounds,
     )
-
-
-def _sides(text: str) -> tuple[frozenset[str], ...]:
-    sides = _SIDES.search(text)
-    stems = [frozenset((*content_stems(each), *symbols(each))) for each in sides.groups()] if sides else []
-    return tuple(filter(None, stems))
 
 
 def symbols(text: str) -> list[str]:

@@ -147,12 +147,6 @@ def _document_name(passage: Passage) -> str:
     return " ".join(dict.fromkeys(word.lstrip("0") or word for word in words(f"{passage.title} {passage.source_uri}")))
 
 
-def _path(excerpt: Excerpt) -> str:
-    """Return the headings that an excerpt stands under: title of the document, chapter, section, nearest one."""
-    passage = excerpt.passage
-    return f"{passage.title}. {passage.chapter}. {passage.section}. {excerpt.heading}"
-
-
 def _is_own(question: Question, excerpt: Excerpt) -> bool:
     """Tell whether "Where do I live?" meets what somebody said of themselves, as records hold it."""
     is_record = excerpt.passage.source_uri.startswith(SOURCE_PREFIX)
@@ -183,7 +177,8 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     """Return what the score of an excerpt is made of besides the model's part of it, by the name of its weight."""
     passage = excerpt.passage
     source = passage.content[excerpt.start : excerpt.end]
-    headed = covered(weights, question.stems_of(_path(excerpt)))
+    path = f"{passage.title}. {passage.chapter}. {passage.section}. {excerpt.heading}"
+    headed = covered(weights, question.stems_of(path))
     definition = definition_match(question, excerpt.text, source)
     # What one of two things is sets it apart from the other as well as "unlike" does.
     is_contrast = bool(question.sides) and definition >= INTRODUCED_AS_TERM

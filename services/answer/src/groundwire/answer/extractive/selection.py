@@ -62,7 +62,13 @@ def select_excerpts(
             is_beside = any(_shares_block(each, other) for other in chosen)
             if is_beside or not unmet.keys().isdisjoint(each.excerpt.stems):
                 gain = RANKING.unmet * open_share * covered(unmet, each.excerpt.stems)
-                worth[id(each)] = each.score + _allowance(each, is_beside) + gain
+                # How far below the best it may score: a row, an item or code from elsewhere says little without what
+                # stands around it.
+                if each.excerpt.kind is BlockKind.PROSE:
+                    allowance = SAME_PARAGRAPH_DROP if is_beside else ELSEWHERE_DROP
+                else:
+                    allowance = SAME_LIST_DROP if is_beside else 0.0
+                worth[id(each)] = each.score + allowance + gain
         fitting = [each for each in others if id(each) in worth and worth[id(each)] >= best.score]
         if not fitting:
             break
@@ -190,16 +196,6 @@ def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Scored]:
         if document_id != claim.passage.document_id and not is_record and _said(item.excerpt.text) == said:
             found.setdefault(document_id, item)
     return list(found.values())[:MAX_CORROBORATIONS]
-
-
-def _allowance(item: Scored, is_beside: bool) -> float:
-    """Return how far below the best an excerpt may score.
-
-    A row, an item or code from elsewhere says little without what stands around it.
-    """
-    if item.excerpt.kind is BlockKind.PROSE:
-        return SAME_PARAGRAPH_DROP if is_beside else ELSEWHERE_DROP
-    return SAME_LIST_DROP if is_beside else 0.0
 
 
 def _shares_block(item: Scored, other: Scored) -> bool:

@@ -15,9 +15,12 @@ def estimate_similarities(question: Question, excerpts: Sequence[Excerpt]) -> tu
     others, at most `MAX_EMBEDDED`, and none that scores so far below the best that its similarity would change nothing.
     The model takes most of the time of an answer, in proportion to what it reads.
     """
-    scored = [
-        each.with_similarity(_estimate(each)) for each in score_excerpts(question, excerpts, [0.0] * len(excerpts))
-    ]
+    scored = []
+    for each in score_excerpts(question, excerpts, [0.0] * len(excerpts)):
+        passage = each.excerpt.passage
+        estimate = ESTIMATE.bias + ESTIMATE.coverage * each.coverage
+        estimate += ESTIMATE.relevance * passage.relevance + ESTIMATE.rank / passage.rank
+        scored.append(each.with_similarity(min(1.0, max(0.0, estimate))))
     best_first = sorted(range(len(excerpts)), key=lambda index: (-scored[index].score, index))
     of_passages: dict[int, int] = {}
     for index in best_first:
@@ -26,14 +29,3 @@ def estimate_similarities(question: Question, excerpts: Sequence[Excerpt]) -> tu
     asked = list(dict.fromkeys([*leading, *best_first]))[:MAX_EMBEDDED]
     least = max((each.score for each in scored), default=0.0) - MAX_BEHIND
     return scored, [index for index in asked if scored[index].score >= least]
-
-
-def _estimate(scored: Scored) -> float:
-    passage = scored.excerpt.passage
-    value = (
-        ESTIMATE.bias
-        + ESTIMATE.coverage * scored.coverage
-        + ESTIMATE.relevance * passage.relevance
-        + ESTIMATE.rank / passage.rank
-    )
-    return min(1.0, max(0.0, value))

@@ -294,10 +294,16 @@ class _Comparison:
         elif opposing:
             verdict = Verdict.CONTRADICTED
         best = evidence[0]
+        support = best.support
+        if supporting:
+            # What several documents give together, above that of the best alone (requirement S1-106): 1 minus the
+            # product of what each leaves open. Further ones count half, because documents copy one another.
+            first, *others = (each.support for each in supporting)
+            support = 1.0 - (1.0 - first) * math.prod(1.0 - _CORROBORATION * each for each in others)
         return GroundedClaim(
             claim=self._claim,
             verdict=verdict,
-            support=_corroborated([each.support for each in supporting]) if supporting else best.support,
+            support=support,
             sources=tuple(source for each in supporting for source in each.bound()),
             closest=best.bound()[0],
             discrepancies=best.lacking,
@@ -390,15 +396,6 @@ def _age(opposing: OpposingSource) -> tuple[float, int]:
 def _around(chosen: Sequence[_SourceSentence]) -> list[str]:
     passages = {id(each.passage): each.passage for each in chosen}.values()
     return [part for each in passages for part in (each.title, each.chapter, each.section_heading, each.content)]
-
-
-def _corroborated(supports: Sequence[float]) -> float:
-    """Return the support that several documents give together, above that of the best alone (requirement S1-106).
-
-    1 minus the product of what each leaves open; further ones count half, because documents copy one another.
-    """
-    best, *others = supports
-    return 1.0 - (1.0 - best) * math.prod(1.0 - _CORROBORATION * each for each in others)
 
 
 _WORD = re.compile(r"[^\W_]+")

@@ -128,8 +128,10 @@ def _ago(match: re.Match[str], today: date) -> tuple[date, date]:
             return _days(day)
         case "week":
             return _days(day - timedelta(days=day.weekday()), 7)
-        case "month" | "quarter":
+        case "month":
             return _months(day.year, day.month, 1)
+        case "quarter":
+            return _months(day.year, day.month - (day.month - 1) % _QUARTER_MONTHS, _QUARTER_MONTHS)
         case _:
             return _months(day.year, 1, _YEAR_MONTHS)
 
