@@ -262,7 +262,7 @@ class Database:
         An exception of `work` rolls back and leaves unchanged. The transaction may hold other work as well, unless it
         is to be `alone`: that is for work which reads through `read` too, or may be interrupted. Work that could not
         begin when the budget of the current call has ended is taken back. Without `syncs` a power cut may undo it until
-        the next write that syncs; nothing may be acknowledged before.
+        the next write that syncs; before that nothing may be acknowledged, nor the position advanced.
 
         Raises:
             DeadlineError, CallCancelledError: the work was taken back; nothing was written.
@@ -677,7 +677,8 @@ class Writer:
                                 break
                             group.append(self._waiting.popleft())
                         self._attempt(connection, group[-1])
-                position = self._read_position(connection)
+                # Work that needs no sync makes nothing visible, so the position stays.
+                position = self._read_position(connection) if syncs else self.position
             self.position = position
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers
             for unit in group:

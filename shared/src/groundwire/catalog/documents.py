@@ -387,12 +387,10 @@ class Documents(Aggregate):
             ValueError: a chunk is not exactly the text of its span (a bug of ours).
         """
         now = self._database.clock.now()
-        given = {
-            "tenant": collection.tenant,
-            "uid": collection.uid,
-            "sources": encode_json([draft.source_uri for draft in drafts]),
-        }
-        hidden_ids: dict[str, str] = dict(self._database.rows(_HIDDEN, given))
+        # Records come with the document of their id, deleted ones too.
+        unknown = [each.source_uri for each in drafts if each.document_id is None and each.fields.record is None]
+        given = {"tenant": collection.tenant, "uid": collection.uid, "sources": encode_json(unknown)}
+        hidden_ids: dict[str, str] = dict(self._database.rows(_HIDDEN, given)) if unknown else {}
         # Everything is computed beforehand, so that the single writer only has to insert rows.
         prepared = []
         for given_draft in drafts:

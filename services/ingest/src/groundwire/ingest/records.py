@@ -489,9 +489,10 @@ class _Plan:
         drafts = []
         for item in self._records():
             if self._text_changes(item):
-                live = self._live(item)
+                live, stored = self._live(item), self.stored.get(item.record_id)
                 draft = GenerationDraft(
-                    document_id=None if live is None else live.document.document_id,
+                    # A record that was deleted softly and is stored again gets a new generation.
+                    document_id=None if stored is None else stored.document.document_id,
                     source_uri=record_source(item.record_id),
                     format=DocumentFormat.TEXT,
                     source_hash=hashlib.sha256(item.text.encode()).hexdigest(),
