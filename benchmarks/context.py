@@ -19,7 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.served import server
+from benchmarks.search_processes import wait_until_quiet
+from benchmarks.served import server_process
 from groundwire.api.common.v1 import record_pb2, role_pb2
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.client import GroundwireClient
@@ -37,7 +38,7 @@ def main() -> None:
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as scratch,
-        server(Path(scratch), ["--embedder", options.embedder]) as address,
+        server_process(Path(scratch), ["--embedder", options.embedder]) as (address, process_id),
         GroundwireClient(address, timeout_s=120) as client,
     ):
         client.create_collection(collection=_COLLECTION, profile=collection_pb2.PROFILE_CONVERSATIONS)
@@ -46,6 +47,7 @@ def main() -> None:
             count = min(_BATCH, options.records - begin)
             records = [_record(begin + number, rng) for number in range(count)]
             client.batch_upsert_records(collection=_COLLECTION, records=records)
+        wait_until_quiet(process_id)  # what was stored makes the engine build its index anew
         _measure(client, options.queries, rng)
 
 

@@ -105,6 +105,12 @@ def test_the_records_of_a_type_and_documents_that_are_none_are_found_by_an_index
     assert all("documents_source_path (collection_key=? AND source_path" in step for step in steps)
 
 
+def test_the_newest_records_of_a_conversation_are_found_without_those_of_others(filled: Catalog) -> None:
+    given = {"key": 1, "conversation": "conv-1", "type": "turn", "most": 5}
+    steps = [step for step in _plan(filled, search_view._newest(rows.IS_LIVE), given) if "SEARCH records" in step]
+    assert ["conversation_id=?" in step for step in steps] == [True]
+
+
 def test_of_a_document_the_first_aliases_alone_are_read(filled: Catalog) -> None:
     plan = _plan(filled, rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"value": "doc-1"})
     assert [step.split(" USING ")[1] for step in plan if "document_aliases" in step] == [

@@ -115,7 +115,10 @@ OF_NO_TYPE = union_all(
 
 def _newest(*conditions: ColumnElement[bool]) -> Select[Any]:
     """Return the statement for the numbers of the chunks of records of a type in a conversation, newest first."""
-    newest_first = (records.c.time.desc(), records.c.turn_index.desc(), records.c.role, records.c.document_key.desc())
+    # As a sum, so that no planner reads the whole collection by its index of times to spare the sorting of one
+    # conversation: 16 ms for an early one among 50,000 records.
+    time = records.c.time + 0
+    newest_first = (time.desc(), records.c.turn_index.desc(), records.c.role, records.c.document_key.desc())
     ordered = (
         select(chunks.c.chunk_number)
         .join_from(records, chunks, chunks.c.document_key == records.c.document_key)
