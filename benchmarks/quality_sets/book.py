@@ -6,15 +6,13 @@ Questions whose gold file is not in the folder are left out and counted.
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality_sets.stack import AGAINST_EACH, ROWS, data_folder, need, opened
+from benchmarks.quality_sets.stack import AGAINST_EACH, ROWS, Searcher, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
 from groundwire.kernel.collection import PROFILES, ProfileName
-from groundwire.retrieve.search_types import SearchHit
 
 _DEPTH = 5
 
@@ -40,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
     report(rows, ["hit@1", "hit@5"], AGAINST_EACH)
 
 
-def _ask_all(search: Callable[[str], Sequence[SearchHit]], questions: list[tuple[str, str]]) -> Scores:
+def _ask_all(search: Searcher, questions: list[tuple[str, str]]) -> Scores:
     hits = []
     for question, gold in questions:
         sources = [hit.stored.document.source_uri for hit in search(question)]

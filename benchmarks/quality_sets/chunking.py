@@ -8,13 +8,13 @@ returned. Questions about corpora that are not in the folder are left out and co
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality_sets.stack import AGAINST_EACH, ROWS, data_folder, need, opened
+from benchmarks.quality_sets.stack import AGAINST_EACH, ROWS, Searcher, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
 from groundwire.kernel.collection import DEFAULT_PROFILE, PROFILES, ChunkerKind, CollectionSettings, ProfileName
 from groundwire.retrieve.search_types import SearchHit
@@ -79,7 +79,7 @@ def _read(path: Path, sources: set[str]) -> tuple[list[_Question], int]:
     return found, len(items) - len(found)
 
 
-def _ask_all(search: Callable[[str], Sequence[SearchHit]], questions: Sequence[_Question]) -> Scores:
+def _ask_all(search: Searcher, questions: Sequence[_Question]) -> Scores:
     rows = []
     for question in questions:
         hits = search(question.text)

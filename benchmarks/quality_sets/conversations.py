@@ -63,8 +63,7 @@ def _measure(stack: Stack, collection: str, turns: Sequence[_Turn]) -> None:
 
     def ask(of: Callable[[_Turn], tuple[str, str]], row: str) -> Scores:
         search = stack.searcher(collection, row, _TOP_K)
-        asked = map(of, turns)
-        found = [documents_of(search(query, **({"context": context} if context else {}))) for query, context in asked]
+        found = [documents_of(search(query, context)) for query, context in map(of, turns)]
         scores = [(ndcg(each, turn.relevant, _DEPTH),) for each, turn in zip(found, turns, strict=True)]
         return np.array(scores, dtype=np.float64)
 

@@ -6,16 +6,14 @@ hit@5 looks at the first five.
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.quality_sets.ranked import documents_of
-from benchmarks.quality_sets.stack import AGAINST_EACH, ROWS, data_folder, need, opened
+from benchmarks.quality_sets.stack import AGAINST_EACH, ROWS, Searcher, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
 from groundwire.kernel.collection import DEFAULT_PROFILE, PROFILES, ProfileName
-from groundwire.retrieve.search_types import SearchHit
 
 _DEPTH = 10
 _SHALLOW = 5
@@ -51,7 +49,7 @@ def _read(path: Path) -> tuple[dict[str, bytes], list[tuple[str, str]]]:
     return texts, questions
 
 
-def _ask_all(search: Callable[[str], Sequence[SearchHit]], questions: list[tuple[str, str]]) -> Scores:
+def _ask_all(search: Searcher, questions: list[tuple[str, str]]) -> Scores:
     scores = []
     for question, gold in questions:
         found = documents_of(search(question))[:_DEPTH]

@@ -6,12 +6,11 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,8 @@ from numpy.typing import NDArray
 from benchmarks.quality_sets.plain import PlainHybrid
 from groundwire.catalog.database import Database
 from groundwire.embedders.factory import open_embedder
-from groundwire.ingest import bootstrap as ingest_bootstrap
+from groundwire.ingest.bootstrap import IngestService
+from groundwire.ingest.bootstrap import build as build_ingest
 from groundwire.ingest.collections import NewCollection
 from groundwire.ingest.ingesting import DuplicatePolicy, IngestRequest
 from groundwire.ingest.parsing.parsed_document import Original
@@ -29,7 +29,8 @@ from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.collection import CollectionLimits, CollectionSettings, ProfileName, SearchMode
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
-from groundwire.retrieve import bootstrap as retrieve_bootstrap
+from groundwire.retrieve.bootstrap import RetrieveService
+from groundwire.retrieve.bootstrap import build as build_retrieve
 from groundwire.retrieve.fusion import Score
 from groundwire.retrieve.search_types import SearchHit, SearchRequest
 from groundwire.retrieve.settings import RetrieveSettings
@@ -45,12 +46,18 @@ AGAINST_EACH = [("hybrid", "dense"), ("hybrid", "lexical"), ("hybrid", "plain hy
 _LONGEST = CollectionLimits().max_query_chars
 
 
+class Searcher(Protocol):
+    """Searches a collection for a query, which may go on from a context."""
+
+    def __call__(self, query: str, context: str = "") -> Sequence[SearchHit]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Stack:
     """Both services."""
 
-    ingest: Any
-    retrieve: Any
+    ingest: IngestService
+    retrieve: RetrieveService
 
     def fill(self, name: str, texts: Mapping[str, bytes], settings: CollectionSettings, profile: ProfileName) -> str:
         """Bring texts by source name into a collection and return its name, which is `name` and a hash of the settings.
@@ -75,28 +82,30 @@ class Stack:
         print(f"; refused: {refused}")
         return collection
 
-    def search(self, collection: str, query: str, **options: Any) -> tuple[SearchHit, ...]:
-        """Return the results for a query, cut to the limit of queries; `options` are fields of `SearchRequest`."""
-        request = SearchRequest(DEFAULT_TENANT, collection, query[:_LONGEST], **options)
-        hits: tuple[SearchHit, ...] = self.retrieve.search.search(request, Budget()).hits
-        return hits
+    def searcher(self, collection: str, row: str, top_k: int) -> Searcher:
+        """Return the search of a row of `ROWS`, which cuts queries to their limit; a plain one ignores the context."""
+        if row not in PLAIN:
 
-    def searcher(self, collection: str, row: str, top_k: int) -> Callable[..., Sequence[SearchHit]]:
-        """Return what searches for a query in the way of a row of `ROWS`, which takes a `context` if it is ours."""
-        if row in PLAIN:
-            chunks, vectors = self.chunks(collection)
-            plain = PlainHybrid([each.chunk.content for each in chunks], vectors)
-
-            def search(query: str) -> list[SearchHit]:
-                query = query[:_LONGEST]
-                best = plain.search(query, self.embed(query), top_k, PLAIN[row])
-                return [
-                    SearchHit(rank, Score(place, relevance, 0.0, 0.0, 0.0), chunks[place])
-                    for rank, (place, relevance) in enumerate(best, start=1)
-                ]
+            def search(query: str, context: str = "") -> Sequence[SearchHit]:
+                request = SearchRequest(
+                    DEFAULT_TENANT, collection, query[:_LONGEST], context=context, mode=MODES[row], top_k=top_k
+                )
+                return self.retrieve.search.search(request, Budget()).hits
 
             return search
-        return partial(self.search, collection, mode=MODES[row], top_k=top_k)
+        chunks, vectors = self.chunks(collection)
+        plain = PlainHybrid([each.chunk.content for each in chunks], vectors)
+
+        def search_plain(query: str, context: str = "") -> Sequence[SearchHit]:
+            del context
+            query = query[:_LONGEST]
+            best = plain.search(query, self.embed(query), top_k, PLAIN[row])
+            return [
+                SearchHit(rank, Score(place, relevance, 0.0, 0.0, 0.0), chunks[place])
+                for rank, (place, relevance) in enumerate(best, start=1)
+            ]
+
+        return search_plain
 
     def embed(self, query: str) -> NDArray[np.float32]:
         """Return the vector of a query, of length 1."""
@@ -141,18 +150,25 @@ def opened(options: argparse.Namespace) -> Iterator[Stack]:
         folder.mkdir(parents=True, exist_ok=True)
         vectors = f"qdrant-edge:{folder / 'vectors'}" if options.data else "memory:"
         cache = Path(os.environ.get("GROUNDWIRE_CACHE", Path.home() / ".cache" / "groundwire"))
-        shared: dict[str, Any] = {
-            "catalog": Database.open(f"sqlite:{folder / 'catalog.db'}"),
-            "vectors": open_vector_store(vectors, data_dir=folder),
-            "embedder": open_embedder(options.embedder, cache_dir=cache),
-            "workers": Workers(2),
-        }
-        for part in shared.values():
-            stack.callback(part.close)
-        ingest = ingest_bootstrap.build(settings=IngestSettings(), **shared)
+        database = stack.enter_context(closing(Database.open(f"sqlite:{folder / 'catalog.db'}")))
+        store = stack.enter_context(closing(open_vector_store(vectors, data_dir=folder)))
+        embedder = stack.enter_context(closing(open_embedder(options.embedder, cache_dir=cache)))
+        workers, lookups = stack.enter_context(closing(Workers(2))), stack.enter_context(closing(Workers(2)))
+        ingest = build_ingest(
+            database=database, vectors=store, embedder=embedder, settings=IngestSettings(), workers=workers
+        )
         ingest.start()
         stack.callback(ingest.close)
-        yield Stack(ingest, retrieve_bootstrap.build(settings=RetrieveSettings(), **shared))
+        retrieve = build_retrieve(
+            database=database,
+            vectors=store,
+            embedder=embedder,
+            settings=RetrieveSettings(),
+            workers=workers,
+            lookups=lookups,
+        )
+        stack.callback(retrieve.close)
+        yield Stack(ingest, retrieve)
 
 
 def _request(collection: str, source: str) -> IngestRequest:
