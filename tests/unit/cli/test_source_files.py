@@ -72,6 +72,11 @@ def test_what_is_not_taken_is_named_with_its_reason(folder: Path) -> None:
     ]
 
 
+def test_a_drawing_is_a_picture_although_it_is_text(folder: Path) -> None:
+    (folder / "plan.SVG").write_text("<svg></svg>")
+    assert SkippedFile("plan.SVG", SkipReason.UNSUPPORTED) in find_source_files([folder]).skipped
+
+
 def test_a_path_that_is_not_utf8_holds_nobody_up(tmp_path: Path) -> None:
     for name in (b"caf\xe9.md", b"tea.md"):
         (tmp_path / os.fsdecode(name)).write_text("text")

@@ -107,6 +107,8 @@ def test_a_name_that_promises_what_the_content_is_not_is_refused() -> None:
         (b"PK\x03\x04 cut off", "application/zip, damaged or truncated"),
         (OLE + "WordDocument".encode("utf-16-le"), "application/msword"),
         (OLE, "application/x-ole-storage"),
+        (b'<svg xmlns="http://www.w3.org/2000/svg"><text>0.4</text></svg>', "image/svg+xml"),
+        (b'<?xml version="1.0"?>\n<!-- a > b -->\n<!DOCTYPE svg PUBLIC "-//W3C//DTD">\n<svg></svg>', "image/svg+xml"),
     ],
 )
 def test_what_cannot_be_read_is_refused_naming_what_it_looks_like(data: bytes, found: str) -> None:
@@ -114,6 +116,11 @@ def test_what_cannot_be_read_is_refused_naming_what_it_looks_like(data: bytes, f
         recognise(data)
     assert caught.value.metadata == {"found": found}
     assert found in caught.value.violations[0].description
+
+
+@pytest.mark.parametrize("data", [b"<svgs>", b"An <svg> element draws.", b"<?xml version='1.0'?><note>svg</note>"])
+def test_a_text_that_mentions_svg_is_no_picture(data: bytes) -> None:
+    assert recognise(data) is DocumentFormat.TEXT
 
 
 def test_binary_data_that_nobody_knows_is_refused() -> None:

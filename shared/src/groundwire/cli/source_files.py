@@ -209,6 +209,8 @@ def _usable(path: Path, source: str) -> SourceFile | UnusableFile:
 
 def _looks_readable(path: Path) -> bool:
     """Tell whether the content begins like PDF, DOCX or text in UTF-8; the server decides."""
+    if path.suffix.lower() == ".svg":
+        return False  # a picture, although it is text
     try:
         with path.open("rb") as file:
             head = file.read(_SNIFFED_BYTES)

@@ -47,6 +47,10 @@ _ENCRYPTED_PACKAGE, _WORD_DOCUMENT = "EncryptedPackage".encode("utf-16-le"), "Wo
 _HTML = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*+(?:<!--.{0,2000}?-->\s*+)*+<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
 )
+_SVG = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*+(?:<(?:\?xml|!doctype\s+svg)\b[^>]*+>\s*+|<!--.{0,2000}?-->\s*+)*+<svg\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _HTML_WITHIN = 4096
 _SNIFFED_BYTES = 1 << 16
 
@@ -116,6 +120,8 @@ def recognise_format(
     if promised is not None:
         return promised
     head = data if wide is None else data[: 2 * _HTML_WITHIN].decode(wide, "ignore").lstrip("\ufeff").encode()
+    if _SVG.match(head, 0, _HTML_WITHIN):
+        raise _binary("image/svg+xml", field)  # a picture, although its bytes are text
     return DocumentFormat.HTML if _HTML.match(head, 0, _HTML_WITHIN) else DocumentFormat.TEXT
 
 
