@@ -45,8 +45,12 @@ def stem(word: str) -> str:
 
     A light stemmer in the manner of Harman, "How effective is suffixing?", JASIS 42 (1991), the S-stemmer,
     with -ed, -ing and -ly added; words of up to 3 letters stay, and so does what would be left without a vowel.
+    Irregular forms become their base first: `begun` and `began` are `begin`, `children` `child`, `6th` is `6`.
     """
     word = word.removesuffix("'s")
+    word = _BASE_OF.get(word, word)
+    if ordinal := _ORDINAL.fullmatch(word):
+        return ordinal[1]
     for ending, replacement, kept in _ENDINGS:
         root = word[: len(word) - len(ending)]
         if word.endswith(ending) and len(root) >= kept and not _VOWELS.isdisjoint(root):
@@ -56,6 +60,28 @@ def stem(word: str) -> str:
     doubled = len(word) > _SHORTEST_UNDOUBLED and word[-1] == word[-2] and word[-1] not in "lsz" and word[-1].isalpha()
     return word[:-1] if doubled else word
 
+
+# Not among them: forms that are more often other words, such as `left`, `felt`, `lay`, `rose`, `lives` and `bases`.
+_IRREGULAR = """
+    arise arose arisen, awake awoke awoken, become became, begin began begun, bend bent, bite bit bitten, bleed
+    bled, blow blew blown, break broke broken, breed bred, bring brought, build built, burn burnt, buy bought, catch
+    caught, choose chose chosen, come came, creep crept, deal dealt, dig dug, draw drew drawn, drink drank drunk,
+    drive drove driven, eat ate eaten, fall fell fallen, feed fed, fight fought, find found, flee fled, fly flew
+    flown, forbid forbade forbidden, forget forgot forgotten, forgive forgave forgiven, freeze froze frozen, grow
+    grew grown, hear heard, hide hid hidden, hold held, keep kept, know knew known, lead led, learn learnt, lend
+    lent, lose lost, meet met, overcome overcame, overwrite overwrote overwritten, pay paid, rebuild rebuilt,
+    rewrite rewrote rewritten, ride rode ridden, rise risen, run ran, say said, see saw seen, seek sought, sell
+    sold, send sent, shake shook shaken, shoot shot, show shown, shrink shrank shrunk, sing sang sung, sink sank
+    sunk, sit sat, sleep slept, speak spoke spoken, spend spent, spring sprang sprung, stand stood, steal stole
+    stolen, stick stuck, strike struck, swear swore sworn, sweep swept, swim swam swum, take took taken, teach
+    taught, tear tore torn, tell told, think thought, throw threw thrown, undergo underwent undergone, understand
+    understood, undertake undertook undertaken, wake woke woken, wear wore worn, win won, withdraw withdrew
+    withdrawn, write wrote written, child children, man men, woman women, foot feet, tooth teeth, mouse mice, person
+    people, half halves, knife knives, shelf shelves, wife wives, index indices, appendix appendices, matrix
+    matrices, vertex vertices, criterion criteria, phenomenon phenomena, analysis analyses, hypothesis hypotheses
+"""
+_BASE_OF = {form: base for base, *forms in map(str.split, _IRREGULAR.split(",")) for form in forms}
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 
 # The first that fits is taken, so each stands before those that it ends in.
 _ENDINGS = (
