@@ -18,11 +18,10 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import grpc
 import numpy as np
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -35,6 +34,7 @@ from groundwire.answer.extractive.generator import candidates
 from groundwire.answer.extractive.similarity import estimate_similarities
 from groundwire.answer.grounding.sentence_vectors import cosine
 from groundwire.answer.ports import Search
+from groundwire.api.answer.v1 import answer_pb2, citation_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import AlreadyExistsError
@@ -118,17 +118,17 @@ async def _graded(address: str, collection: str, questions: list[Question]) -> l
             for item in support.tested:
                 excerpt = item.excerpt
                 quote = excerpt.passage.content[excerpt.start : excerpt.end]
-                citation = SimpleNamespace(
+                citation = citation_pb2.Citation(
                     quote=quote, source_uri=excerpt.passage.source_uri, page_numbers=excerpt.passage.page_numbers
                 )
-                answer = SimpleNamespace(content=excerpt.text, citations=[citation])
+                answer = answer_pb2.Answer(content=excerpt.text, citations=[citation])
                 is_right = question.grade is not None and question.grade(answer)[0]
                 parts = support.parts(item)
                 graded.append(Graded(collection, number, [parts[name] for name in _PARTS], item.score, is_right))
     return graded
 
 
-def _fit(graded: list[Graded]) -> "np.ndarray[Any, Any]":
+def _fit(graded: list[Graded]) -> NDArray[np.float64]:
     """Return bias and weights of the logistic regression with a ridge, by Newton's method."""
     x = np.array([each.parts for each in graded])
     y = np.array([each.is_right for each in graded], dtype=float)
@@ -146,7 +146,7 @@ def _fit(graded: list[Graded]) -> "np.ndarray[Any, Any]":
     return np.array([theta[0] - slopes @ mean, *slopes])
 
 
-def _leads(graded: list[Graded], theta: "np.ndarray[Any, Any]") -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
+def _leads(graded: list[Graded], theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the support of the excerpt that leads each question, and whether it is right."""
     best: dict[tuple[str, int], tuple[float, float, bool]] = {}
     for each in graded:
@@ -157,7 +157,7 @@ def _leads(graded: list[Graded], theta: "np.ndarray[Any, Any]") -> "tuple[np.nda
     return np.array([each[1] for each in best.values()]), np.array([each[2] for each in best.values()])
 
 
-def _drawn(confidence: "np.ndarray[Any, Any]", is_right: "np.ndarray[Any, Any]") -> str:
+def _drawn(confidence: NDArray[np.float64], is_right: NDArray[np.bool_]) -> str:
     """Return the share of right excerpts over their mean support, one point for each tenth, as large as it is full."""
     side = _SIZE - 2 * _MARGIN
 

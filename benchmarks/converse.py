@@ -15,7 +15,7 @@ import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import grpc
 import numpy as np
@@ -24,6 +24,9 @@ from benchmarks.served import server
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.client import GroundwireClient
+
+if TYPE_CHECKING:
+    from groundwire.api.answer.v1.answer_service_pb2_grpc import AnswerServiceAsyncStub  # only in the type stubs
 
 COLLECTION = "planets"
 
@@ -68,13 +71,13 @@ def ingest(address: str, count: int) -> None:
 async def converse(address: str, count: int, questions: int) -> tuple[Figures, float]:
     figures = Figures()
     async with grpc.aio.insecure_channel(address) as channel:
-        stub = pb_grpc.AnswerServiceStub(channel)
+        stub: AnswerServiceAsyncStub = pb_grpc.AnswerServiceStub(channel)
         began = time.perf_counter()
         await asyncio.gather(*(talk(stub, number, questions, figures) for number in range(count)))
         return figures, time.perf_counter() - began
 
 
-async def talk(stub: Any, number: int, questions: int, figures: Figures) -> None:
+async def talk(stub: "AnswerServiceAsyncStub", number: int, questions: int, figures: Figures) -> None:
     requests: asyncio.Queue[pb.ConverseRequest | None] = asyncio.Queue()
     create = pb.CreateSessionRequest(collection=COLLECTION)
     requests.put_nowait(pb.ConverseRequest(opening=pb.ConverseOpening(create=create, end_session_on_close=True)))

@@ -160,9 +160,7 @@ def _sizes(database: Database, table: Any) -> dict[str, int]:
 def _collection() -> Collection:
     identity = EmbeddingIdentity("benchmark", "none", "1", 4, 256, normalized=True, probe_digest="0" * 64)
     profile, now = PROFILES[ProfileName.DOCUMENTS], datetime.now(UTC)
-    owner = {"uid": "docs", "tenant": "default", "name": "docs", "engine_name": "gw-docs"}
-    about = {"profile": profile.name, "identity": identity, "settings": profile.settings}
-    return Collection(**owner, **about, create_time=now, update_time=now)  # type: ignore[arg-type]
+    return Collection("docs", "default", "docs", "gw-docs", profile.name, identity, profile.settings, now, now)
 
 
 def _draft(texts: Sequence[str], source: str) -> GenerationDraft:

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from typing import Any
 
 import grpc
 
@@ -29,8 +28,8 @@ def start_echo(response: bytes) -> str:
     return started[0]
 
 
-def _handler(response: pb.RetrieveResponse) -> Any:
-    async def echo(_request: pb.RetrieveRequest, _context: Any) -> pb.RetrieveResponse:
+def _handler(response: pb.RetrieveResponse) -> grpc.GenericRpcHandler:
+    async def echo(_request: pb.RetrieveRequest, _context: object) -> pb.RetrieveResponse:
         return response
 
     method = grpc.unary_unary_rpc_method_handler(

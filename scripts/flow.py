@@ -131,7 +131,7 @@ def table(flows: list[Flow]) -> str:
 def measure(embedder: str, documents: list[Path]) -> list[Flow]:
     """Run a server in this thread, which has to be the main one, and return what each call of a client runs through."""
     tracer, flows, failures = Tracer(), list[Flow](), list[BaseException]()
-    listening = _Listening()
+    listening, log = _Listening(), io.StringIO()
 
     def call() -> None:
         sys.setprofile(None)  # the client is no part of what is counted
@@ -147,9 +147,12 @@ def measure(embedder: str, documents: list[Path]) -> list[Flow]:
     threading.setprofile(tracer)  # before any thread is started
     client = threading.Thread(target=call, daemon=True)
     client.start()
-    with tempfile.TemporaryDirectory(prefix="groundwire-flow-") as folder, contextlib.redirect_stdout(listening):
-        arguments = {"listen": "127.0.0.1:0", "data": Path(folder), "embedder": embedder}
-        settings = load_settings(**arguments)
+    with (
+        tempfile.TemporaryDirectory(prefix="groundwire-flow-") as folder,
+        contextlib.redirect_stdout(listening),
+        contextlib.redirect_stderr(log),  # the server logs every call
+    ):
+        settings = load_settings(listen="127.0.0.1:0", data=Path(folder), embedder=embedder)
         sys.setprofile(tracer)
         try:
             run(ServiceName.ALL, settings)
@@ -159,6 +162,7 @@ def measure(embedder: str, documents: list[Path]) -> list[Flow]:
             listening.end()
     client.join()
     if failures:
+        sys.stderr.write(log.getvalue())
         raise failures[0]
     return flows
 

@@ -18,17 +18,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.quality_sets.stack import data_folder, need
 from benchmarks.served import server
+from groundwire.api.answer.v1 import answer_pb2
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import AlreadyExistsError
 from groundwire.kernel.sentences import split_sentences
 
-Grade = Callable[[Any], tuple[bool, float]]
+Grade = Callable[[answer_pb2.Answer], tuple[bool, float]]
 """Says of an answer with citations whether it is right, and its F1 where the set has one, else 0."""
 
 
@@ -99,15 +100,15 @@ def _row(name: str, client: GroundwireClient, questions: Sequence[Question], out
 
 
 def bins(
-    confidences: "np.ndarray[Any, Any]", right: "np.ndarray[Any, Any]"
-) -> "Iterator[tuple[float, np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
+    confidences: NDArray[np.float64], right: NDArray[np.bool_]
+) -> Iterator[tuple[float, NDArray[np.float64], NDArray[np.bool_]]]:
     """Iterate over the tenths of confidence that have answers: lower end, confidences, which are right."""
     tenths = np.minimum((confidences * 10).astype(int), 9)
     for tenth in np.unique(tenths):
         yield tenth / 10, confidences[tenths == tenth], right[tenths == tenth]
 
 
-def area_under_curve(positive: "np.ndarray[Any, Any]", negative: "np.ndarray[Any, Any]") -> float:
+def area_under_curve(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
     """Return the share of pairs in which the positive one has more, equal ones counting half."""
     more, equal = positive[:, None] > negative[None, :], positive[:, None] == negative[None, :]
     return float((more + 0.5 * equal).mean()) if more.size else float("nan")
@@ -158,7 +159,7 @@ def _holds_any(gold: Sequence[str]) -> Grade:
 
 
 def _quotes_picked(picked: Sequence[str]) -> Grade:
-    def grade(answer: Any) -> tuple[bool, float]:
+    def grade(answer: answer_pb2.Answer) -> tuple[bool, float]:
         quoted = [
             _letters(citation.quote[sentence.start : sentence.end])
             for citation in answer.citations

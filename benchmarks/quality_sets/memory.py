@@ -18,7 +18,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -64,10 +63,10 @@ class _Served:
         """Return each way to search the records, whose texts by id are given: ours, and those without rules."""
         ways: dict[str, Search] = {row: self._search(name, record_type, entity, mode) for row, mode in _MODES.items()}
         ids = list(texts)
-        plain = PlainHybrid(list(texts.values()), self._vectors(texts=list(texts.values())))
+        plain = PlainHybrid(list(texts.values()), self._vectors(list(texts.values())))
 
         def plain_search(query: str, weight: float) -> list[str]:
-            (vector,) = self._vectors(queries=[query])
+            (vector,) = self._vectors([query], are_queries=True)
             return [ids[place] for place, _ in plain.search(query, vector, _DEPTH, weight)]
 
         for row, weight in _PLAIN.items():
@@ -95,7 +94,12 @@ class _Served:
         return list(section.entries)
 
     def _search(
-        self, name: str, record_type: str, entity: str, mode: Any, ranking: Any = search_mode_pb2.RANKING_RELEVANCE
+        self,
+        name: str,
+        record_type: str,
+        entity: str,
+        mode: "search_mode_pb2.SearchMode.ValueType",
+        ranking: "search_mode_pb2.Ranking.ValueType" = search_mode_pb2.RANKING_RELEVANCE,
     ) -> Search:
         options = retrieval_options_pb2.RetrievalOptions(
             top_k=_DEPTH, mode=mode, ranking=ranking, entity=entity, filter=filter_message({"type": record_type})
@@ -110,13 +114,12 @@ class _Served:
 
         return search
 
-    def _vectors(self, **texts: Sequence[str]) -> np.ndarray:
-        ((kind, given),) = texts.items()
+    def _vectors(self, texts: Sequence[str], *, are_queries: bool = False) -> np.ndarray:
         vectors: list[list[float]] = []
-        while len(vectors) < len(given):
-            some = given[len(vectors) : len(vectors) + _EMBEDDED_AT_ONCE]
-            response = self.client.embed_texts.send(pb.EmbedTextsRequest(**{kind: some}))
-            vectors += [list(each.values) for each in response.vectors]
+        while len(vectors) < len(texts):
+            some = texts[len(vectors) : len(vectors) + _EMBEDDED_AT_ONCE]
+            request = pb.EmbedTextsRequest(queries=some) if are_queries else pb.EmbedTextsRequest(texts=some)
+            vectors += [list(each.values) for each in self.client.embed_texts.send(request).vectors]
         return np.array(vectors, dtype=np.float32)
 
 
@@ -147,8 +150,15 @@ def _facts(served: _Served, options: argparse.Namespace) -> None:
         # As they stand the first ones are needed most, which would favour what breaks ties by place.
         topic["ptkb"] = dict(sorted(topic["ptkb"].items(), key=lambda item: crc32(item[1].encode())))
         for number, fact in topic["ptkb"].items():
-            given = {"record_id": _fact_id(topic, number), "entity": topic["number"], "timestamp": _START}
-            records.append(NewRecord(record_type="memory", text=fact, **given))  # type: ignore[typeddict-item]
+            records.append(
+                NewRecord(
+                    record_type="memory",
+                    record_id=_fact_id(topic, number),
+                    text=fact,
+                    entity=topic["number"],
+                    timestamp=_START,
+                )
+            )
     served.store("facts", records)
     rows: dict[str, list[tuple[float, float]]] = {}
     for topic in topics:

@@ -17,7 +17,7 @@ def flows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (notes / "tides.md").write_text("# Tides\n\nThe moon causes the tides of the sea.\n", encoding="utf-8")
     command = [sys.executable, str(SCRIPT), "--json", "--embedder", "hashing:64", "--docs", str(notes)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     return {flow["call"]: flow for flow in json.loads(done.stdout)}
 
 
