@@ -80,13 +80,19 @@ _NAMED = 20
     help="How to split these files into chunks, instead of the collection's setting.",
 )
 @click.option(
-    "--target-size", type=click.IntRange(1, MOST), help="Target size of a chunk, instead of the collection's setting."
+    "--target-size",
+    type=click.IntRange(1, MOST),
+    help="Target size of a chunk in the collection's unit, tokens by default, instead of its setting.",
 )
 @click.option(
-    "--minimum-size", type=click.IntRange(1, MOST), help="Minimum size of a chunk, instead of the collection's setting."
+    "--minimum-size",
+    type=click.IntRange(1, MOST),
+    help="Minimum size of a chunk in the collection's unit, tokens by default, instead of its setting.",
 )
 @click.option(
-    "--maximum-size", type=click.IntRange(1, MOST), help="Maximum size of a chunk, instead of the collection's setting."
+    "--maximum-size",
+    type=click.IntRange(1, MOST),
+    help="Maximum size of a chunk in the collection's unit, tokens by default, instead of its setting.",
 )
 @click.option(
     "--overlap",

@@ -147,9 +147,8 @@ def find_source_files(paths: Iterable[Path], *, follow_links: bool = False) -> S
                     # The same file named twice is fine; two files under one source would replace each other.
                     known = path_of.setdefault(source, file)
                     if known.resolve() != file.resolve():
-                        violations.append(
-                            FieldViolation(shown_path(file), f"has the same source as {shown_path(known)}")
-                        )
+                        clash = f"has the same source as {shown_path(known)}; name a folder that contains both instead"
+                        violations.append(FieldViolation(shown_path(file), clash))
     if violations:
         raise InvalidRequestError(violations)
     result.files.extend(SourceFile(path, source) for source, path in sorted(path_of.items()))
