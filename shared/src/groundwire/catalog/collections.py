@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.database import POSITION_NOW, advance_position, in_transaction
 from groundwire.catalog.deletions import Deleted, Deletion, delete_collection, insert_deletion
+from groundwire.catalog.dialects import execute
 from groundwire.catalog.idempotency import settle
 from groundwire.catalog.rows import (
     IS_VISIBLE,
@@ -28,6 +29,7 @@ from groundwire.kernel.collection import Collection, CollectionSettings
 from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, ConflictError, PreconditionError
 from groundwire.kernel.exactly_once import Receipt
 
+_INSERT = insert(collections)
 _POSITION = select(collections.c.uid, POSITION_NOW).where(
     collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("name")
 )
@@ -89,7 +91,7 @@ class Collections(Aggregate):
             # Stored here too: a repetition must get this answer even if the collection changes in between.
             settle(connection, self._database.steady, collection.tenant, receipt, found)
             return found
-        connection.execute(insert(collections).values(collection_values(collection)))
+        execute(connection, _INSERT, collection_values(collection))
         # Read back, because times are stored in milliseconds: later calls must return the same.
         stored = require_collection(connection, collection.tenant, collection.name)
         self._audit.record(connection, stored.tenant, "create_collection", stored.name, receipt, stored)

@@ -14,7 +14,7 @@ from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, Type
 from sqlalchemy import Connection, Executable, bindparam, select, update
 from sqlalchemy.exc import DBAPIError
 
-from groundwire.catalog.dialects import driver_rows, execute, upsert
+from groundwire.catalog.dialects import driver_rows, execute, replacing
 from groundwire.catalog.migrations import migrate
 from groundwire.catalog.postgresql import CatalogServer, ServerProbe
 from groundwire.catalog.schema import collections, counters
@@ -32,6 +32,7 @@ from groundwire.kernel.errors import (
 # What is not stored before a crash counts as downtime; storing it more often would add to every write.
 _STORE_EVERY_MS = 1000
 _STEADY, _DOWN, _WALL = "steady_ms", "downtime_ms", "wall_ms"
+_COUNTERS = select(counters.c.name, counters.c.value)
 
 
 class SteadyTime:
@@ -48,8 +49,7 @@ class SteadyTime:
 
     def resume(self, connection: Connection) -> None:
         """Continue where the last process stopped; what it did not store counts as downtime."""
-        rows = connection.execute(select(counters.c.name, counters.c.value)).all()
-        stored = {str(name): int(value) for name, value in rows}
+        stored = _counters(connection)
         wall = epoch_ms(self._clock.now())
         self._stored_ms = 0
         self._begun_s = self._clock.elapsed_s()
@@ -69,21 +69,20 @@ class SteadyTime:
         """Store the service time, at most once a second unless `at_once`, in a transaction that is made anyway."""
         if not at_once and self.now_ms() - self._stored_ms < _STORE_EVERY_MS:
             return
-        rows = connection.execute(
-            select(counters.c.name, counters.c.value).where(counters.c.name.in_((_STEADY, _DOWN)))
-        )
-        stored = {str(name): int(value) for name, value in rows}
+        stored = _counters(connection)
         # Other processes may have been running for longer, or have started while this one wrote nothing.
         if (ahead_ms := stored.get(_STEADY, 0) - self.now_ms()) > 0:
             self._base_ms, self._downtime_ms = self._base_ms + ahead_ms, stored.get(_DOWN, 0)
         self._stored_ms = self.now_ms()
         # Stored with the time of day, so that the next process does not take a changed clock for downtime.
         values = {_STEADY: self.now_ms(), _DOWN: self._downtime_ms, _WALL: epoch_ms(self._clock.now())}
-        statement = upsert(connection, counters).values(
-            [{"name": name, "value": value} for name, value in values.items()]
-        )
-        value = statement.excluded.value
-        connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_={"value": value}))
+        storing = replacing(connection, counters, ("name",), ("value",))
+        for name, value in values.items():
+            execute(connection, storing, {"name": name, "value": value})
+
+
+def _counters(connection: Connection) -> dict[str, int]:
+    return {str(name): int(value) for name, value in execute(connection, _COUNTERS, {})}
 
 
 NOW_MS = select(counters.c.value).where(counters.c.name == _STEADY).scalar_subquery()

@@ -514,19 +514,17 @@ class _Presence:
             return waited_s >= _SILENT_S
 
         self._engine = make_engine(gives_up, poolclass=NullPool, isolation_level="AUTOCOMMIT")
-        with self._engine.connect() as connection:
-            self.schema = str(connection.exec_driver_sql("SELECT current_schema()").scalar())
         self._connection: Connection | None = None
         self._is_shown = False
         self._lock = threading.Lock()
+        self.schema = str(self._scalar(Budget(), "SELECT current_schema()"))
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._stay, name="catalog-presence", daemon=True)
         self._thread.start()
 
     def begin(self) -> None:
         """Take a number and hold its lock."""
-        with self._engine.connect() as connection:
-            self.owner = int(connection.exec_driver_sql(_JOIN).scalar_one())
+        self.owner = int(self._scalar(Budget(), _JOIN))
         self._scalar(Budget(), "SELECT 1")
 
     def try_lock(self, name: str) -> bool:
@@ -650,6 +648,8 @@ class CatalogServer:
         engine = create_engine(
             self._url,
             **options,
+            # Or each engine begins with a search for that type, which the catalog has no column of.
+            use_native_hstore=False,
             connect_args={
                 "connect_timeout": _CONNECT_S,
                 "application_name": "groundwire",

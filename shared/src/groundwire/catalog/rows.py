@@ -123,13 +123,13 @@ _KEY = select(collections.c.collection_key).where(*_OF_COLLECTION)
 
 
 def find_collection(connection: Connection, tenant: str, name: str) -> Collection | None:
-    row = connection.execute(SELECT_COLLECTION, {"tenant": tenant, "collection": name}).mappings().first()
+    row = execute(connection, SELECT_COLLECTION, {"tenant": tenant, "collection": name}).mappings().first()
     return None if row is None else to_collection(row)
 
 
 def collection_row(connection: Connection, tenant: str, name: str) -> RowMapping:
     """Return the row of the collection of this name, or raise CollectionNotFoundError."""
-    row = connection.execute(SELECT_COLLECTION, {"tenant": tenant, "collection": name}).mappings().first()
+    row = execute(connection, SELECT_COLLECTION, {"tenant": tenant, "collection": name}).mappings().first()
     if row is None:
         raise CollectionNotFoundError(name)
     return row
