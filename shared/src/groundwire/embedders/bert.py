@@ -86,12 +86,12 @@ class _Encoder:
     def tokens(self, ids: Any, mask: Any) -> Any:
         """Return the hidden states of the last layer, float32 of shape (n, length, hidden)."""
         ops = self._ops
-        words = ops.gather(self._weights["embeddings.word_embeddings.weight"], ids, np.int64(0))
+        words = ops.gather(self._constant("embeddings.word_embeddings.weight"), ids, np.int64(0))
         # One sentence for each text: the token type is 0 everywhere, and its row is added to every position here.
         positions = self._weights["embeddings.position_embeddings.weight"]
         positions = positions + self._weights["embeddings.token_type_embeddings.weight"][0]
         length = ops.gather(ops.shape_of(ids), np.array([1]), np.int64(0))
-        positions = ops.slice(positions, np.array([0]), length, np.array([1]), np.array([0]))
+        positions = ops.slice(ops.constant(positions), np.array([0]), length, np.array([1]), np.array([0]))
         states = self._normalised(ops.add(words, positions), "embeddings.LayerNorm")
 
         # What every head of every layer adds to its scores: nothing for a token, -inf in effect for padding.
@@ -114,13 +114,17 @@ class _Encoder:
         return states
 
     def _linear(self, states: Any, name: str) -> Any:
-        product = self._ops.matmul(states, self._weights[f"{name}.weight"], transpose_a=False, transpose_b=True)
-        return self._ops.add(product, self._weights[f"{name}.bias"])
+        product = self._ops.matmul(states, self._constant(f"{name}.weight"), transpose_a=False, transpose_b=True)
+        return self._ops.add(product, self._constant(f"{name}.bias"))
 
     def _normalised(self, states: Any, name: str) -> Any:
         last = np.array([2])
         unit = self._ops.mvn(states, last, normalize_variance=True, eps=float(self._epsilon), eps_mode="inside_sqrt")
-        return self._ops.add(self._ops.multiply(unit, self._weights[f"{name}.weight"]), self._weights[f"{name}.bias"])
+        return self._ops.add(self._ops.multiply(unit, self._constant(f"{name}.weight")), self._constant(f"{name}.bias"))
+
+    def _constant(self, name: str) -> Any:
+        # Given an array, the operations make a list of its numbers first, which takes seconds for all of them.
+        return self._ops.constant(self._weights[name])
 
 
 def _json(path: Path) -> dict[str, Any]:
