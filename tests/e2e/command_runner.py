@@ -11,6 +11,7 @@ import pkgutil
 import runpy
 import sys
 import threading
+from contextlib import suppress
 
 from tests.conformance.processes import give_way_to_nobody
 from tests.fork_server import Order, serve
@@ -34,6 +35,8 @@ _OF_SERVERS = (
     "groundwire.standalone.split_answer",
     "groundwire.vectorstores.factory",
 )
+_OF_CATALOGS = ("alembic.command", "psycopg", "sqlalchemy.dialects.postgresql.psycopg")
+"""Only what migrates a catalog or has one on a server imports these, the last two where an extra is installed."""
 _OF_COMMANDS = ("groundwire.client", "grpc._channel", "importlib.metadata")
 
 
@@ -51,6 +54,9 @@ def _import_for(kind: str) -> None:
     for name in (*names, *(_OF_SERVERS if kind == "server" else _OF_COMMANDS)):
         importlib.import_module(name)
     if kind == "server":
+        for name in _OF_CATALOGS:
+            with suppress(ImportError):
+                importlib.import_module(name)
         give_way_to_nobody()
         import_children()
     del sys.modules["groundwire.cli.__main__"]

@@ -83,7 +83,8 @@ def test_what_was_acknowledged_before_is_restored_and_found(
     catalog = "sqlite:" if target == SQLITE else postgresql().new_database()
     assert {path.name for path in backup.iterdir()} == {"catalog.db", "manifest.json", "page-token.key"}
     assert {path.stat().st_mode & 0o777 for path in backup.iterdir()} == {0o600}
-    done = groundwire("restore", str(backup), "--data", str(tmp_path / "data"), "--catalog", catalog)
+    restore = ("restore", str(backup), "--data", str(tmp_path / "data"), "--catalog", catalog)
+    done = groundwire(*restore, GROUNDWIRE_EMBEDDER="hashing:256")
     assert done.returncode == 0, done.stderr
     assert "compared: " in done.stdout
     server = ServerProcess(tmp_path / "data", ("--embedder", "hashing:256", "--catalog", catalog))
