@@ -2,12 +2,12 @@
 
     python benchmarks/quality.py SET [--data DIR] [--embedder URL]
 
-SET is book, chunking, squad, conversations, memory, answers, ground or contradictions, each described in its module
-below `benchmarks/quality_sets`; `--help` after the name shows its options. Every table but those of the last three has
-a row for each retriever alone, for both, and for a plain hybrid of the same chunks, and the differences; one table for
-the questions that defaults were chosen on, one for those held out. The data are looked for in GROUNDWIRE_TEST_DATA,
-else in `shared/data` beside the checkout. With `--data` the collections are kept there, but for those of `memory`, so
-that a second run embeds nothing. Questions above the query limit are cut to it.
+SET is book, chunking, squad, conversations, memory, answers, ground, contradictions or topics, each described in its
+module below `benchmarks/quality_sets`; `--help` after the name shows its options. Every table but those of the last
+four has a row for each retriever alone, for both, and for a plain hybrid of the same chunks, and the differences; one
+table for the questions that defaults were chosen on, one for those held out. The data are looked for in
+GROUNDWIRE_TEST_DATA, else in `shared/data` beside the checkout. With `--data` the collections are kept there, but for
+those of `memory`, so that a second run embeds nothing. Questions above the query limit are cut to it.
 
 Intervals are 95 % percentile bootstrap over questions; differences are paired.
 """
@@ -18,7 +18,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.quality_sets import answers, book, chunking, contradictions, conversations, ground, memory, squad
+from benchmarks.quality_sets import (
+    answers,
+    book,
+    chunking,
+    contradictions,
+    conversations,
+    ground,
+    memory,
+    squad,
+    topics,
+)
 
 _SETS = {
     "book": book,
@@ -29,6 +39,7 @@ _SETS = {
     "ground": ground,
     "contradictions": contradictions,
     "memory": memory,
+    "topics": topics,
 }
 
 

@@ -99,6 +99,7 @@ def test_embedding_is_compared_with_the_library(tmp_path: Path) -> None:
         "benchmarks/quality.py conversations --embedder {embedder}",
         "benchmarks/quality.py ground --every 40 --embedder {embedder}",
         "benchmarks/quality.py memory --only facts --embedder {embedder}",
+        "benchmarks/quality.py topics",
         "benchmarks/quality.py squad --every 400 --embedder {embedder}",
         "-m benchmarks.ingest --files 1 --runs 1 --peers '' --corpora squad --copies 2 --embedder {embedder}",
     ],
