@@ -162,7 +162,7 @@ def test_what_a_kill_cut_off_is_ingested_by_the_next_process(
 ) -> None:
     gate = Gate(docs)
     small = begin(docs)
-    large = upload(docs, b"The tide comes in. " * 100_000)[-1].operation
+    large = upload(docs, b"The tide comes in. " * 60_000)[-1].operation
     assert gate.is_reached.wait(60)
     # What the files hold while the process runs is what a kill leaves of it.
     left = tmp_path_factory.mktemp("left") / "data"
