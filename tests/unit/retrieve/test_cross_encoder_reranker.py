@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +10,20 @@ import pytest
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
-from groundwire.retrieve.reranker import CrossEncoderReranker, open_reranker
+from groundwire.retrieve.reranker import ModelReranker, open_reranker
 from tests.unit.embedders.tiny_model import save_tiny_model
 
 PASSAGES = ["alpha beta", "gamma", "words, more words. " * 50]
 
 
 @pytest.fixture(scope="module")
-def reranker(tmp_path_factory: pytest.TempPathFactory) -> CrossEncoderReranker:
+def reranker(tmp_path_factory: pytest.TempPathFactory) -> ModelReranker:
     opened = open_reranker(f"cross-encoder:{save_tiny_model(tmp_path_factory.mktemp('model'), 32)}")
     assert opened is not None
     return opened
 
 
-def test_each_passage_is_judged_with_the_query_for_itself(reranker: CrossEncoderReranker) -> None:
+def test_each_passage_is_judged_with_the_query_for_itself(reranker: ModelReranker) -> None:
     assert reranker.name == "tiny"
     scores = reranker.score("what is alpha", PASSAGES, Budget())
     assert len(set(scores)) == len(PASSAGES)
@@ -31,21 +32,21 @@ def test_each_passage_is_judged_with_the_query_for_itself(reranker: CrossEncoder
     assert reranker.score("gamma, then", PASSAGES, Budget()) != pytest.approx(list(scores), abs=1e-5)
 
 
-def test_no_passages_need_no_model(reranker: CrossEncoderReranker) -> None:
+def test_no_passages_need_no_model(reranker: ModelReranker) -> None:
     assert reranker.score("what is alpha", [], Budget()) == []
 
 
 def test_callers_leave_a_model_that_hangs_and_it_serves_the_next_when_it_goes_on(
-    reranker: CrossEncoderReranker, monkeypatch: pytest.MonkeyPatch
+    reranker: ModelReranker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, goes_on, read = reranker._model.predict, threading.Event(), list[str]()
+    whole, goes_on, read = reranker._judge, threading.Event(), list[str]()
 
-    def hangs(pairs: list[tuple[str, str]], **options: Any) -> Any:
-        read.extend(passage for _, passage in pairs)
+    def hangs(query: str, passages: Sequence[str]) -> Any:
+        read.extend(passages)
         goes_on.wait(60)
-        return whole(pairs, **options)
+        return whole(query, passages)
 
-    monkeypatch.setattr(reranker._model, "predict", hangs)
+    monkeypatch.setattr(reranker, "_judge", hangs)
     started = time.monotonic()
     with pytest.raises(DeadlineError):  # the model has begun with it
         reranker.score("what is alpha", ["first"], Budget(0.3))
@@ -62,9 +63,9 @@ def test_callers_leave_a_model_that_hangs_and_it_serves_the_next_when_it_goes_on
     assert read == ["first", "fourth"], "the model reads nothing for those who left"
 
 
-def test_a_model_that_fails_fails_one_caller(reranker: CrossEncoderReranker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_fails_fails_one_caller(reranker: ModelReranker, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(reranker._model, "predict", lambda: None)
+        patched.setattr(reranker, "_judge", lambda: None)
         with pytest.raises(TypeError):
             reranker.score("what is alpha", PASSAGES, Budget(60))
     assert len(reranker.score("what is alpha", PASSAGES, Budget(60))) == len(PASSAGES)
@@ -74,7 +75,7 @@ def test_no_url_is_no_reranker() -> None:
     assert open_reranker("") is None
 
 
-@pytest.mark.parametrize("url", ["cross-encoder:", "bi-encoder:/models/tiny", "/models/tiny"])
+@pytest.mark.parametrize("url", ["cross-encoder:", "max-sim:", "bi-encoder:/models/tiny", "/models/tiny"])
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(InvalidRequestError, match="cross-encoder:FOLDER"):
         open_reranker(url)
@@ -86,3 +87,9 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InvalidRequestError, match="holds no cross-encoder"):
         open_reranker(f"cross-encoder:{tmp_path}")
+
+
+def test_tokens_of_another_model_cannot_be_compared(tmp_path: Path) -> None:
+    folder = save_tiny_model(tmp_path, 32)
+    with pytest.raises(InvalidRequestError, match="packaged"):
+        open_reranker(f"max-sim:{folder}")

@@ -46,10 +46,11 @@ def describe_bert(files: ModelFiles) -> LanguageModel:
     )
 
 
-def bert_graph(folder: Path) -> Any:
+def bert_graph(folder: Path, *, pooled: bool = True) -> Any:
     """Return the `openvino.Model` of a folder: ids and attention mask, int64 (n, length), to float32 (n, dimensions).
 
-    Mean pooling over the tokens that the mask keeps; rows at length 1.
+    Mean pooling over the tokens that the mask keeps; rows at length 1. If not `pooled`, the vectors of the tokens
+    themselves come out: float32 (n, length, dimensions), each at length 1.
 
     Raises:
         MissingExtraError: openvino or safetensors is not installed.
@@ -65,6 +66,9 @@ def bert_graph(folder: Path) -> Any:
     for parameter in (ids, mask):
         parameter.output(0).set_names({parameter.friendly_name})
     tokens = encoder.tokens(ids, mask)
+    if not pooled:
+        units = ops.normalize_l2(tokens, np.array([2], np.int64), 1e-12, "max")
+        return openvino.Model([units], [ids, mask], "bert-tokens")
 
     weights = ops.unsqueeze(ops.convert(mask, "f32"), np.int64(2))
     total = ops.reduce_sum(ops.multiply(tokens, weights), np.int64(1))

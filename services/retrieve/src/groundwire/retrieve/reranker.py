@@ -1,8 +1,8 @@
-"""Reranker on the cross-encoders of the sentence-transformers library, from local files."""
+"""Rerankers: a cross-encoder of the sentence-transformers library, or the token vectors of the packaged model."""
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
@@ -10,48 +10,30 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from groundwire.embedders.token_vectors import TokenVectors
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError
+from groundwire.kernel.stems import FUNCTION_WORDS
 
-_SCHEME = "cross-encoder"
-_Pairs: TypeAlias = list[tuple[str, str]]
+_CROSS_ENCODER, _MAX_SIM = "cross-encoder", "max-sim"
+_Judge: TypeAlias = Callable[[str, Sequence[str]], Any]
 
 
-class CrossEncoderReranker:
+class ModelReranker:
     """Scores passages with one model, in a separate thread, so that a caller can abandon a model that hangs.
 
     One call at a time uses the model; the others wait in order of arrival.
 
     Args:
-        folder: of a model as `CrossEncoder.save_pretrained` writes it.
-
-    Raises:
-        MissingExtraError: sentence-transformers is not installed.
-        InvalidRequestError: the folder holds no cross-encoder.
+        name: of the model.
+        judge: returns the scores of a query and some passages, one each or a row each.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        if not (folder / "config.json").is_file():
-            raise InvalidRequestError.of("reranker", f"{str(folder)!r} holds no model: config.json is missing")
-        try:
-            from sentence_transformers import CrossEncoder  # noqa: PLC0415 - heavy (torch), only where a model is loaded
-        except ImportError as error:
-            raise MissingExtraError(
-                "a reranker needs sentence-transformers: groundwire[models]", extra="models"
-            ) from error
-        logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
-        try:
-            self._model = CrossEncoder(str(folder), device="cpu", local_files_only=True)
-        except (OSError, ValueError, KeyError) as error:
-            raise InvalidRequestError.of("reranker", f"{str(folder)!r} holds no cross-encoder: {error}") from error
-        self._waiting: SimpleQueue[tuple[_Pairs, Future[Any]]] = SimpleQueue()
+    def __init__(self, name: str, judge: _Judge) -> None:
+        self.name = name
+        self._judge = judge
+        self._waiting: SimpleQueue[tuple[str, Sequence[str], Future[Any]]] = SimpleQueue()
         threading.Thread(target=self._work, name="rerank", daemon=True).start()
-
-    @property
-    def name(self) -> str:
-        """Return the name of the model's folder."""
-        return self._folder.name
 
     def score(self, query: str, passages: Sequence[str], budget: Budget) -> Sequence[float]:
         """Return the model's output for each passage; what goes beyond its length is not read.
@@ -63,11 +45,11 @@ class CrossEncoderReranker:
         if not passages:
             return []
         future: Future[Any] = Future()
-        self._waiting.put(([(query, passage) for passage in passages], future))
+        self._waiting.put((query, passages, future))
         try:
             scores = budget.result_of(future)
         finally:
-            future.cancel()  # the model skips pairs of a caller who has left; a finished future is not affected
+            future.cancel()  # the model skips passages of a caller who has left; a finished future is not affected
         # Models with two classes return a score for each; the last one is that of a match.
         judged = np.asarray(scores, dtype=np.float64).reshape(len(passages), -1)[:, -1]
         # NaN has no place in an order; one odd passage must not fail the search.
@@ -75,25 +57,68 @@ class CrossEncoderReranker:
 
     def _work(self) -> None:
         while True:
-            pairs, future = self._waiting.get()
+            query, passages, future = self._waiting.get()
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                future.set_result(self._model.predict(pairs, show_progress_bar=False, convert_to_numpy=True))
+                future.set_result(self._judge(query, passages))
             except Exception as error:  # noqa: BLE001 - it is the caller's; the thread serves the next one
                 future.set_exception(error)
 
 
-def open_reranker(url: str) -> CrossEncoderReranker | None:
-    """Return the reranker of `cross-encoder:FOLDER`, None for an empty URL.
+def open_reranker(url: str) -> ModelReranker | None:
+    """Return the reranker of `cross-encoder:FOLDER` or `max-sim:MODEL`, None for an empty URL.
 
     Raises:
-        InvalidRequestError: the URL is of another form, or the folder holds no cross-encoder.
-        MissingExtraError: sentence-transformers is not installed.
+        InvalidRequestError: the URL is of another form, or names no model of its kind.
+        MissingExtraError: what the model needs is not installed.
     """
     if not url:
         return None
-    scheme, _, folder = url.partition(":")
-    if scheme != _SCHEME or not folder:
-        raise InvalidRequestError.of("reranker", f"{url!r} is not of the form {_SCHEME}:FOLDER")
-    return CrossEncoderReranker(Path(folder))
+    scheme, _, model = url.partition(":")
+    if scheme == _CROSS_ENCODER and model:
+        folder = Path(model)
+        return ModelReranker(folder.name, _cross_encoder(folder))
+    if scheme == _MAX_SIM and model:
+        return ModelReranker(model, _max_sim(TokenVectors(model)))
+    raise InvalidRequestError.of("reranker", f"{url!r} is not of the form {_CROSS_ENCODER}:FOLDER or {_MAX_SIM}:MODEL")
+
+
+def _cross_encoder(folder: Path) -> _Judge:
+    """Return what judges by a model as `CrossEncoder.save_pretrained` writes it."""
+    if not (folder / "config.json").is_file():
+        raise InvalidRequestError.of("reranker", f"{str(folder)!r} holds no model: config.json is missing")
+    try:
+        from sentence_transformers import CrossEncoder  # noqa: PLC0415 - heavy (torch), only where a model is loaded
+    except ImportError as error:
+        raise MissingExtraError("a reranker needs sentence-transformers: groundwire[models]", extra="models") from error
+    logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
+    try:
+        model = CrossEncoder(str(folder), device="cpu", local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise InvalidRequestError.of("reranker", f"{str(folder)!r} holds no cross-encoder: {error}") from error
+
+    def judge(query: str, passages: Sequence[str]) -> Any:
+        pairs = [(query, passage) for passage in passages]
+        return model.predict(pairs, show_progress_bar=False, convert_to_numpy=True)
+
+    return judge
+
+
+def _max_sim(tokens: TokenVectors) -> _Judge:
+    """Return what judges by the mean, over the tokens of the query, of the cosine to the most similar of the passage.
+
+    Source: Khattab & Zaharia, "ColBERT", SIGIR 2020, section 3.2, with a mean instead of a sum and a model that was not
+    trained for it. Function words of the query are left out: every passage has them.
+    """
+
+    def judge(query: str, passages: Sequence[str]) -> Any:
+        asked, *judged = tokens.of([query, *passages])
+        pieces = [query[start:end].casefold() for start, end in tokens.offsets(query)][: len(asked)]
+        kept = [at for at, piece in enumerate(pieces) if piece.isalnum() and piece not in FUNCTION_WORDS]
+        asked = asked[kept] if kept else asked
+        if len(asked) == 0:
+            return [0.0] * len(passages)
+        return [float((asked @ rows.T).max(axis=1).mean()) if len(rows) else 0.0 for rows in judged]
+
+    return judge
