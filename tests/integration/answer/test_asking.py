@@ -212,6 +212,24 @@ async def test_an_uncovered_question_is_refused_plainly(rig: Rig) -> None:
     assert len((await rig.ask("zebra quantum salary kubernetes", max_answer_chars=100)).content) <= 100
 
 
+async def test_a_refusal_quotes_what_came_closest(rig: Rig) -> None:
+    answered = await rig.ask("What do red foxes eat?")
+    (quote,) = [citation.quote for citation in answered.citations]
+    refused = await rig.ask("What do red foxes eat?", strictness=0.99)
+    assert refused.refusal_reason == answer_pb2.REFUSAL_REASON_WEAK_SUPPORT
+    assert refused.content == (
+        f'The material does not clearly answer this question. Closest to it, in foxes.txt (Start): "{quote}"'
+    )
+    # It is no answer, however good it looks.
+    assert (refused.grounded, refused.confidence, list(refused.citations), list(refused.claims)) == (False, 0.0, [], [])
+    events = await rig.stream("What do red foxes eat?", strictness=0.99)
+    assert "".join(event.text_delta.text for event in events) == refused.content
+    # Half a quote would say something else.
+    brief = await rig.ask("What do red foxes eat?", strictness=0.99, max_answer_chars=len(refused.content) - 1)
+    assert "does not cover" in brief.content
+    assert quote not in brief.content
+
+
 async def test_nothing_found_is_its_own_reason(rig: Rig) -> None:
     answer = await rig.ask("What do foxes eat?", options=retrieval_options_pb2.RetrievalOptions(min_relevance=1.0))
     assert answer.refusal_reason == answer_pb2.REFUSAL_REASON_NO_RESULTS

@@ -43,38 +43,52 @@ REFUSALS = {
 }
 """The fixed text of each refusal."""
 
+_UNCLEAR = "The material does not clearly answer this question."
 _MAX_NAMED = 3
 _MAX_NAME_CHARS = 120
+# A name or quote with `[1]` in it would read as the marker of a citation.
 _LIKE_A_MARKER = re.compile(r"\[\d+\]")
 
 
 def refusal_text(
-    reason: answer_pb2.RefusalReason.ValueType, passages: Sequence[Passage], limit: int
+    reason: answer_pb2.RefusalReason.ValueType,
+    passages: Sequence[Passage],
+    limit: int,
+    closest: Statement | None = None,
 ) -> tuple[str, frozenset[str]]:
     """Return the text of a refusal, at most `limit` code points, and the ids of the documents that it names.
 
     For weak support, it also says where to look: up to three distinct places of the best passages, such as
-    `operating.md (Backup)`.
+    `operating.md (Backup)`. What came `closest` is quoted before, without a citation: it is no answer.
     """
     text = REFUSALS[reason]
     if reason is not answer_pb2.REFUSAL_REASON_WEAK_SUPPORT:
         return text, frozenset()
-    named, documents = "", set[str]()
+    said_in = [closest.sources[0].passage] if closest is not None else []
     places: dict[str, set[str]] = {}
-    for passage in passages:
-        source, heading = " ".join(passage.source_uri.split()), " ".join(passage.section_heading.split())
-        place = source if not heading or heading in source else f"{source} ({heading})"
-        if source.startswith(SOURCE_PREFIX):
-            place = heading  # its id says nothing to people
-        place = place if len(place) <= _MAX_NAME_CHARS else f"{place[: _MAX_NAME_CHARS - 1]}\u2026"
-        places.setdefault(place, set()).add(passage.document_id)
-    for place in list(places)[:_MAX_NAMED]:
-        longer = f"{named}, {place}" if named else f" Closest to it: {place}"
-        # A name with `[1]` in it would read as the marker of a citation.
-        if not _LIKE_A_MARKER.search(place) and len(text) + len(longer) + 1 <= limit:
-            named = longer
-            documents |= places[place]
-    return (f"{text}{named}." if named else text), frozenset(documents)
+    for passage in (*said_in, *passages):
+        places.setdefault(_place(passage), set()).add(passage.document_id)
+    named = [place for place in places if not _LIKE_A_MARKER.search(place)][:_MAX_NAMED]
+    tries = [
+        (f"{text} Closest to it: {', '.join(named[:count])}.", named[:count]) for count in range(len(named), 0, -1)
+    ]
+    if closest is not None and named and named[0] == _place(said_in[0]) and not _LIKE_A_MARKER.search(closest.text):
+        quoting = f'{_UNCLEAR} Closest to it, in {named[0]}: "{closest.text}"'
+        further = [(f"{quoting} See also {', '.join(named[1:])}.", named)] if named[1:] else []
+        tries = [*further, (quoting, named[:1]), *tries]
+    for longer, shown in tries:
+        if len(longer) <= limit:
+            return longer, frozenset().union(*(places[place] for place in shown))
+    return text, frozenset()
+
+
+def _place(passage: Passage) -> str:
+    """Return where a passage stands, for people: `operating.md (Backup)`."""
+    source, heading = " ".join(passage.source_uri.split()), " ".join(passage.section_heading.split())
+    place = source if not heading or heading in source else f"{source} ({heading})"
+    if source.startswith(SOURCE_PREFIX):
+        place = heading  # its id says nothing to people
+    return place if len(place) <= _MAX_NAME_CHARS else f"{place[: _MAX_NAME_CHARS - 1]}\u2026"
 
 
 class GenerationFailure(StrEnum):

@@ -23,7 +23,7 @@ from groundwire.answer.answers import (
     retrieved_event,
 )
 from groundwire.answer.consolidation import asks_nothing
-from groundwire.answer.evidence import Statement, with_agreeing_sources
+from groundwire.answer.evidence import Closest, Statement, with_agreeing_sources
 from groundwire.answer.follow_ups import is_topic_shift, search_context, search_text
 from groundwire.answer.ports import GenerationFailedError, Generator, Library, Retrieval, Retriever, Search
 from groundwire.answer.sessions import (
@@ -126,6 +126,7 @@ class _Progress:
     refusal: answer_pb2.RefusalReason.ValueType = answer_pb2.REFUSAL_REASON_UNSPECIFIED
     refusal_text: str = ""
     named_documents: frozenset[str] = frozenset()
+    closest: Statement | None = None
     has_draft: bool = False
     model_asked: bool = False
     dropped: int = 0
@@ -226,7 +227,7 @@ class Answerer:
             else:
                 progress.refusal = answer_pb2.REFUSAL_REASON_NO_RESULTS
             progress.refusal_text, progress.named_documents = refusal_text(
-                progress.refusal, retrieval.passages, ask.max_answer_chars
+                progress.refusal, retrieval.passages, ask.max_answer_chars, progress.closest
             )
             yield AnswerEvent(text_delta=TextDelta(text=progress.refusal_text))
         yield AnswerEvent(final=FinalEvent(answer=self._finished(ask, progress)))
@@ -460,14 +461,19 @@ class Answerer:
                 if isinstance(batch, AnswerEvent):
                     yield batch
                     continue
-                progress.has_draft = progress.has_draft or bool(batch)
+                statements = [batch.statement] if isinstance(batch, Closest) else batch
+                progress.has_draft = progress.has_draft or (not isinstance(batch, Closest) and bool(batch))
                 began = time.perf_counter()
                 with Step("answer.verify"):
-                    sources = [source for statement in batch for source in statement.sources]
+                    sources = [source for statement in statements for source in statement.sources]
                     stored = iter(await self._library.stored(ask.collection, sources) if sources else ())
-                    checked = with_agreeing_sources(batch, [[next(stored) for _ in each.sources] for each in batch])
-                    passed = [each for each in checked if each.sources or is_annotated]
+                    found = [[next(stored) for _ in each.sources] for each in statements]
+                    checked = with_agreeing_sources(statements, found)
                 progress.verification_s += time.perf_counter() - began
+                if isinstance(batch, Closest):
+                    progress.closest = next((each for each in checked if each.sources), None)
+                    continue
+                passed = [each for each in checked if each.sources or is_annotated]
                 progress.dropped += len(batch) - len(passed)
                 for statement in passed:
                     addition = progress.composer.add(statement)
@@ -610,8 +616,8 @@ def _reply(question_id: str, answer: answer_pb2.Answer, progress: _Progress) -> 
 
 
 async def _with_heartbeats(
-    batches: AsyncGenerator[Sequence[Statement], None], every_s: float
-) -> AsyncGenerator[Sequence[Statement] | AnswerEvent, None]:
+    batches: AsyncGenerator[Sequence[Statement] | Closest, None], every_s: float
+) -> AsyncGenerator[Sequence[Statement] | Closest | AnswerEvent, None]:
     """Yield the batches of a draft, and a heartbeat whenever none has come for `every_s` seconds.
 
     Closing this generator cancels the pending batch, which stops the work inside `batches` at once; closing `batches`

@@ -95,6 +95,13 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Closest:
+    """What a generator that abstains would have said: no answer, and perhaps of use to whoever reads the refusal."""
+
+    statement: Statement
+
+
+@dataclass(frozen=True, slots=True)
 class StoredSpan:
     """What is stored at the place that a source names: the live chunk, and the canonical text at the span.
 

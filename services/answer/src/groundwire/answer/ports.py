@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from groundwire.answer.answers import GenerationFailure
-from groundwire.answer.evidence import Passage, Source, Statement, StoredSpan
+from groundwire.answer.evidence import Closest, Passage, Source, Statement, StoredSpan
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.retrieve.v1.library_service_pb2 import ChunkLocation
 from groundwire.kernel.budget import Budget
@@ -106,8 +106,10 @@ class Generator(Protocol):
 
     def draft(
         self, question: str, passages: Sequence[Passage], strictness: float | None = None
-    ) -> AsyncGenerator[Sequence[Statement], None]:
-        """Yield statements in reading order, in batches as they become ready; nothing at all is to abstain.
+    ) -> AsyncGenerator[Sequence[Statement] | Closest, None]:
+        """Yield statements in reading order, in batches as they become ready; none at all is to abstain.
+
+        A generator that abstains may yield what came closest, once and alone.
 
         `passages` is not empty. `strictness` is how sure the generator must be, in [0, 1], where it can tell; None
         leaves that to it. Closing the iterator stops the work. A statement that nothing supports comes without sources.

@@ -200,7 +200,7 @@ class Answer(_message.Message):
     RECORDS_FIELD_NUMBER: _builtins.int
     content: _builtins.str
     """The answer with its markers, 1 to 2,000 code points; may be empty if it was abandoned. A refusal says plainly that
-    the material does not cover it.
+    the material does not cover it, and may name the closest places and quote the closest sentence.
     """
     confidence: _builtins.float
     """How likely the answer is right and supported by what it cites, 0.0 to 1.0: 0.0 when refused, else 0.6 times the

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
-from groundwire.answer.evidence import Passage, Source, Statement
+from groundwire.answer.evidence import Closest, Passage, Source, Statement
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.question import Question, read_question
 from groundwire.answer.extractive.scoring import (
@@ -25,7 +25,13 @@ from groundwire.answer.extractive.selection import (
 )
 from groundwire.answer.extractive.similarity import estimate_similarities
 from groundwire.answer.extractive.summary import summarise
-from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
+from groundwire.answer.extractive.weights import (
+    CLOSEST_SUPPORT,
+    CONTEXT_CHARS,
+    MAX_CANDIDATES,
+    MAX_EXCERPTS,
+    MIN_SUPPORT,
+)
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors, cosine
 from groundwire.answer.summary_requests import document_asked_for, named_place
 from groundwire.kernel.sentences import BlockKind
@@ -57,14 +63,14 @@ class ExtractiveGenerator:
 
     async def draft(
         self, question: str, passages: Sequence[Passage], strictness: float | None = None
-    ) -> AsyncGenerator[Sequence[Statement], None]:
-        """Yield one batch, or nothing when the support is weak; see `groundwire.answer.ports.Generator`."""
+    ) -> AsyncGenerator[Sequence[Statement] | Closest, None]:
+        """Yield one batch, or what came closest when the support is weak; see `groundwire.answer.ports.Generator`."""
         budget = request_context.current().budget
         least = self._min_support if strictness is None else strictness
         name = document_asked_for(question)
         is_found = name is not None and (not name or named_place(name, passages) is not None)
         if is_found and len({passage.document_id for passage in passages}) == 1:
-            statements = await self._workers.run(budget, _summary, passages)
+            drafted: Sequence[Statement] | Closest | None = await self._workers.run(budget, _summary, passages)
         elif name == "":
             return  # "this document", and which one is not known
         else:
@@ -81,18 +87,22 @@ class ExtractiveGenerator:
                 scored[place] = scored[place].with_similarity(similarity)
             of_headings = dict(zip(headings, similarities[len(texts) :], strict=True))
             scored = [each.below_heading(asked, of_headings.get(each.excerpt.heading, 0.0)) for each in scored]
-            statements = await self._workers.run(budget, self._write, asked, scored, quotable, least)
-        if statements:
-            yield statements
+            drafted = await self._workers.run(budget, self._write, asked, scored, quotable, least)
+        if drafted:
+            yield drafted
 
     def _write(
         self, question: Question, every: Sequence[Scored], quotable: Sequence[Excerpt], strictness: float
-    ) -> list[Statement]:
+    ) -> list[Statement] | Closest | None:
         scored = without_superseded(every)
         support = Support(question, scored)
         lead, confidence = support.lead()
         if confidence < strictness:
-            return []
+            # Code, a row or a list is long, and says little to who does not know what it belongs to.
+            is_readable = lead.excerpt.kind is BlockKind.PROSE and len(lead.excerpt.text) <= CONTEXT_CHARS
+            if confidence < CLOSEST_SUPPORT or not is_readable:
+                return None
+            return Closest(*_statements([(lead.excerpt, [(lead.excerpt, confidence)])]))
         limit = 1 if answers_in_full(question, lead) else self._max_excerpts
         weights = rarities(question, [each.excerpt for each in every])
         leads = of_each_side(question, lead, scored) if question.sides else with_context(question, lead, quotable)
