@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.answer.answers import Composer
-from groundwire.answer.evidence import Statement
+from groundwire.answer.evidence import Closest, Statement
 from groundwire.answer.extractive.generator import ExtractiveGenerator
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.embedders.hashing import HashingEmbedder
@@ -109,7 +109,9 @@ async def test_a_sentence_of_two_chunks_that_is_too_long_is_cut_and_cites_both(w
     )
     vectors = SentenceVectors(LocalEmbeddings(HashingEmbedder(16)))
     generator = ExtractiveGenerator(vectors=vectors, workers=workers, min_support=0.0)
-    ((statement,),) = [batch async for batch in generator.draft("When are reviews of owls held?", [first, second])]
+    (drafted,) = [batch async for batch in generator.draft("When are reviews of owls held?", [first, second])]
+    assert not isinstance(drafted, Closest)
+    (statement,) = drafted
     composer = Composer("docs", 120)
     composer.add(statement)
     assert composer.content == f"{first.content} owls to grow and to [1] [2]"

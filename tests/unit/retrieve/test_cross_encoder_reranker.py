@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from groundwire.embedders.token_vectors import TokenVectors
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
 from groundwire.retrieve.reranker import ModelReranker, open_reranker
@@ -18,7 +19,7 @@ PASSAGES = ["alpha beta", "gamma", "words, more words. " * 50]
 
 @pytest.fixture(scope="module")
 def reranker(tmp_path_factory: pytest.TempPathFactory) -> ModelReranker:
-    opened = open_reranker(f"cross-encoder:{save_tiny_model(tmp_path_factory.mktemp('model'), 32)}")
+    opened = open_reranker(f"cross-encoder:{save_tiny_model(tmp_path_factory.mktemp('model'), 32)}", TokenVectors)
     assert opened is not None
     return opened
 
@@ -72,24 +73,24 @@ def test_a_model_that_fails_fails_one_caller(reranker: ModelReranker, monkeypatc
 
 
 def test_no_url_is_no_reranker() -> None:
-    assert open_reranker("") is None
+    assert open_reranker("", TokenVectors) is None
 
 
 @pytest.mark.parametrize("url", ["cross-encoder:", "max-sim:", "bi-encoder:/models/tiny", "/models/tiny"])
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(InvalidRequestError, match="cross-encoder:FOLDER"):
-        open_reranker(url)
+        open_reranker(url, TokenVectors)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match=r"config\.json is missing"):
-        open_reranker(f"cross-encoder:{tmp_path}")
+        open_reranker(f"cross-encoder:{tmp_path}", TokenVectors)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InvalidRequestError, match="holds no cross-encoder"):
-        open_reranker(f"cross-encoder:{tmp_path}")
+        open_reranker(f"cross-encoder:{tmp_path}", TokenVectors)
 
 
 def test_tokens_of_another_model_cannot_be_compared(tmp_path: Path) -> None:
     folder = save_tiny_model(tmp_path, 32)
     with pytest.raises(InvalidRequestError, match="packaged"):
-        open_reranker(f"max-sim:{folder}")
+        open_reranker(f"max-sim:{folder}", TokenVectors)

@@ -2,12 +2,13 @@
 
 import pytest
 
+from groundwire.embedders.token_vectors import TokenVectors
 from groundwire.kernel.budget import Budget
 from groundwire.retrieve.reranker import open_reranker
 
 
 def test_token_vectors_put_the_passage_first_that_answers_word_by_word() -> None:
-    reranker = open_reranker("max-sim:all-MiniLM-L6-v2")
+    reranker = open_reranker("max-sim:all-MiniLM-L6-v2", TokenVectors)
     assert reranker is not None
     passages = [
         "Foxes are small to medium-sized omnivorous mammals.",

@@ -1,14 +1,18 @@
 """Vectors of the tokens of texts, of the packaged model: what late interaction compares."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 from groundwire.embedders.bert import bert_graph, describe_bert
 from groundwire.embedders.model import pad
-from groundwire.embedders.model_files import ModelFiles, find_model
+from groundwire.embedders.model_files import find_model
 from groundwire.embedders.openvino_engine import OpenVinoEngine
 from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import InvalidRequestError
+
+_TEXTS_AT_ONCE: Final = 4
 
 
 class TokenVectors:
@@ -23,7 +27,7 @@ class TokenVectors:
     """
 
     def __init__(self, model_name: str) -> None:
-        files: ModelFiles = find_model(model_name)
+        files = find_model(model_name)
         if not files.is_packaged:
             raise InvalidRequestError.of(
                 "reranker", f"{model_name!r} is no packaged model, whose tokens can be compared"
@@ -31,6 +35,7 @@ class TokenVectors:
         self._model = describe_bert(files)
         self._tokenizer = ModelTokenizer(self._model.tokenizer)
         self._engine = OpenVinoEngine(bert_graph(files.folder, pooled=False), "f32")
+        self._pool = ThreadPoolExecutor(self._engine.parallelism, "token-vectors")
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Return where the tokens of a text stand in it, in code points."""
@@ -43,6 +48,15 @@ class TokenVectors:
         """
         frame = self._model.document_frame
         kept = [tokens[: self._model.window] for tokens in self._tokenizer.encode(texts)]
-        vectors = self._engine.infer(*pad([frame.around(tokens) for tokens in kept], self._model.pad_id))
-        first = len(frame.prefix)
-        return [rows[first : first + len(tokens)] for rows, tokens in zip(vectors, kept, strict=True)]
+        # Texts of about one length together: the rest of a batch is padding, which costs as much as text.
+        places = sorted(range(len(kept)), key=lambda place: len(kept[place]))
+        batches = [places[start : start + _TEXTS_AT_ONCE] for start in range(0, len(places), _TEXTS_AT_ONCE)]
+
+        def infer(batch: list[int]) -> Vectors:
+            return self._engine.infer(*pad([frame.around(kept[place]) for place in batch], self._model.pad_id))
+
+        found: dict[int, Vectors] = {}
+        for batch, vectors in zip(batches, self._pool.map(infer, batches), strict=True):
+            for place, rows in zip(batch, vectors, strict=True):
+                found[place] = rows[len(frame.prefix) : len(frame.prefix) + len(kept[place])]
+        return [found[place] for place in range(len(kept))]

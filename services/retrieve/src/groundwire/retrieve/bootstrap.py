@@ -11,6 +11,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.catalog.search_view import SearchViews
 from groundwire.catalog.vocabularies import Outlines, Vocabularies
+from groundwire.embedders.token_vectors import TokenVectors
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
@@ -107,7 +108,7 @@ def build(
             rerank_depth=settings.rerank_depth,
             rerank_weight=settings.rerank_weight,
         ),
-        reranker=open_reranker(settings.reranker),
+        reranker=open_reranker(settings.reranker, TokenVectors),
     )
     logs, pipeline, accesses = QueryLogs(database), Pipeline(), catalog.accesses
     recorder = QueryRecorder(logs, timedelta(days=settings.query_log_days), accesses)

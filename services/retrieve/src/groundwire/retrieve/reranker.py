@@ -6,17 +6,27 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from groundwire.embedders.token_vectors import TokenVectors
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError
 from groundwire.kernel.stems import FUNCTION_WORDS
 
 _CROSS_ENCODER, _MAX_SIM = "cross-encoder", "max-sim"
 _Judge: TypeAlias = Callable[[str, Sequence[str]], Any]
+
+
+class TokenVectors(Protocol):
+    """Gives the tokens of texts vectors of their own; blocking, for one thread at a time."""
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Return where the tokens of a text stand in it, in code points."""
+
+    def of(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return for each text float32 of shape (tokens, dimensions), rows of length 1."""
 
 
 class ModelReranker:
@@ -66,8 +76,10 @@ class ModelReranker:
                 future.set_exception(error)
 
 
-def open_reranker(url: str) -> ModelReranker | None:
+def open_reranker(url: str, open_tokens: Callable[[str], TokenVectors]) -> ModelReranker | None:
     """Return the reranker of `cross-encoder:FOLDER` or `max-sim:MODEL`, None for an empty URL.
+
+    `open_tokens` opens the model of this name, and raises an error of those below.
 
     Raises:
         InvalidRequestError: the URL is of another form, or names no model of its kind.
@@ -80,7 +92,7 @@ def open_reranker(url: str) -> ModelReranker | None:
         folder = Path(model)
         return ModelReranker(folder.name, _cross_encoder(folder))
     if scheme == _MAX_SIM and model:
-        return ModelReranker(model, _max_sim(TokenVectors(model)))
+        return ModelReranker(model, _max_sim(open_tokens(model)))
     raise InvalidRequestError.of("reranker", f"{url!r} is not of the form {_CROSS_ENCODER}:FOLDER or {_MAX_SIM}:MODEL")
 
 
