@@ -462,7 +462,6 @@ class Answerer:
                     yield batch
                     continue
                 statements = [batch.statement] if isinstance(batch, Closest) else batch
-                progress.has_draft = progress.has_draft or (not isinstance(batch, Closest) and bool(batch))
                 began = time.perf_counter()
                 with Step("answer.verify"):
                     sources = [source for statement in statements for source in statement.sources]
@@ -473,6 +472,7 @@ class Answerer:
                 if isinstance(batch, Closest):
                     progress.closest = next((each for each in checked if each.sources), None)
                     continue
+                progress.has_draft = progress.has_draft or bool(batch)
                 passed = [each for each in checked if each.sources or is_annotated]
                 progress.dropped += len(batch) - len(passed)
                 for statement in passed:

@@ -95,8 +95,7 @@ MIN_SUPPORT = 0.36
 CLOSEST_SUPPORT = 0.2
 """Support from which a refusal quotes what came closest.
 
-Of 299 natural questions and 130 about the handbook, half of those refused with support from here on were refused beside
-the right sentence. Questions that have nothing to do with the sources have less than 0.1.
+Of 130 questions about the handbook, 15 were refused with this support or more: 6 of the quotes answered, and 2 helped.
 """
 
 UNLIKE_HEADING = 0.35
