@@ -32,7 +32,7 @@ from groundwire.answer.adapters.retrieve_client import RetrieveClient
 from groundwire.answer.extractive import scoring, weights
 from groundwire.answer.extractive.generator import candidates
 from groundwire.answer.extractive.similarity import estimate_similarities
-from groundwire.answer.grounding.sentence_vectors import cosine
+from groundwire.answer.grounding.similarity_scale import cosine
 from groundwire.answer.ports import Search
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc

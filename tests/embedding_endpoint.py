@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,11 +10,12 @@ from typing import Any
 
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.embedder import Vectors
 
 
 @dataclass
 class EmbeddingEndpoint:
-    """Answers with vectors of hashed words, after the `statuses`, one for each request.
+    """Answers with vectors of hashed words, or those of `model`, after the `statuses`, one for each request.
 
     `spoil` changes a reply before it leaves. While `hangs` is set nobody is answered. `requests` holds the bodies,
     `key` is the bearer token that is asked for.
@@ -22,6 +23,7 @@ class EmbeddingEndpoint:
 
     dimensions: int = 256
     key: str = ""
+    model: Callable[[Sequence[str]], Vectors] | None = None
     statuses: list[int] = field(default_factory=list)
     spoil: Callable[[dict[str, Any]], Any] = lambda reply: reply
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -44,7 +46,8 @@ class EmbeddingEndpoint:
         if self.statuses:
             return self.statuses.pop(0), {"error": {"message": "no"}}
         assert all(text.strip() for text in body["input"])  # as services demand
-        vectors = HashingEmbedder(body.get("dimensions", self.dimensions)).embed_documents(body["input"], Budget())
+        hashed = HashingEmbedder(body.get("dimensions", self.dimensions))
+        vectors = self.model(body["input"]) if self.model else hashed.embed_documents(body["input"], Budget())
         rows = [{"object": "embedding", "index": row, "embedding": each.tolist()} for row, each in enumerate(vectors)]
         return 200, self.spoil({"object": "list", "model": body["model"], "data": rows[::-1]})
 

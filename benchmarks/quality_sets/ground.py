@@ -29,6 +29,8 @@ from benchmarks.quality_sets.statistics import RESAMPLES, SEED
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, split_claims
 from groundwire.answer.grounding.grounder import MIN_SUPPORT, GroundedClaim, TextComparison, Verdict
+from groundwire.answer.grounding.similarity_scale import ANSWERS, PARAPHRASES, QUESTIONS, measure
+from groundwire.answer.ports import Vector
 from groundwire.embedders.factory import open_embedder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
@@ -51,25 +53,36 @@ def run(options: argparse.Namespace) -> None:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()][:: options.every]
     with tempfile.TemporaryDirectory(prefix="groundwire-ground-") as scratch:
         embedder = open_embedder(options.embedder, cache_dir=options.data or Path(scratch))
-        print_report(rows, [support_of(row, embedder) for row in rows])
-        print_changed(rows[1::6], embedder)
+        model = Model(embedder)
+        print_report(rows, [support_of(row, model) for row in rows])
+        print_changed(rows[1::6], model)
         embedder.close()
 
 
-def grounded(claims: Sequence[WrittenClaim], passages: Sequence[Passage], embedder: Embedder) -> list[GroundedClaim]:
-    """Return claims, each compared with all of the passages."""
-    budget = Budget()
-    comparison = TextComparison(claims, [passages] * len(claims), budget)
-    rows = embedder.embed_documents(comparison.texts, budget) if comparison.texts else ()
-    vectors = [array("f", row.tolist()) for row in rows]
-    return comparison.grounded(dict(zip(comparison.texts, vectors, strict=True)), budget)
+class Model:
+    """The embedding model with the scale of its cosines."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        questions = [array("f", embedder.embed_query(text, Budget()).tolist()) for text in QUESTIONS]
+        self._scale = measure(questions, self._vectors(ANSWERS), self._vectors(PARAPHRASES)).statements
+
+    def grounded(self, claims: Sequence[WrittenClaim], passages: Sequence[Passage]) -> list[GroundedClaim]:
+        """Return claims, each compared with all of the passages."""
+        budget = Budget()
+        comparison = TextComparison(claims, [passages] * len(claims), budget)
+        vectors = self._vectors(comparison.texts) if comparison.texts else []
+        return comparison.grounded(dict(zip(comparison.texts, vectors, strict=True)), budget, self._scale)
+
+    def _vectors(self, texts: Sequence[str]) -> list[Vector]:
+        return [array("f", row.tolist()) for row in self._embedder.embed_documents(texts, Budget())]
 
 
-def support_of(row: Any, embedder: Embedder) -> list[GroundedClaim]:
+def support_of(row: Any, model: Model) -> list[GroundedClaim]:
     """Return the claims of one row, compared with its pages."""
     claims = split_claims(row["claim"].strip())
     passages = passages_of(row["evidence"])
-    return grounded(claims, passages, embedder)
+    return model.grounded(claims, passages)
 
 
 def passages_of(lines: Sequence[str]) -> list[Passage]:
@@ -154,7 +167,7 @@ _VERB = re.compile(r"\b(is|are|was|were|can|will|could|would)\b(?! not)")
 _YEAR = re.compile(r"\d{4}")
 
 
-def print_changed(rows: Sequence[Any], embedder: Embedder) -> None:
+def print_changed(rows: Sequence[Any], model: Model) -> None:
     """Print how many sentences of the pages are supported, as they stand and with one thing changed."""
     draw = random.Random(SEED)
     supported: dict[str, list[bool]] = defaultdict(list)
@@ -165,7 +178,7 @@ def print_changed(rows: Sequence[Any], embedder: Embedder) -> None:
             for name, text in {"nothing": line, **_changed(line, lines, draw)}.items():
                 span = OffsetMap(text).span(0, len(text))
                 claim = WrittenClaim(span, text, ClaimKind.STATEMENT)
-                (found,) = grounded([claim], passages, embedder)
+                (found,) = model.grounded([claim], passages)
                 supported[name].append(bool(found.sources))
     print(f"{'changed':<26}{'n':>5}{'supported':>12}")
     for name, bound in sorted(supported.items()):

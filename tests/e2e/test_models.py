@@ -1,15 +1,18 @@
 """Servers with the default model, and with models of the operator's choice."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from groundwire.api.answer.v1.answer_pb2 import Answer
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.client import GroundwireClient
 from groundwire.embedders.factory import open_embedder
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import PreconditionError
 from tests.e2e.server import ServerProcess, groundwire
 from tests.embedding_endpoint import embedding_endpoint
@@ -71,6 +74,48 @@ def test_vectors_come_from_an_endpoint_or_the_reason_why_not(tmp_path: Path) -> 
     assert "error FAILED_PRECONDITION" in said
     assert "Traceback" not in said
     assert "s3cret" not in (tmp_path / "data.log").read_text(encoding="utf-8")
+
+
+_TIDES = "The moon causes the tides of the sea. Every 12 hours and 25 minutes the water rises again."
+_BREAD = "Bread is baked for an hour at 220 degrees. Knead the dough for ten minutes first."
+_ASKED = (
+    "What causes the tides?",
+    "How long is bread baked?",
+    "How often does the water rise?",
+    "Who painted the Mona Lisa?",
+    "What is the price of a train ticket to Vienna?",
+    "How do I install a printer driver?",
+)
+
+
+@pytest.mark.requirement("C22")
+def test_a_model_that_gives_unrelated_texts_a_high_cosine_answers_and_refuses_alike(tmp_path: Path) -> None:
+    """Cosines of 0.7 and more, as the models of the E5 family give them, say no more than those of 0.05 and more."""
+    default = open_embedder("sentence-transformers:all-MiniLM-L6-v2", cache_dir=tmp_path / "models")
+
+    def in_a_cone(texts: Sequence[str]) -> Vectors:
+        rows = default.embed_documents(texts, Budget())
+        return np.hstack([rows * np.sqrt(0.3), np.full((len(rows), 1), np.sqrt(0.7))]).astype(np.float32)
+
+    with embedding_endpoint(model=in_a_cone) as endpoint:
+        usual = _answers(tmp_path / "usual")
+        narrow = _answers(tmp_path / "narrow", "--embedder", f"{endpoint.url}#cone")
+    default.close()
+    assert [answer.grounded for answer in usual] == [True] * 3 + [False] * 3
+    assert [answer.content for answer in narrow] == [answer.content for answer in usual]
+    assert [answer.confidence for answer in narrow] == pytest.approx([each.confidence for each in usual], abs=0.05)
+
+
+def _answers(data: Path, *arguments: str) -> list[Answer]:
+    server = ServerProcess(data, (*arguments, "--vectors", "memory:"))
+    try:
+        with GroundwireClient(server.address) as client:
+            client.create_collection(collection="docs")
+            client.ingest_document(collection="docs", source_uri="tides.txt", text=_TIDES)
+            client.ingest_document(collection="docs", source_uri="bread.txt", text=_BREAD)
+            return [client.ask(collection="docs", question=question).answer for question in _ASKED]
+    finally:
+        assert server.stop() == 0
 
 
 @pytest.mark.requirement("S1-89")

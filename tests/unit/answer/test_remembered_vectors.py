@@ -44,7 +44,10 @@ async def _asked(generator: ExtractiveGenerator, tenant: str) -> None:
 
 async def test_a_tenant_has_each_excerpt_embedded_once_and_finds_none_of_another(workers: Workers) -> None:
     embedder = _CountingEmbedder()
-    generator = ExtractiveGenerator(vectors=SentenceVectors(LocalEmbeddings(embedder)), workers=workers)
+    vectors = SentenceVectors(LocalEmbeddings(embedder))
+    await vectors.scales()
+    embedder.texts.clear()
+    generator = ExtractiveGenerator(vectors=vectors, workers=workers)
     await _asked(generator, "one")
     first = list(embedder.texts)
     assert len(first) == len(set(first)) == 3  # two sentences and their heading

@@ -281,7 +281,7 @@ class ClaimSource(_message.Message):
     match: Global___SourceMatch.ValueType
     """How the claim was found there."""
     similarity: _builtins.float
-    """Cosine of claim and quote, 0.0 to 1.0; 1.0 where they have the same words."""
+    """Cosine of claim and quote, on the scale of the default model, 0.0 to 1.0; 1.0 where they have the same words."""
     def __init__(
         self,
         *,

@@ -32,7 +32,8 @@ from groundwire.answer.extractive.weights import (
     MAX_EXCERPTS,
     MIN_SUPPORT,
 )
-from groundwire.answer.grounding.sentence_vectors import SentenceVectors, cosine
+from groundwire.answer.grounding.sentence_vectors import SentenceVectors
+from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale, cosine
 from groundwire.answer.summary_requests import document_asked_for, named_place
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.stems import content_stems
@@ -74,7 +75,8 @@ class ExtractiveGenerator:
         elif name == "":
             return  # "this document", and which one is not known
         else:
-            asked, quotable, excerpts = await self._workers.run(budget, candidates, question, passages)
+            scale = (await self._vectors.scales()).questions
+            asked, quotable, excerpts = await self._workers.run(budget, candidates, question, passages, scale)
             if not excerpts:
                 return
             scored, places = await self._workers.run(budget, estimate_similarities, asked, excerpts)
@@ -82,7 +84,7 @@ class ExtractiveGenerator:
             texts = [scored_text(asked, excerpts[place]) for place in places]
             headings = list(dict.fromkeys(filter(None, (each.heading for each in excerpts))))
             vectors, (of_question,) = await self._vectors.of([*texts, *headings], [question])
-            similarities = [cosine(of_question, vector) for vector in vectors]
+            similarities = [scale.of(cosine(of_question, vector)) for vector in vectors]
             for place, similarity in zip(places, similarities, strict=False):
                 scored[place] = scored[place].with_similarity(similarity)
             of_headings = dict(zip(headings, similarities[len(texts) :], strict=True))
@@ -146,14 +148,16 @@ def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]
     return statements
 
 
-def candidates(question_text: str, passages: Sequence[Passage]) -> tuple[Question, list[Excerpt], list[Excerpt]]:
+def candidates(
+    question_text: str, passages: Sequence[Passage], scale: SimilarityScale = AS_IS
+) -> tuple[Question, list[Excerpt], list[Excerpt]]:
     """Return the question as it is read beside the passages, the excerpts that an answer may quote, and the best ones.
 
     Only the best, by words, are compared for the answer; the others may stand beside what is chosen.
     """
     quotable = find_excerpts(passages)
     vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
-    question = read_question(question_text, vocabulary)
+    question = replace(read_question(question_text, vocabulary), scale=scale)
     # `Status: Rejected` tells that it was rejected, and never why.
     quotable = [each for each in quotable if not each.field_of or answers_as_field(question, each)]
     return question, quotable, shortlist(question, quotable, MAX_CANDIDATES)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 
+from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale
 from groundwire.kernel.stems import content_stems, stem, words
 
 
@@ -45,7 +46,7 @@ class Question:
     `stems` are the distinct stems of its content words in order; `subject` those of the thing a definition is
     asked of, empty for other kinds; `sides` those of each of two things that are compared. `wants_code` is true when it
     asks for code, a command or an example. `compounds` are pairs of its words with the one that the material has for
-    both: ("back up", "backup").
+    both: ("back up", "backup"). `scale` is how the relevance of the passages is to be read.
     """
 
     text: str
@@ -55,6 +56,7 @@ class Question:
     wants_code: bool
     sides: tuple[frozenset[str], ...] = ()
     compounds: tuple[tuple[str, str], ...] = ()
+    scale: SimilarityScale = AS_IS
 
     def stems_of(self, text: str) -> frozenset[str]:
         """Return the stems of a heading or the like, where "Back up" is `backup` if it is that in the question."""

@@ -190,7 +190,7 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     parts = {
         "coverage": coverage,
         "length": math.log(max(MIN_WORDS, len(words(excerpt.text)))),
-        "relevance": passage.relevance,
+        "relevance": question.scale.of(passage.relevance),
         "rank": 1 / passage.rank,
         "kind_match": match,
         "definition": definition,
@@ -355,7 +355,7 @@ class Support:
         rivals = [each.score for each in self.tested if not self._agree(each, item)]
         return {
             "similarity": item.similarity,
-            "relevance": passage.relevance,
+            "relevance": question.scale.of(passage.relevance),
             "coverage_around": coverage,
             "named": coverage * _is_named(question, passage),
             "headed": item.headed,

@@ -19,7 +19,7 @@ def estimate_similarities(question: Question, excerpts: Sequence[Excerpt]) -> tu
     for each in score_excerpts(question, excerpts, [0.0] * len(excerpts)):
         passage = each.excerpt.passage
         estimate = ESTIMATE.bias + ESTIMATE.coverage * each.coverage
-        estimate += ESTIMATE.relevance * passage.relevance + ESTIMATE.rank / passage.rank
+        estimate += ESTIMATE.relevance * question.scale.of(passage.relevance) + ESTIMATE.rank / passage.rank
         scored.append(each.with_similarity(min(1.0, max(0.0, estimate))))
     best_first = sorted(range(len(excerpts)), key=lambda index: (-scored[index].score, index))
     of_passages: dict[int, int] = {}

@@ -14,7 +14,8 @@ from enum import StrEnum
 
 from groundwire.answer.evidence import Passage, Source
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, line_ranges, split_claims
-from groundwire.answer.grounding.sentence_vectors import SentenceVectors, cosine
+from groundwire.answer.grounding.sentence_vectors import SentenceVectors
+from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale, cosine
 from groundwire.answer.plain_text import TABLE_RULE, plain_text, row_cells, row_text
 from groundwire.answer.ports import Vector
 from groundwire.kernel.budget import Budget
@@ -48,7 +49,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BoundSource:
-    """A source of a claim. `similarity` is the cosine of the two in [0, 1], 1 for a literal match."""
+    """A source of a claim. `similarity` of the two is in [0, 1], as `SimilarityScale.of` gives it; 1 if literal."""
 
     source: Source
     match: Match
@@ -171,8 +172,9 @@ class Grounder:
         comparison = await self._workers.run(budget, TextComparison, claims, passages, budget)
         # Between two pieces of work, so that no worker waits for the model.
         vectors, _ = await self._vectors.of(comparison.texts)
+        scale = (await self._vectors.scales()).statements if comparison.texts else AS_IS
         rows = dict(zip(comparison.texts, vectors, strict=True))
-        return await self._workers.run(budget, comparison.grounded, rows, budget)
+        return await self._workers.run(budget, comparison.grounded, rows, budget, scale)
 
 
 class TextComparison:
@@ -189,7 +191,9 @@ class TextComparison:
         compared = (each for each in self._comparisons if each is not None)
         self.texts = list(dict.fromkeys(text for each in compared for text in each.texts()))
 
-    def grounded(self, rows: Mapping[str, Vector], budget: Budget) -> list[GroundedClaim]:
+    def grounded(
+        self, rows: Mapping[str, Vector], budget: Budget, scale: SimilarityScale = AS_IS
+    ) -> list[GroundedClaim]:
         """Return the claims in order, each compared with its own passages, given the vector of each text."""
         grounded = []
         for claim, comparison in zip(self._claims, self._comparisons, strict=True):
@@ -197,7 +201,7 @@ class TextComparison:
             if comparison is None:
                 grounded.append(GroundedClaim(claim, Verdict.NOT_NEEDED))
             else:
-                grounded.append(comparison.result(rows))
+                grounded.append(comparison.result(rows, scale))
         return grounded
 
 
@@ -274,12 +278,12 @@ class _Comparison:
         """Return the texts to embed."""
         return [self._claim.text, *(each.text for each in self._candidates)] if self._candidates else []
 
-    def result(self, rows: Mapping[str, Vector]) -> GroundedClaim:
+    def result(self, rows: Mapping[str, Vector], scale: SimilarityScale) -> GroundedClaim:
         """Return the verdict, given the vector of each of `texts`."""
         if not self._candidates:
             return GroundedClaim(self._claim, Verdict.UNSUPPORTED)
         own = rows[self._claim.text]
-        similarity = {id(each): cosine(rows[each.text], own) for each in self._candidates}
+        similarity = {id(each): scale.of(cosine(rows[each.text], own)) for each in self._candidates}
         documents: dict[tuple[str, int], list[_SourceSentence]] = defaultdict(list)
         for each in self._candidates:
             documents[each.passage.document_id, each.passage.generation].append(each)

@@ -2,8 +2,14 @@
 
 import hashlib
 from collections.abc import Sequence
-from operator import mul
 
+from groundwire.answer.grounding.similarity_scale import (
+    ANSWERS,
+    PARAPHRASES,
+    QUESTIONS,
+    Scales,
+    measure,
+)
 from groundwire.answer.ports import Embeddings, Vector
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.rpc import request_context
@@ -18,6 +24,7 @@ class SentenceVectors:
     def __init__(self, embeddings: Embeddings) -> None:
         self._embeddings = embeddings
         self._remembered: BoundedCache[tuple[str, bytes], Vector] = BoundedCache(REMEMBERED_VECTORS)
+        self._scales: Scales | None = None
 
     async def of(self, texts: Sequence[str], queries: Sequence[str] = ()) -> tuple[list[Vector], list[Vector]]:
         """Return the vectors of the texts and those of the queries, each of length 1, or of zeros alone.
@@ -39,8 +46,14 @@ class SentenceVectors:
                 self._remembered.put(keys[text], vector)
         return [known[text] or made[text] for text in texts], asked
 
+    async def scales(self) -> Scales:
+        """Return the scales of the model, which are measured once, at the first need.
 
-def cosine(one: Vector, other: Vector) -> float:
-    """Return the cosine of two vectors of length 1, negative ones as 0."""
-    product: float = sum(map(mul, one, other))
-    return min(1.0, max(0.0, product))
+        Raises:
+            GroundwireError: as `Embeddings.embed` does.
+        """
+        if self._scales is None:
+            vectors = await self._embeddings.embed(QUESTIONS, [*ANSWERS, *PARAPHRASES])
+            size = len(QUESTIONS)
+            self._scales = measure(vectors[:size], vectors[size : 2 * size], vectors[2 * size :])
+        return self._scales

@@ -1,0 +1,56 @@
+"""Cosines of other models are put on the scale of the default one."""
+
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from groundwire.answer.grounding.sentence_vectors import SentenceVectors
+from groundwire.answer.grounding.similarity_scale import ANSWERS, PARAPHRASES, QUESTIONS, Scales
+from groundwire.answer.ports import Vector
+from groundwire.embedders.factory import open_embedder
+from groundwire.embedders.hashing import HashingEmbedder
+from tests.unit.answer.builders import LocalEmbeddings
+
+
+class _Cone:
+    """Gives texts that belong together a cosine of 0.9, others 0.75; paraphrases 0.95. Counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def embed(self, queries: Sequence[str], texts: Sequence[str]) -> list[Vector]:
+        self.calls += 1
+        assert (queries, texts) == (QUESTIONS, [*ANSWERS, *PARAPHRASES])
+        size = len(QUESTIONS)
+        common = np.full((size, 1), np.sqrt(0.75))
+        own = np.eye(size)
+        shares = ((0.6, 0.8), (1.0, 0.0), (0.8, 0.6))  # of 0.25: 0.15 and 0.2 on top of 0.75
+        rows = [np.hstack([common, own * 0.5 * near, own * 0.5 * far]) for near, far in shares]
+        return [array("f", row.tolist()) for row in np.vstack(rows)]
+
+
+async def test_the_cosines_of_a_narrow_model_are_spread() -> None:
+    model = _Cone()
+    vectors = SentenceVectors(model)
+    scales = await vectors.scales()
+    assert scales.questions.of(0.75) == pytest.approx(0.05, abs=1e-5)
+    assert scales.questions.of(0.9) == pytest.approx(0.68, abs=1e-5)
+    assert scales.statements.of(0.75) == pytest.approx(0.05, abs=1e-5)
+    assert scales.statements.of(0.95) == pytest.approx(0.86, abs=1e-5)
+    assert (scales.questions.of(0.0), scales.questions.of(1.0)) == (0.0, 1.0)
+    assert await vectors.scales() is scales
+    assert model.calls == 1
+
+
+async def test_those_of_the_default_model_stay_as_they_are(tmp_path: Path) -> None:
+    default = open_embedder("sentence-transformers:all-MiniLM-L6-v2", cache_dir=tmp_path)
+    assert await SentenceVectors(LocalEmbeddings(default)).scales() == Scales()
+    default.close()
+
+
+async def test_those_of_hashed_words_stay_as_they_are() -> None:
+    """They set a question hardly apart from what does not answer it."""
+    assert await SentenceVectors(LocalEmbeddings(HashingEmbedder(384))).scales() == Scales()
