@@ -34,6 +34,13 @@ def test_a_paragraph_is_split_at_full_stops_also_across_lines() -> None:
         "Roe v. Wade was decided in 1973.",
         "They climbed Mt. Rainier with Capt. Hook and Lt. Col. Sanders.",
         "William Bonney, a.k.a. Billy the Kid, was born in the U.S. Army.",
+        "He lives at no. 5, see fig. 3 and vol. 2 of it.",
+        "Nicht genommene Tage verfallen am 31. März des Folgejahres.",
+        "Der 1. FC gewann im 19. Jahrhundert nichts, auch nicht bis zum 3. Oktober.",
+        "Stichtag ist 31. August 2024 oder 1. Mai.",
+        "Dies gilt z. B. für Ärzte, d. h. Mediziner, vgl. § 5 Abs. 2 und Nr. 7 bzw. Art. 12.",
+        "La Sra. Gómez y el Sr. Pérez llegaron, p. ej. en tren.",
+        "Mlle. Dupont habite p. ex. Lyon.",
     ],
 )
 def test_stops_inside_a_sentence_do_not_end_it(text: str) -> None:
@@ -51,6 +58,24 @@ def test_closing_marks_belong_to_the_sentence_before() -> None:
         "Then **he left.**",
         "Silence.",
     ]
+
+
+def test_numbers_end_sentences_where_they_are_no_ordinals() -> None:
+    assert _texts("I am 31. She is 30. It rose to 31. April came.") == [
+        "I am 31.",
+        "She is 30.",
+        "It rose to 31.",
+        "April came.",
+    ]
+    assert _texts("Das Jahr war 1990. März folgte.") == ["Das Jahr war 1990.", "März folgte."]
+    assert _texts("He said no. Nobody came.") == ["He said no.", "Nobody came."]
+
+
+def test_stops_of_arabic_urdu_and_hindi_end_sentences() -> None:
+    assert _texts("المدرسة كبيرة. متى تبدأ؟ غدا.") == ["المدرسة كبيرة.", "متى تبدأ؟", "غدا."]
+    assert _texts("यह एक वाक्य है। यह दूसरा है।") == ["यह एक वाक्य है।", "यह दूसरा है।"]
+    urdu = ["\u06cc\u06c1 \u0627\u06cc\u06a9\u06d4", "\u06cc\u06c1 \u062f\u0648\u06d4"]
+    assert _texts(" ".join(urdu)) == urdu
 
 
 def test_full_width_stops_end_sentences_without_white_space() -> None:

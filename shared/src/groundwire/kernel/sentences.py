@@ -161,19 +161,36 @@ class Sentence:
     ends_block: bool = False
 
 
+QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _SPLIT_KINDS = frozenset({BlockKind.PROSE, BlockKind.LIST_ITEM})
 _MARKER = re.compile(r"\s*(?:(?:[-*+•]|\d{1,4}[.)])\s+)?(?:\[[ xX]\]\s+)?")
-# A sentence ends at . ! ? \u2026 and closing marks before white space; CJK stops need no white space. Every part is
-# possessive or bounded, and a run of stops is looked at once, so that no text takes more than linear time.
+# A sentence ends at . ! ? \u2026 or a stop of Arabic, Urdu or Hindi, with closing marks, before white space; CJK stops
+# need no white space. Every part is possessive or bounded, and a run of stops is looked at once, so that no text takes
+# more than linear time.
 _STOP = re.compile(
-    r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019\u00bb)\]*_`]*+(?:\[[^\]\s]{1,40}+\]){0,8}+(?:<!--.{0,500}?-->){0,4}+(?=\s)"
+    r"(?<![.!?\u2026])[.!?\u2026\u061f\u06d4\u0964\u0965]++[\"'\u201d\u2019\u00bb)\]*_`]*+(?:\[[^\]\s]{1,40}+\]){0,8}+(?:<!--.{0,500}?-->){0,4}+(?=\s)"
     r"|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d\u2019\uff09]*"
 )
-_OPENING = re.compile(r"\s++(?:>\s*+)?[\"'\u201c\u2018\u00ab(\[*_`<]*([^\W_]|[`<&$#@\\/.])")
+_OPENING = re.compile(r"\s++(?:>\s*+)?[\"'\u201c\u2018\u00ab(\[*_`<]*([^\W_]|[`<&$#@\u00a7\\/.])")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\u201c\"'*_])(?:etc|cf|vs?|viz|approx|ca|Messrs|Mr|Mrs|Ms|Mme|Dr|Prof|St|Jr|Sr|Fig|Figs|No|Nos|Vol|pp?|ch|"
     r"sec|eq|al|Inc|Ltd|Co|Corp|Bros|Dept|Univ|Gen|Adm|Col|Maj|Capt|Lt|Sgt|Cpl|Pvt|Rev|Hon|Gov|Sen|Rep|Mts?|Ft|"
-    r"[A-Z]|[A-Za-z](?:\.[A-Za-z]){1,4}|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec)\.$"
+    r"[A-Z]|[A-Za-z](?:\.[A-Za-z]){1,4}|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec|"
+    # German, French, Spanish, Italian and Dutch. "z. B." has a space inside.
+    r"[^\W\d_]\. [^\W\d_]|p\. e[xj]|Nr|Abs|Abb|Ziff|Rn|Bd|bzw|[Vv]gl|ggf|inkl|evtl|sog|geb|Mio|Mrd|Hr|Fr|Dipl|Ing|"
+    r"MM|Mlle|env|Sra|Srta|Dra|Uds?|Sig|Dott|bijv|dhr|mevr)\.$"
+)
+_BEFORE_NUMBER = re.compile(r"(?:^|[\s(\[\u201c\"'*_])(?:nos?|nr|figs?|vol|[Aa]rt|Kap|Tab|n|n\u00fam|p\u00e1g)\.$")
+# "der 1. FC", "am 3. Oktober", but "I am 31. She is 30."
+_ORDINAL = re.compile(
+    r"(?:^|\s)(?:(?<!I )am|vom|zum|beim|im|bis|ab|seit|de[rmns]|die|das|eine?[mnrs]?) \d{1,2}\.$", re.IGNORECASE
+)
+# The first half of "z. B.", which another letter with a stop follows.
+_LETTER = re.compile(r"(?:^|[\s(])[^\W\d_]\.$")
+_DAY = re.compile(r"(?:^|\s)\d{1,2}\.$")
+_GERMAN_MONTH = re.compile(
+    r"\s(?:Januar|J\u00e4nner|Februar|M\u00e4rz|Mai|Juni|Juli|Oktober|Dezember|"
+    r"(?:April|August|September|November) \d{4})\b"
 )
 _ALWAYS_INSIDE = re.compile(r"(?:e\.g|i\.e|vs|Mr|Mrs|Ms|Dr|Prof|St|Fig|Figs|cf)\.$")
 _LONGEST_ABBREVIATION = 12
@@ -229,14 +246,22 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool
     up_to_mark = text[max(begin, stop.start() - _LONGEST_ABBREVIATION) : stop.start() + 1]
     if _ALWAYS_INSIDE.search(up_to_mark):
         return False
-    is_abbreviation = _ABBREVIATION.search(up_to_mark) and stop.group() == "."
-    return not is_abbreviation or up_to_mark.endswith(_MAY_END_SENTENCE)
+    if stop.group() != ".":
+        return True
+    if _ORDINAL.search(up_to_mark) or (_DAY.search(up_to_mark) and _GERMAN_MONTH.match(text, stop.end(), end)):
+        return False
+    if following.group(1).isdigit() and _BEFORE_NUMBER.search(up_to_mark):
+        return False
+    if _LETTER.search(up_to_mark) and text[following.end() : following.end() + 1] == ".":
+        return False
+    return not _ABBREVIATION.search(up_to_mark) or up_to_mark.endswith(_MAY_END_SENTENCE)
 
 
 def ends_in_abbreviation(text: str) -> bool:
     """Tell whether the last word is an abbreviation with its full stop, behind which a sentence usually goes on."""
     end = text[-_LONGEST_ABBREVIATION - 1 :]
-    return _ABBREVIATION.search(end) is not None and not end.endswith(_MAY_END_SENTENCE)
+    is_abbreviation = _ABBREVIATION.search(end) or _BEFORE_NUMBER.search(end) or _ORDINAL.search(end)
+    return is_abbreviation is not None and not end.endswith(_MAY_END_SENTENCE)
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

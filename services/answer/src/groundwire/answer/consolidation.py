@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from groundwire.answer.summaries import LEADING, WISHES, Turn, asks
 from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, read
-from groundwire.kernel.sentences import BlockKind, split_sentences
+from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, split_sentences
 from groundwire.kernel.session import Role
 from groundwire.kernel.stems import content_stems, stem, words
 
@@ -128,7 +128,9 @@ def asks_nothing(text: str) -> bool:
     """Tell whether a text only greets, thanks or states something to remember, and asks for nothing."""
     if _SOCIAL.fullmatch(text):
         return True
-    if "?" in text or any(asks(text[each.start : each.end]) for each in split_sentences(text)):
+    if any(mark in text for mark in QUESTION_MARKS) or any(
+        asks(text[each.start : each.end]) for each in split_sentences(text)
+    ):
         return False
     return bool(derive_memories([Turn("", Role.USER, text, 0, datetime.min.replace(tzinfo=UTC))]))
 

@@ -117,4 +117,4 @@ def row_text(names: Sequence[str], cells: Sequence[str]) -> str:
 
 def ends_sentence(text: str) -> bool:
     """Tell whether a text ends with a full stop, behind which quotation marks and brackets may close."""
-    return text.rstrip(_CLOSING).endswith((".", "!", "\u3002"))
+    return text.rstrip(_CLOSING).endswith((".", "!", "\u3002", "\u06d4", "\u0964"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from groundwire.kernel.facts import read
-from groundwire.kernel.sentences import BlockKind, split_sentences
+from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, split_sentences
 from groundwire.kernel.session import Role
 from groundwire.kernel.stems import words
 
@@ -105,7 +105,11 @@ class _Candidate:
 def asks(sentence: str) -> bool:
     """Tell whether a sentence is a question or a wish: "where is my cat", "Show me my invoices."."""
     bare = LEADING.sub("", sentence)
-    return bare.rstrip().endswith("?") or _ASKS.match(bare) is not None or not WISHES.isdisjoint(words(bare)[:1])
+    return (
+        bare.rstrip().endswith(QUESTION_MARKS)
+        or _ASKS.match(bare) is not None
+        or not WISHES.isdisjoint(words(bare)[:1])
+    )
 
 
 def only_asks(text: str) -> bool:
@@ -155,7 +159,7 @@ def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> Writ
         # A name is both: its words, and that it is one.
         units.update({f"{fact.kind} {fact.values}": _FACT_WEIGHT for fact in facts.facts if not fact.weak})
         worth = _USER_WEIGHT if line.turn.role is Role.USER else 1.0
-        if said[-1] == "?" or line.text.startswith(ASKED_BY_USER):
+        if said.endswith(QUESTION_MARKS) or line.text.startswith(ASKED_BY_USER):
             worth *= _QUESTION_WEIGHT
         candidates.append(_Candidate(place, line, worth, units))
     often = Counter(unit for each in candidates for unit in each.units)

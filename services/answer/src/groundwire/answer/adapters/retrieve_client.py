@@ -44,6 +44,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Like, Membership, Or
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.records import record_source
+from groundwire.kernel.sentences import QUESTION_MARKS
 from groundwire.kernel.spans import Span
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import from_rpc_error, from_status
@@ -105,7 +106,7 @@ class RetrieveClient:
             if entry.record.record_type != record_pb2.RECORD_TYPE_TURN
             or (
                 entry.record.turn.role == role_pb2.ROLE_USER
-                and not entry.record.text.rstrip().endswith("?")
+                and not entry.record.text.rstrip().endswith(QUESTION_MARKS)
                 and not only_asks(entry.record.text)
             )
         ]

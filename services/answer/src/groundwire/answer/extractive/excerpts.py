@@ -14,7 +14,7 @@ from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
 from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.records import SOURCE_PREFIX
-from groundwire.kernel.sentences import BlockKind, Sentence, heading_text, split_sentences
+from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, heading_text, split_sentences
 from groundwire.kernel.stems import content_stems, words
 
 MIN_WORDS = 3
@@ -504,7 +504,11 @@ def _is_left(content: str, end: int, width: int) -> bool:
 
 
 def _is_statement(text: str) -> bool:
-    if len(text) > MAX_CHARS or len(words(text)) < MIN_WORDS or text.rstrip("\"')\u201d\u2019").endswith("?"):
+    if (
+        len(text) > MAX_CHARS
+        or len(words(text)) < MIN_WORDS
+        or text.rstrip("\"')\u201d\u2019").endswith(QUESTION_MARKS)
+    ):
         return False
     return not (
         "```" in text

@@ -8,7 +8,7 @@ from enum import StrEnum
 from groundwire.answer.evidence import Markup
 from groundwire.answer.plain_text import TABLE_RULE, plain_text
 from groundwire.kernel.facts import read
-from groundwire.kernel.sentences import BlockKind, Sentence, split_sentences
+from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, split_sentences
 from groundwire.kernel.spans import OffsetMap, Span
 from groundwire.kernel.stems import content_stems, words
 
@@ -158,7 +158,7 @@ def _kind_of(text: str, block: BlockKind) -> ClaimKind:
         return ClaimKind.HEADING
     if block in {BlockKind.CODE, BlockKind.TABLE}:
         return ClaimKind.STATEMENT
-    if text.rstrip("\"'\u201d\u2019)*_ ").endswith(("?", "\uff1f")):
+    if text.rstrip("\"'\u201d\u2019)*_ ").endswith(QUESTION_MARKS):
         return ClaimKind.QUESTION
     if _ABSTENTION.search(text):
         return ClaimKind.ABSTENTION
