@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
@@ -156,6 +157,46 @@ async def test_no_forged_or_foreign_token_is_taken(provider: Provider) -> None:
     assert len(told) == 17
     assert told == expected
     assert servicer.seen == []
+
+
+async def test_a_good_key_is_refused_where_the_metadata_is_not_of_the_form_bearer_token(tmp_path: Path) -> None:
+    key = make_key(tmp_path / "keys.yaml", "job", Right.READ)
+    told = {}
+    async with asked(AccessOptions(keys=tmp_path / "keys.yaml")) as (servicer, stubs):
+        for sent in (f"Basic {key}", f"Digest {key}", f"Bearer{key}", key, "Bearer ", "Bearer"):
+            code, metadata, _ = await refusal(stubs.GetDocument(REQUEST, metadata=(("authorization", sent),)))
+            told[sent] = (code, metadata["problem"])
+        assert servicer.seen == []
+        await stubs.GetDocument(REQUEST, metadata=(("authorization", f"bearer  {key} "),))
+    assert len(told) == 6
+    assert set(told.values()) == {(grpc.StatusCode.UNAUTHENTICATED, "malformed")}
+
+
+@pytest.mark.parametrize("is_public", [False, True])
+async def test_reflection_needs_no_credential_where_the_operator_says_so(tmp_path: Path, is_public: bool) -> None:
+    key = make_key(tmp_path / "keys.yaml", "job", Right.READ)
+    access = AccessOptions(keys=tmp_path / "keys.yaml", is_reflection_public=is_public)
+    async with (
+        serving(fake_ingest(), access=access) as (_, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        listing = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo
+
+        async def listed(metadata: Any = None) -> int:
+            asks = reflection_pb2.ServerReflectionRequest(list_services="")
+            (reply,) = [each async for each in listing(iter([asks]), metadata=metadata)]
+            return len(reply.list_services_response.service)
+
+        assert await listed(bearer(key)) > 1
+        if is_public:
+            assert await listed() > 1
+        else:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await listed()
+            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        # All else needs one as before.
+        code, metadata, _ = await refusal(library_grpc.LibraryServiceStub(channel).GetDocument(REQUEST))
+        assert (code, metadata["problem"]) == (grpc.StatusCode.UNAUTHENTICATED, "missing")
 
 
 async def test_a_token_does_not_outlive_the_key_that_signed_it(tmp_path: Path) -> None:
