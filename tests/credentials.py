@@ -3,23 +3,55 @@
 import base64
 import ipaddress
 import json
+import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import grpc
+import jwt
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from groundwire.kernel.identity import Identity, Right, with_included
+from groundwire.kernel.identity import Identity, Right, TokenRules, with_included
 from groundwire.rpc.key_file import create_key
 
 Metadata = tuple[tuple[str, str], ...]
+RULES: Final = TokenRules(issuer="https://id.example", audience="groundwire")
+
+
+class Provider:
+    """An identity provider with a key of each kind, and the file of their public parts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.keys: dict[str, Any] = {
+            "RS256": rsa.generate_private_key(65537, 2048),
+            "ES256": ec.generate_private_key(ec.SECP256R1()),
+            "EdDSA": ed25519.Ed25519PrivateKey.generate(),
+        }
+        self.publish(*self.keys)
+
+    def publish(self, *names: str) -> None:
+        """Write the file with these keys only."""
+        listed = []
+        for name in names:
+            made: Any = jwt.get_algorithm_by_name(name)
+            listed.append(made.to_jwk(self.keys[name].public_key(), as_dict=True) | {"kid": name, "use": "sig"})
+        self.path.write_text(json.dumps({"keys": listed}), encoding="utf-8")
+
+    def token(self, algorithm: str = "ES256", *, signed_as: str = "", key: Any = None, **claims: Any) -> str:
+        """Sign claims, which are good ones unless others are given; None leaves one out."""
+        now = int(time.time())
+        said = {"iss": RULES.issuer, "aud": RULES.audience, "sub": "ada", "exp": now + 600, "tenant": "acme"}
+        said |= {"rights": ["read"], "scopes": ["global", "entity:ada"]} | claims
+        said = {name: value for name, value in said.items() if value is not None}
+        return jwt.encode(said, key or self.keys[algorithm], signed_as or algorithm, {"kid": algorithm})
 
 
 def bearer(token: str) -> Metadata:

@@ -1,5 +1,6 @@
 """Who may call what: every call that a running server has, with every kind of credential."""
 
+import itertools
 import sqlite3
 import threading
 import time
@@ -21,7 +22,7 @@ from groundwire.kernel.errors import PermissionDeniedError, UnauthenticatedError
 from groundwire.kernel.identity import Right
 from groundwire.rpc.key_file import PREFIX, read_key_file, revoke_key
 from groundwire.rpc.methods import METHODS
-from tests.credentials import Metadata, bearer, call, make_key, methods_of
+from tests.credentials import RULES, Metadata, Provider, bearer, call, make_key, methods_of
 from tests.e2e.server import ServerProcess, groundwire
 from tests.stubs import METHOD_PATHS
 
@@ -256,3 +257,44 @@ def test_the_audit_says_who_made_a_change_and_who_asked_for_what_an_operation_di
         ("publish_document", "write-subject"),
         ("create_collection", "write-subject"),
     ]
+
+
+def test_tokens_are_read_as_the_settings_say(tmp_path: Path) -> None:
+    provider = Provider(tmp_path / "jwks.json")
+    claims = {"tenant": None, "rights": None, "scopes": None, "org": "acme", "may": ["write"]}
+    variables = {
+        "GROUNDWIRE_JWKS": str(provider.path),
+        "GROUNDWIRE_JWT_ISSUER": RULES.issuer,
+        "GROUNDWIRE_JWT_AUDIENCE": RULES.audience,
+        "GROUNDWIRE_JWT_TENANT_CLAIM": "org",
+        "GROUNDWIRE_JWT_RIGHTS_CLAIM": "may",
+        "GROUNDWIRE_JWT_SCOPES_CLAIM": "sees",
+        "GROUNDWIRE_PUBLIC_REFLECTION": "true",
+        "GROUNDWIRE_CALLER_UNITS_PER_SECOND": "0.001",
+        "GROUNDWIRE_CALLER_BURST": "3",
+    }
+    create = collection_pb.CreateCollectionRequest(collection="docs").SerializeToString()
+    subjects = map("subject-{}".format, itertools.count())
+    get = collection_pb.GetCollectionRequest(collection="docs").SerializeToString()
+    with (
+        ServerProcess(tmp_path / "data", MEMORY, **variables) as server,
+        grpc.insecure_channel(server.address) as channel,
+    ):
+
+        def code(path: str, message: bytes, **said: Any) -> str:
+            # Each call by somebody else, or the quota of one would be spent.
+            token = provider.token(**claims | {"sub": next(subjects)} | said)
+            return str(call(channel, path, message, bearer(token))[0].name)
+
+        assert set(METHOD_PATHS.values()) <= set(methods_of(channel))
+        assert call(channel, LIST_COLLECTIONS, b"")[0] is grpc.StatusCode.UNAUTHENTICATED
+        assert code(LIST_COLLECTIONS, b"", iss="https://other.example") == "UNAUTHENTICATED"
+        assert code(LIST_COLLECTIONS, b"", aud="another") == "UNAUTHENTICATED"
+        assert code(LIST_COLLECTIONS, b"", org=None, tenant="acme") == "UNAUTHENTICATED"
+        assert code(METHOD_PATHS["CreateCollection"], create, may=["read"]) == "PERMISSION_DENIED"
+        assert code(LIST_COLLECTIONS, b"", sees=["global"]) == "PERMISSION_DENIED"
+        assert code(METHOD_PATHS["CreateCollection"], create) == "OK"
+        assert code(METHOD_PATHS["GetCollection"], get) == "OK"
+        assert code(METHOD_PATHS["GetCollection"], get, org="other") == "NOT_FOUND"
+        spent = [code(LIST_COLLECTIONS, b"", sub="eve") for _ in range(5)]
+        assert spent == ["OK"] * 3 + ["RESOURCE_EXHAUSTED"] * 2

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import hmac
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -14,7 +13,7 @@ import grpc
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -24,7 +23,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
 from groundwire.client import AsyncGroundwireClient, GroundwireClient, tls_from_files
 from groundwire.kernel.errors import DeadlineError, InvalidRequestError, UnavailableError
-from groundwire.kernel.identity import ALL_RIGHTS, Identity, Quota, Right, TokenRules
+from groundwire.kernel.identity import ALL_RIGHTS, Identity, Quota, Right
 from groundwire.rpc import request_context
 from groundwire.rpc.access import AccessOptions
 from groundwire.rpc.channels import open_channel
@@ -32,42 +31,12 @@ from groundwire.rpc.key_file import create_key, read_key_file, revoke_key
 from groundwire.rpc.methods import CALL_LIMITS, Work, cost_of
 from groundwire.rpc.request_context import RequestContext
 from groundwire.rpc.tls import ClientTls, TlsFiles
-from tests.credentials import Authority, bearer, make_key, unsigned_token
+from tests.credentials import RULES, Authority, Provider, bearer, make_key, unsigned_token
 from tests.integration.rpc.fake_ingest import FakeIngest, connected, fake_ingest, serving
 
-RULES: Final = TokenRules(issuer="https://id.example", audience="groundwire")
 REQUEST: Final = library_pb.GetDocumentRequest(collection="ok")
 SLOW: Final = library_pb.GetDocumentRequest(collection="slow")
 PEM: Final = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-
-
-class Provider:
-    """An identity provider with a key of each kind, and the file of their public parts."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.keys: dict[str, Any] = {
-            "RS256": rsa.generate_private_key(65537, 2048),
-            "ES256": ec.generate_private_key(ec.SECP256R1()),
-            "EdDSA": ed25519.Ed25519PrivateKey.generate(),
-        }
-        self.publish(*self.keys)
-
-    def publish(self, *names: str) -> None:
-        """Write the file with these keys only."""
-        listed = []
-        for name in names:
-            made: Any = jwt.get_algorithm_by_name(name)
-            listed.append(made.to_jwk(self.keys[name].public_key(), as_dict=True) | {"kid": name, "use": "sig"})
-        self.path.write_text(json.dumps({"keys": listed}), encoding="utf-8")
-
-    def token(self, algorithm: str = "ES256", *, signed_as: str = "", key: Any = None, **claims: Any) -> str:
-        """Sign claims, which are good ones unless others are given; None leaves one out."""
-        now = int(time.time())
-        said = {"iss": RULES.issuer, "aud": RULES.audience, "sub": "ada", "exp": now + 600, "tenant": "acme"}
-        said |= {"rights": ["read"], "scopes": ["global", "entity:ada"]} | claims
-        said = {name: value for name, value in said.items() if value is not None}
-        return jwt.encode(said, key or self.keys[algorithm], signed_as or algorithm, {"kid": algorithm})
 
 
 @pytest.fixture(scope="module")
