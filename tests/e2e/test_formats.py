@@ -1,7 +1,10 @@
 """Files of every format through a real server: pages, headings and citations, and the files it names as failed."""
 
 import hashlib
+import io
 import json
+import os
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, document_pb2, hit_pb2, retrieval_options_pb2
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.client import GroundwireClient
+from groundwire.kernel.document_errors import DocumentLimitError
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter_text
 from groundwire.rpc.filter_messages import to_filter_message
@@ -287,3 +291,33 @@ def test_bad_fields_are_refused_by_name(client: GroundwireClient) -> None:
         collection=COLLECTION, source_uri="fens.txt", text=text, source_hash=digest.upper()
     ).result.document
     assert stored.source_hash == digest
+
+
+def test_files_are_read_within_the_limits_that_the_operator_sets(tmp_path: Path) -> None:
+    limits = {"PAGES": "2", "ZIP_ENTRIES": "20", "ZIP_RATIO": "100", "INFLATED_MIB": "3", "S_PER_MIB": "30"}
+    variables = {f"GROUNDWIRE_INGEST_PARSER_{name}": value for name, value in limits.items()}
+    body = make_docx("Herons wait for fish.")
+    files = {
+        "two-pages.pdf": (make_pdf(["One page.", "Another page."]), ""),
+        "three-pages.pdf": (make_pdf(["One page.", "Another page.", "A third one."]), "pages"),
+        "few-entries.docx": (body, ""),
+        "many-entries.docx": (_with_entries(body, {f"extra/{number}": b"x" for number in range(21)}), "zip_entries"),
+        "large.docx": (_with_entries(body, {"extra/large": os.urandom(4 << 20)}), "inflated_bytes"),
+        "repetitive.docx": (_with_entries(body, {"extra/zeros": bytes(2 << 20)}), "zip_ratio"),
+    }
+    with ServerProcess(tmp_path / "data", **variables) as server, GroundwireClient(server.address) as client:
+        client.create_collection(collection="docs")
+        exceeded = {}
+        for name, (content, _) in files.items():
+            try:
+                client.ingest_document(collection="docs", source_uri=name, content=content)
+                exceeded[name] = ""
+            except DocumentLimitError as error:
+                exceeded[name] = error.metadata["resource"]
+    assert exceeded == {name: limit for name, (_, limit) in files.items()}
+
+
+def _with_entries(archive: bytes, entries: Mapping[str, bytes]) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(archive)) as read:
+        own = {name: read.read(name) for name in read.namelist()}
+    return make_zip(own | dict(entries))

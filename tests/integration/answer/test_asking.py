@@ -59,6 +59,15 @@ async def test_a_covered_question_is_answered_with_citations(rig: Rig) -> None:
     assert [hit.rank for hit in answer.hits] == list(range(1, len(answer.hits) + 1))
 
 
+async def test_an_answer_has_at_most_as_many_sentences_as_the_setting_says(make_rig: MakeRig) -> None:
+    quoted = {}
+    for most in (1, 2, 3):
+        rig = make_rig(settings=AnswerSettings(max_sentences=most, min_support=0.0))
+        rig.library.put("otters.txt", ["Otters eat big crabs. Otters eat small fish. Otters eat frogs too."])
+        quoted[most] = len((await rig.ask("What do otters eat?")).citations)
+    assert quoted == {1: 1, 2: 2, 3: 3}
+
+
 @pytest.mark.requirement("S1-94")
 @pytest.mark.requirement("S1-95")
 @pytest.mark.requirement("S4-12")

@@ -230,6 +230,17 @@ async def test_the_default_idle_time_is_thirty_minutes(rig: Rig) -> None:
     assert session.state == session_pb2.SESSION_STATE_CREATED
 
 
+async def test_the_idle_time_is_what_the_setting_says_unless_the_session_has_its_own(make_rig: MakeRig) -> None:
+    rig = make_rig(settings=AnswerSettings(session_idle_s=90))
+    usual, own = (
+        await _get(rig, await rig.session()),
+        await _get(rig, await rig.session(idle_timeout=Duration(seconds=60))),
+    )
+    assert (usual.idle_timeout.seconds, own.idle_timeout.seconds) == (90, 60)
+    rig.clock.advance(seconds=91)
+    assert (await _get(rig, usual.session_id)).state == session_pb2.SESSION_STATE_EXPIRED
+
+
 async def test_an_ended_session_takes_no_more_questions(rig: Rig) -> None:
     session_id = await rig.session()
     for _ in range(2):
