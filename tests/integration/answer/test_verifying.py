@@ -133,6 +133,8 @@ async def test_an_older_generation_still_verifies_and_is_known_to_be_old(rig: Ri
         ("New. Grey wolves eat large deer. More follows.", "MOVED", 5),
         ("Grey wolves eat large deer. No. Old opening line. Grey wolves eat large deer.", "MOVED", 50),
         ("Gr\u00fc\u00df. Old opening line. Grey wolves eat large deer. Or: Grey wolves eat large deer.", "MOVED", 24),
+        # It begins before the old place, and ends behind it.
+        ("Old opening no. Grey wolves eat large deer. Nobody knew. Grey wolves eat large deer.", "MOVED", 16),
         ("Grey wolves eat small deer.", "GONE", None),
     ],
 )
