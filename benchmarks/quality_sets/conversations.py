@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.quality_sets.ranked import documents_of, ndcg
 from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, ROWS, Stack, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
-from groundwire.answer.follow_ups import search_context, search_text
+from groundwire.answer.intent import search_context, search_text
 from groundwire.answer.sessions import Message
 from groundwire.kernel.collection import DEFAULT_PROFILE, PROFILES, CollectionLimits, ProfileName
 from groundwire.kernel.session import WINDOW_MESSAGES, Role

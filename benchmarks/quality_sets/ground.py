@@ -36,7 +36,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.facts import FactKind, read
 from groundwire.kernel.spans import OffsetMap, Span
-from groundwire.kernel.stems import words
+from groundwire.kernel.words import words
 
 _PASSAGE_CHARS = 500
 Values = NDArray[np.float64]

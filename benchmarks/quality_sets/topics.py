@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.quality_sets.stack import data_folder, need
-from groundwire.answer.follow_ups import is_topic_shift
+from groundwire.answer.intent import is_topic_shift
 from groundwire.answer.sessions import Message
 from groundwire.kernel.session import WINDOW_MESSAGES, Role
 

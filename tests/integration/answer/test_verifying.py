@@ -20,7 +20,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
-from groundwire.kernel.stems import words
+from groundwire.kernel.words import words
 from tests.integration.answer.rig import Rig
 
 _FAILURE = citation_pb2.VerificationFailure.Name

@@ -27,9 +27,9 @@ from groundwire.answer.extractive.selection import (
     with_context,
 )
 from groundwire.answer.extractive.summary import summarise
+from groundwire.answer.intent import document_asked_for, named_place
 from groundwire.answer.plain_text import plain_text
-from groundwire.answer.summary_requests import document_asked_for, named_place
-from groundwire.kernel.stems import content_stems, stem
+from groundwire.kernel.words import content_stems, stem
 from tests.unit.answer.builders import make_passage
 
 

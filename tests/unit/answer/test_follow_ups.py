@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.answer.follow_ups import is_topic_shift, leans_on_context, search_context, search_text
+from groundwire.answer.intent import is_topic_shift, leans_on_context, search_context, search_text
 from groundwire.answer.sessions import Message
 from groundwire.kernel.session import Role
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from groundwire.kernel.errors import StoreOwnedError
-from groundwire.kernel.owner_lock import OwnerLock
+from groundwire.kernel.files import OwnerLock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from groundwire.kernel.owner_lock import OwnerLock
+from groundwire.kernel.files import OwnerLock
 folder = Path(sys.argv[1])
 lock = OwnerLock(folder, folder / "LOCK", "a folder of vectors")
 print("held", flush=True)

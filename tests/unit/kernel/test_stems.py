@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundwire.kernel.stems import content_stems, stem
+from groundwire.kernel.words import content_stems, stem
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.database import Database, advance_position, in_transaction
 from groundwire.catalog.dialects import CompiledArray, among, array_of, read_array
 from groundwire.catalog.encoding import encode_json
-from groundwire.catalog.filters import chunks_matching
+from groundwire.catalog.filters import Scopes, chunks_matching, in_scopes
 from groundwire.catalog.lexical_index import add_chunks, numbered
 from groundwire.catalog.rows import (
     CHUNK_COLUMNS,
@@ -28,7 +28,6 @@ from groundwire.catalog.rows import (
     to_stored_chunks,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
-from groundwire.catalog.scopes import Scopes, in_scopes
 from groundwire.catalog.texts import slice_of_generation
 from groundwire.catalog.vectors import vectors_by_hash
 from groundwire.catalog.vocabularies import metadata_fields

@@ -37,7 +37,7 @@ from groundwire.catalog.deletions import (
 )
 from groundwire.catalog.dialects import among, upsert
 from groundwire.catalog.encoding import encode_json
-from groundwire.catalog.filters import chunks_matching, has_chunk_matching
+from groundwire.catalog.filters import Scopes, chunks_matching, has_chunk_matching, in_scopes
 from groundwire.catalog.generations import (
     CHUNKS_PER_TRANSACTION,
     GenerationDraft,
@@ -80,7 +80,6 @@ from groundwire.catalog.rows import (
     visible_row,
 )
 from groundwire.catalog.schema import chunks, collections, document_aliases, documents, generations
-from groundwire.catalog.scopes import Scopes, in_scopes
 from groundwire.catalog.sessions import gone_documents
 from groundwire.catalog.texts import check_chunks, measure
 from groundwire.catalog.vectors import NewVectors, insert_vectors

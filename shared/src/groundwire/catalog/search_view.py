@@ -34,7 +34,7 @@ from groundwire.catalog.chunks import (
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import CompiledArray, among, array_in, array_of, driver_rows, execute, read_array
 from groundwire.catalog.encoding import decode_json, encode_json
-from groundwire.catalog.filters import chunks_matching, to_sql
+from groundwire.catalog.filters import Scopes, chunks_matching, in_scopes, scope_filter, to_sql
 from groundwire.catalog.generations import check_snapshot, oldest_snapshot
 from groundwire.catalog.lexical_search import LexicalMatches, LexicalSearch, Reading, live_numbers
 from groundwire.catalog.rows import (
@@ -51,7 +51,6 @@ from groundwire.catalog.rows import (
     visible_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations, record_links, records
-from groundwire.catalog.scopes import Scopes, in_scopes, scope_filter
 from groundwire.catalog.vectors import RecentVectors, unit_vectors_of
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache, bytes_of

@@ -57,7 +57,7 @@ from groundwire.kernel.errors import (
     StoreMismatchError,
     StoreUnavailableError,
 )
-from groundwire.kernel.owner_lock import OwnerLock
+from groundwire.kernel.files import OwnerLock
 
 upsert = sqlite.insert
 EACH = "json_each"

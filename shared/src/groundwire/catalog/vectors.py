@@ -29,6 +29,7 @@ from sqlalchemy import (
 from groundwire.catalog.aggregate import Aggregate
 from groundwire.catalog.dialects import among, array_of, execute, insert_rows, read_array, read_vectors
 from groundwire.catalog.encoding import encode_json
+from groundwire.catalog.filters import in_scopes
 from groundwire.catalog.rows import (
     IS_INDEXED,
     IS_LIVE,
@@ -41,7 +42,6 @@ from groundwire.catalog.rows import (
     to_payload,
 )
 from groundwire.catalog.schema import chunks, collections, documents, embeddings, generations
-from groundwire.catalog.scopes import in_scopes
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors

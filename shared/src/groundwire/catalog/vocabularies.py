@@ -9,9 +9,9 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import elements_of, entries_of, first_type_of, list_of
+from groundwire.catalog.filters import Scopes, in_scopes
 from groundwire.catalog.rows import IS_LIVE, collection_row, live_generation_keys, to_collection
 from groundwire.catalog.schema import chunks, collections, documents, generations
-from groundwire.catalog.scopes import Scopes, in_scopes
 from groundwire.catalog.vectors import unit_vectors_of
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.chunk import OutlineChunk, Section, sections_of

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 
 from groundwire.kernel.facts import Discrepancy, FactKind, Reading, discrepancies, read
-from groundwire.kernel.stems import content_stems, stem, words
+from groundwire.kernel.words import content_stems, stem, words
 
 # Phrases for the beginning or end of a state and for its owner, with the words for the state; applied in this order.
 _SAME_STATE = (

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import islice, takewhile
 
-from groundwire.kernel.stems import FUNCTION_WORDS, NEGATION, content_stems, stem, words
+from groundwire.kernel.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
 
 class FactKind(StrEnum):

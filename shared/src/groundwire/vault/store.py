@@ -25,7 +25,6 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from groundwire.kernel.durable_files import replace_file, sync
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     ChunkNotFoundError,
@@ -34,6 +33,7 @@ from groundwire.kernel.errors import (
     FieldViolation,
     InvalidRequestError,
 )
+from groundwire.kernel.files import replace_file, sync
 from groundwire.kernel.records import (
     FOLLOWS_WINDOW,
     MAX_TOKENS,

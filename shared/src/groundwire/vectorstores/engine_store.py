@@ -10,9 +10,8 @@ from pathlib import Path
 import structlog
 
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.durable_files import replace_file
 from groundwire.kernel.errors import GroundwireError, StoreMismatchError, StoreUnavailableError
-from groundwire.kernel.owner_lock import OwnerLock
+from groundwire.kernel.files import OwnerLock, replace_file
 from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.points import EngineAdapter
 from groundwire.vectorstores.stored_fields import LAYOUT

@@ -10,7 +10,7 @@ import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from groundwire.kernel.durable_files import sync
+from groundwire.kernel.files import sync
 
 _PIECE_BYTES = 1 << 20
 # Larger files are never changed by an engine once they are written; smaller ones change through maps, which some file

@@ -24,7 +24,14 @@ from groundwire.answer.answers import (
 )
 from groundwire.answer.consolidation import asks_nothing
 from groundwire.answer.evidence import Closest, Statement, with_agreeing_sources
-from groundwire.answer.follow_ups import is_topic_shift, search_context, search_text
+from groundwire.answer.intent import (
+    document_asked_for,
+    is_topic_shift,
+    named_place,
+    numbered_name,
+    search_context,
+    search_text,
+)
 from groundwire.answer.ports import GenerationFailedError, Generator, Library, Retrieval, Retriever, Search
 from groundwire.answer.sessions import (
     Exchange,
@@ -35,7 +42,6 @@ from groundwire.answer.sessions import (
     create_session,
     start_session,
 )
-from groundwire.answer.summary_requests import document_asked_for, named_place, numbered_name
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1.answer_service_pb2 import (
     AnswerEvent,

@@ -14,7 +14,7 @@ from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, read
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, split_sentences
 from groundwire.kernel.session import Role
-from groundwire.kernel.stems import content_stems, stem, words
+from groundwire.kernel.words import content_stems, stem, words
 
 # What rules derive has 0.6 to 0.9: it is never certain, and a confirmation can add to it.
 _LEAST_CONFIDENCE = 0.6

@@ -14,7 +14,7 @@ from datetime import datetime
 from groundwire.kernel.facts import read
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, split_sentences
 from groundwire.kernel.session import Role
-from groundwire.kernel.stems import words
+from groundwire.kernel.words import words
 
 MAX_SUMMARY_CHARS = 1600
 """Less than a record may have, in any script."""

@@ -7,7 +7,7 @@ from itertools import takewhile
 from operator import itemgetter
 
 from groundwire.catalog.chunks import PassageReader, Passages
-from groundwire.catalog.scopes import is_in_scopes
+from groundwire.catalog.filters import is_in_scopes
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import ChunkLocation, StoredChunk
 from groundwire.kernel.errors import ChunkNotFoundError, InvalidRequestError, PreconditionError

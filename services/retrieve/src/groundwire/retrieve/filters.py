@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from groundwire.catalog.scopes import scope_filter
+from groundwire.catalog.filters import scope_filter
 from groundwire.catalog.search_view import SearchView
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.embedder import Vectors

@@ -17,8 +17,8 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc as pb_grpc
 from groundwire.api.retrieve.v1 import query_log_pb2, stats_pb2
 from groundwire.catalog.catalog import Catalog
+from groundwire.catalog.filters import is_in_scopes
 from groundwire.catalog.query_log import QueryLogs
-from groundwire.catalog.scopes import is_in_scopes
 from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.document import Document, DocumentReference

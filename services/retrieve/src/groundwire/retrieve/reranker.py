@@ -13,7 +13,7 @@ import numpy as np
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError
-from groundwire.kernel.stems import FUNCTION_WORDS
+from groundwire.kernel.words import FUNCTION_WORDS
 
 _CROSS_ENCODER, _MAX_SIM = "cross-encoder", "max-sim"
 _Judge: TypeAlias = Callable[[str, Sequence[str]], Any]

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from groundwire.catalog.scopes import Scopes
+from groundwire.catalog.filters import Scopes
 from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.collection import Collection, SearchMode
 from groundwire.kernel.embedder import Vectors

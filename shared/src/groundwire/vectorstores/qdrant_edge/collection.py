@@ -22,7 +22,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.durable_files import replace_file, sync
 from groundwire.kernel.errors import (
     CallCancelledError,
     CollectionNotFoundError,
@@ -30,6 +29,7 @@ from groundwire.kernel.errors import (
     StoreMismatchError,
     StoreUnavailableError,
 )
+from groundwire.kernel.files import replace_file, sync
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.file_seal import seal_of, sync_tree

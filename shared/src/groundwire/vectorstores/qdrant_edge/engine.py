@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from groundwire.kernel.durable_files import sync
 from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.files import sync
 from groundwire.kernel.filters import BUILT_IN_FIELDS, FieldKind
 from groundwire.vectorstores.file_seal import Seal, seal_of, sync_tree
 from groundwire.vectorstores.points import best

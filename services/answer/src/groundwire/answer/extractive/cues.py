@@ -6,7 +6,7 @@ from itertools import takewhile
 
 from groundwire.answer.extractive.question import Question, QuestionKind
 from groundwire.kernel.facts import Fact, FactKind, names_in, read
-from groundwire.kernel.stems import FUNCTION_WORDS, NEGATION, content_stems, stem, words
+from groundwire.kernel.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
 _HOW_MANY = re.compile(r"\b(?:how many|what (?:is|was) the number of) (?P<counted>[^?.,;]{1,60})", re.IGNORECASE)
 _COUNTED_WITHIN = 4

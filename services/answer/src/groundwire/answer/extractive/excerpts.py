@@ -15,7 +15,7 @@ from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, 
 from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, heading_text, split_sentences
-from groundwire.kernel.stems import content_stems, words
+from groundwire.kernel.words import content_stems, words
 
 MIN_WORDS = 3
 MAX_CHARS = 700

@@ -34,9 +34,9 @@ from groundwire.answer.extractive.weights import (
 )
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale, cosine
-from groundwire.answer.summary_requests import document_asked_for, named_place
+from groundwire.answer.intent import document_asked_for, named_place
 from groundwire.kernel.sentences import BlockKind
-from groundwire.kernel.stems import content_stems
+from groundwire.kernel.words import content_stems
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 

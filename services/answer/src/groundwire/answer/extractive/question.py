@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale
-from groundwire.kernel.stems import content_stems, stem, words
+from groundwire.kernel.words import content_stems, stem, words
 
 
 class QuestionKind(StrEnum):

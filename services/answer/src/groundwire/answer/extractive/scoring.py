@@ -34,7 +34,7 @@ from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, lacking, read
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind
-from groundwire.kernel.stems import NEGATION, content_stems, stem, words
+from groundwire.kernel.words import NEGATION, content_stems, stem, words
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from groundwire.answer.extractive.weights import (
 )
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind
-from groundwire.kernel.stems import NEGATION, content_stems, stem, words
+from groundwire.kernel.words import NEGATION, content_stems, stem, words
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 # What follows these words is another side of the matter or an example of it.

@@ -8,7 +8,7 @@ from groundwire.answer.evidence import Passage
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.weights import SUMMARY_EXCERPTS
 from groundwire.kernel.sentences import BlockKind
-from groundwire.kernel.stems import content_stems
+from groundwire.kernel.words import content_stems
 
 _SAME_SECTION = 0.5
 """What a further sentence of a section is worth, so that a summary goes through the document."""

@@ -18,7 +18,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import OverloadedError
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import split_blocks
-from groundwire.kernel.stems import content_stems
+from groundwire.kernel.words import content_stems
 
 _MODEL = (
     r"(?:AIs?|A\.I\.|(?:AI |language |chat )?(?:assistants?|models?)|LLMs?|chatbots?|ChatGPT|GPT-?\d?|Claude|Gemini"

@@ -10,7 +10,7 @@ from groundwire.answer.plain_text import TABLE_RULE, plain_text
 from groundwire.kernel.facts import read
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, split_sentences
 from groundwire.kernel.spans import OffsetMap, Span
-from groundwire.kernel.stems import content_stems, words
+from groundwire.kernel.words import content_stems, words
 
 
 class ClaimKind(StrEnum):

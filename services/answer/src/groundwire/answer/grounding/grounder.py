@@ -21,7 +21,7 @@ from groundwire.answer.ports import Vector
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.facts import Discrepancy, FactKind, Reading, discrepancies, read
 from groundwire.kernel.sentences import BlockKind, split_sentences
-from groundwire.kernel.stems import content_stems
+from groundwire.kernel.words import content_stems
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 

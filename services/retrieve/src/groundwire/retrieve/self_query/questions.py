@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from groundwire.catalog.scopes import Scopes
+from groundwire.catalog.filters import Scopes
 from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import FieldDescription, FieldType

@@ -13,7 +13,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.hit_pb2 import HitView
 from groundwire.api.common.v1.record_pb2 import RecordType
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.catalog.scopes import Scopes
+from groundwire.catalog.filters import Scopes
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, violations_of
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Or
