@@ -35,7 +35,7 @@ _OF_SERVERS = (
     "groundwire.standalone.split_answer",
     "groundwire.vectorstores.factory",
 )
-_OF_CATALOGS = ("alembic.command", "psycopg", "sqlalchemy.dialects.postgresql.psycopg")
+_OF_CATALOGS = ("alembic.migration", "alembic.operations", "psycopg", "sqlalchemy.dialects.postgresql.psycopg")
 """Only what migrates a catalog or has one on a server imports these, the last two where an extra is installed."""
 _OF_COMMANDS = ("groundwire.client", "grpc._channel", "importlib.metadata")
 

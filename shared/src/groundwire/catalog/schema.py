@@ -1,7 +1,7 @@
 """The tables, defined once: statements are built from them, and so is a new catalog.
 
 Times are milliseconds since 1970-01-01T00:00Z, offsets count code points (`char_*`) and UTF-8 bytes (`byte_*`), lists
-are JSON arrays. An earlier catalog gets what it lacks from `migrations/versions`.
+are JSON arrays. An earlier catalog gets what it lacks from `migrations.py`.
 """
 
 from typing import Any

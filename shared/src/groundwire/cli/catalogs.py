@@ -26,8 +26,8 @@ from groundwire.cli.operations import fsck
 from groundwire.cli.options import is_json, json_option
 from groundwire.cli.output import counted, print_line, printed_as_json
 from groundwire.cli.server import announce, server_packages
-from groundwire.kernel.durable_files import sync
 from groundwire.kernel.errors import DataLossError, InvalidRequestError, PreconditionError
+from groundwire.kernel.files import sync
 
 _CATALOG: Final = "catalog.db"
 _KEY: Final = "page-token.key"
