@@ -1,6 +1,6 @@
 import pytest
 
-from groundwire.cli.ingest_report import FileOutcome, ingest_json, show_ingest, show_skipped
+from groundwire.cli.ingest import FileOutcome, ingest_json, show_ingest, show_skipped
 from groundwire.cli.source_files import SkippedFile, SkipReason
 
 OUTCOMES = [

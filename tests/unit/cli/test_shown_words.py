@@ -5,8 +5,7 @@ import pytest
 from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_FIXED
 from groundwire.api.retrieve.v1.retrieve_report_pb2 import RetrieveReport
 from groundwire.api.retrieve.v1.retrieve_service_pb2 import RetrieveResponse
-from groundwire.cli.ingest import chunking_policy, reason_of
-from groundwire.cli.ingest_report import FileOutcome, plan_json, show_plan
+from groundwire.cli.ingest import FileOutcome, chunking_policy, plan_json, reason_of, show_plan
 from groundwire.cli.messages import applied_json
 from groundwire.cli.output import page_place
 from groundwire.client.values import filter_message

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, bindparam, exists, func, literal_column, select, true, update
 
-from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import Database, advance_position, in_transaction
 from groundwire.catalog.dialects import CompiledArray, among, array_of, read_array
 from groundwire.catalog.encoding import encode_json

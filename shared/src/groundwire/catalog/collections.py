@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import POSITION_NOW, advance_position, in_transaction
 from groundwire.catalog.deletions import Deleted, Deletion, delete_collection, insert_deletion
 from groundwire.catalog.dialects import execute

@@ -30,7 +30,7 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import advance_position, in_transaction
 from groundwire.catalog.dialects import among, replacing
 from groundwire.catalog.encoding import encode_json

@@ -23,8 +23,7 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.aggregate import Aggregate
-from groundwire.catalog.changes import change_fields, rename_chapter, rewrite_payloads
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import Database, advance_position, in_transaction
 from groundwire.catalog.deletions import (
     Deleted,
@@ -43,6 +42,7 @@ from groundwire.catalog.generations import (
     GenerationDraft,
     PendingGeneration,
     Prepared,
+    change_fields,
     changed,
     expiry,
     insert_chunks,
@@ -52,6 +52,8 @@ from groundwire.catalog.generations import (
     refuse_full_tenant,
     refuse_stale_version,
     refuse_taken_source,
+    rename_chapter,
+    rewrite_payloads,
     take_back_generation,
 )
 from groundwire.catalog.lexical_index import remove_chunks

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, insert, select, update
 
-from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import advance_position, in_transaction, owner_of
 from groundwire.catalog.dialects import stored_bytes
 from groundwire.catalog.outbox import queue_drop

@@ -21,8 +21,7 @@ from sqlalchemy import (
     union,
 )
 
-from groundwire.catalog.aggregate import Aggregate
-from groundwire.catalog.audit import first_broken
+from groundwire.catalog.audit import Aggregate, first_broken
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among, file_problems, interruptible
 from groundwire.catalog.idempotency import ANSWER_RETENTION

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select, update
 
-from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import advance_position, in_transaction
 from groundwire.catalog.dialects import among, array_of, execute, insert_rows, merge_postings, read_array, stored_word
 from groundwire.catalog.encoding import encode_json

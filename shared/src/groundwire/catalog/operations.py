@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
 
-from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import in_transaction, owner_of
 from groundwire.catalog.idempotency import settle
 from groundwire.catalog.rows import IS_STORED

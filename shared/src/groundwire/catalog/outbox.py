@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, true
 
-from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import NOW_MS
 from groundwire.catalog.schema import collections, outbox
 

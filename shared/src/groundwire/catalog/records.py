@@ -21,7 +21,7 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import Database, in_transaction
 from groundwire.catalog.dialects import among, execute, replacing, upsert
 from groundwire.catalog.encoding import encode_json

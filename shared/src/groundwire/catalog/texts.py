@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, exists, select
 
-from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among
 from groundwire.catalog.encoding import encode_json

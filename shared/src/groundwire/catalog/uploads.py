@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from sqlalchemy import delete, exists, func, insert, or_, select, update
 
-from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.schema import operations, uploads
 from groundwire.kernel.errors import NotFoundError
 

@@ -26,7 +26,7 @@ from sqlalchemy import (
     true,
 )
 
-from groundwire.catalog.aggregate import Aggregate
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.dialects import among, array_of, execute, insert_rows, read_array, read_vectors
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import in_scopes

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from groundwire.answer.adapters.memory_sessions import MemorySessions, SessionsByProfile
@@ -176,7 +177,7 @@ def _session_store(
     if database is None:
         return memory, None, []
     # Sessions in memory need no package of a database.
-    from groundwire.answer.adapters.catalog_sessions import CatalogSessions, PurgedSources  # noqa: PLC0415
+    from groundwire.answer.adapters.catalog_sessions import CatalogSessions, redact_purged  # noqa: PLC0415
     from groundwire.catalog.sessions import Sessions  # noqa: PLC0415 - the same
 
     rows = Sessions(database, clock)
@@ -184,7 +185,7 @@ def _session_store(
     stored = CatalogSessions(database, workers, clock, library.purged if purged else None)
     sweepers = [SessionSweeper(rows.expire)]
     if purged is not None:
-        sweepers.append(SessionSweeper(PurgedSources(rows, purged), settings.purged_sources_every_s))
+        sweepers.append(SessionSweeper(partial(redact_purged, rows, purged), settings.purged_sources_every_s))
     match settings.session_store:
         case SessionStoreName.MEMORY:
             # What was stored under another setting is still recorded and expires.

@@ -18,7 +18,7 @@ from groundwire.ingest.chunking.ready_chunks import (
     rules_digest,
     unit_vectors,
 )
-from groundwire.ingest.embedding import refuse_other_model
+from groundwire.ingest.embedding import new_texts, refuse_other_model
 from groundwire.ingest.ingesting import (
     DuplicatePolicy,
     IngestOutcome,
@@ -254,14 +254,15 @@ class DocumentIngest:
         draft, warnings = self._parse(under_way, budget)
         new = self.writer.without_repeated(under_way.collection, draft.document_id, draft.chunks)
         stored = embedder.stored_times(under_way.collection, new)
-        new_texts = embedder.new_texts(new, {name for name, made in stored.items() if made is not None})
+        to_embed = new_texts(new, {name for name, made in stored.items() if made is not None})
+        tokens = embedder.token_counts(new)
         return IngestPlan(
             outcome=IngestOutcome.REPLACED if existing else IngestOutcome.CREATED,
             current=existing,
             chunks=planned_chunks(self._stored(request, existing) if existing else [], new),
-            embedded=len(new_texts),
-            embedded_tokens=sum(new_texts.values()),
-            remarks=Remarks(sum(chunk.undersized for chunk in new), embedder.beyond_model(new), warnings),
+            embedded=len(to_embed),
+            embedded_tokens=sum(tokens[row] for row in to_embed.values()),
+            remarks=Remarks(sum(chunk.undersized for chunk in new), embedder.beyond_model(tokens), warnings),
         )
 
     def unchanged(self, request: IngestRequest) -> IngestResult | None:

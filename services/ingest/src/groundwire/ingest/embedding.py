@@ -62,7 +62,7 @@ class ChunkEmbedder:
             UnavailableError: the model does not answer.
         """
         identity_digest = self.embedder.identity.digest
-        hashes, tokens = [chunk.embedding_hash for chunk in chunks], self._tokens(chunks)
+        hashes, tokens = [chunk.embedding_hash for chunk in chunks], self.token_counts(chunks)
         vectors: dict[str, Vectors] = {}
         known = hashes if stored is None else [name for name in hashes if name in stored]
         for start in range(0, len(known), _LOOK_UP_BATCH):
@@ -98,7 +98,7 @@ class ChunkEmbedder:
             done += sum(len(missing[name]) for name in batch)
             report(done)
         stacked = np.stack([vectors[name] for name in hashes])
-        return EmbeddedChunks(stacked, len(missing), self.beyond_model(chunks), unstored)
+        return EmbeddedChunks(stacked, len(missing), self.beyond_model(tokens), unstored)
 
     def embed_missing(
         self,
@@ -135,26 +135,15 @@ class ChunkEmbedder:
             stored |= self.cache.times(collection, hashes[start : start + _LOOK_UP_BATCH])
         return stored
 
-    def new_texts(self, chunks: Sequence[Chunk], known: Container[str]) -> dict[str, int]:
-        """Return the texts that are not among those with the `known` hashes: the tokens of each by its embedding hash.
-
-        Responses count these texts. How many texts the model really reads depends on what other
-        collections hold, which is nobody's business. Texts with a vector of the caller are left out.
-        """
-        rows = zip(chunks, (chunk.embedding_hash for chunk in chunks), self._tokens(chunks), strict=True)
-        return {
-            name: tokens for chunk, name, tokens in rows if name not in known and chunk.given_embedding_hash is None
-        }
-
-    def beyond_model(self, chunks: Sequence[Chunk]) -> int:
-        """Return how many chunks are longer than what the model reads."""
+    def beyond_model(self, tokens: Sequence[int]) -> int:
+        """Return how many texts of so many tokens are longer than what the model reads."""
         identity = self.embedder.identity
         if identity.provider.endswith("+windows"):
             return 0  # such a model reads long texts in windows
-        return sum(tokens > identity.max_tokens for tokens in self._tokens(chunks))
+        return sum(each > identity.max_tokens for each in tokens)
 
-    def _tokens(self, chunks: Sequence[Chunk]) -> list[int]:
-        """Count the tokens of each embedded text; the headings of a section are counted once."""
+    def token_counts(self, chunks: Sequence[Chunk]) -> list[int]:
+        """Return the tokens of each embedded text; the headings of a section are counted once."""
         # Most chunks of a document share theirs, and counting is the slow part.
         headings = {chunk.headings: 0 for chunk in chunks}
         for path in headings:
@@ -178,3 +167,13 @@ def refuse_other_model(collection: Collection, identity: EmbeddingIdentity) -> N
     expected, got = (f"{each.model_name}@{each.probe_digest[:12]}" for each in (collection.identity, identity))
     message = f"collection {collection.name!r} was embedded by {expected}, this server has {got}"
     raise EmbeddingMismatchError(message, expected=expected, got=got)
+
+
+def new_texts(chunks: Sequence[Chunk], known: Container[str]) -> dict[str, int]:
+    """Return the texts that are not among those with the `known` hashes: a row of each by its embedding hash.
+
+    Responses count these texts. How many texts the model really reads depends on what other
+    collections hold, which is nobody's business. Texts with a vector of the caller are left out.
+    """
+    names = ((row, chunk.embedding_hash) for row, chunk in enumerate(chunks) if chunk.given_embedding_hash is None)
+    return {name: row for row, name in names if name not in known}

@@ -9,7 +9,7 @@ import structlog
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.generations import GenerationDraft, IndexMovedError, PendingGeneration
 from groundwire.catalog.vectors import NewVectors
-from groundwire.ingest.embedding import ChunkEmbedder, EmbeddedChunks
+from groundwire.ingest.embedding import ChunkEmbedder, EmbeddedChunks, new_texts
 from groundwire.ingest.ingesting import Progress, Report, Stage
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.kernel.budget import Budget
@@ -93,7 +93,7 @@ class GenerationWriter:
             # Counted before its own chunks are in the catalog: they would make every text a known one.
             stored = self.embedder.stored_times(collection, chunks)
             known = {name: made for name, made in stored.items() if made is not None}
-            new_texts = frozenset(self.embedder.new_texts(chunks, known))
+            new = frozenset(new_texts(chunks, known))
             with Step("ingest.begin"):
                 pending = self.catalog.documents.begin_together(collection, drafts, known)
             try:
@@ -109,9 +109,7 @@ class GenerationWriter:
                             self._upsert(pending, chunks, embedded, budget, report)
                         budget.check()  # the last moment: what is published stays, even if the caller has left
                         with Step("ingest.publish"):
-                            return publish(
-                                Written(pending, chunks, embedded.unstored, new_texts, embedded.beyond_model)
-                            )
+                            return publish(Written(pending, chunks, embedded.unstored, new, embedded.beyond_model))
                     except (IndexMovedError, CollectionNotFoundError):
                         moves += 1
                         if moves == MAX_INDEX_MOVES:

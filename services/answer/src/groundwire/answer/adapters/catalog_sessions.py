@@ -145,25 +145,18 @@ class CatalogSessions:
         return await self._workers.run(current_budget(), fn, *args, **kwargs)
 
 
-class PurgedSources:
-    """Removes texts of deleted documents from sessions that are not in the catalog of the documents.
+def redact_purged(sessions: Sessions, purged: Callable[[str, Sequence[str]], frozenset[str]]) -> None:
+    """Remove texts of deleted documents from sessions that are not in the catalog of the documents.
 
-    A call goes through all documents whose text is in messages, a thousand at a time. Readers never see such text
-    anyway; this removes it from disk.
+    Goes through all documents whose text is in messages, a thousand at a time. Readers never see such text anyway; this
+    removes it from disk.
     """
-
-    def __init__(self, sessions: Sessions, purged: Callable[[str, Sequence[str]], frozenset[str]]) -> None:
-        self._sessions = sessions
-        self._purged = purged
-
-    def __call__(self) -> None:
-        after = ("", "")
-        while held := self._sessions.documents(after, _DOCUMENTS_AT_A_TIME):
-            after = held[-1]
-            for tenant, rows in groupby(held, key=lambda row: row[0]):
-                purged = self._purged(tenant, [document_id for _, document_id in rows])
-                if purged:
-                    self._sessions.redact(tenant, sorted(purged))
+    after = ("", "")
+    while held := sessions.documents(after, _DOCUMENTS_AT_A_TIME):
+        after = held[-1]
+        for tenant, rows in groupby(held, key=lambda row: row[0]):
+            if gone := purged(tenant, [document_id for _, document_id in rows]):
+                sessions.redact(tenant, sorted(gone))
 
 
 def _to_message(row: session_rows.NewMessage) -> Message:
