@@ -120,14 +120,9 @@ def trace_documents(
     *,
     permanent: bool,
 ) -> DeletionTraces:
-    """Collect the traces of documents of a collection before they are deleted.
+    """Collect the traces of documents before they are deleted, from rows with their ids and keys.
 
-    Args:
-        connection: of the transaction that deletes.
-        collection: as it is now.
-        rows: with the id and the key of each document.
-        leaving: the statement for the keys of the generations.
-        permanent: whether they go for good.
+    `leaving` is the statement for the keys of the generations that go.
     """
     digest = collection.identity.digest
     return DeletionTraces(

@@ -713,11 +713,7 @@ def rewrite_payloads(connection: Connection, document: RowMapping, which: Column
 
     Counts as a change that readers see. Until the engine has the new keys too, a search answers filters from the
     catalog (`SearchView.engine_keeps_up`).
-
-    Args:
-        connection: of the transaction that changed them.
-        document: what `visible_row` returned.
-        which: the condition on the chunks of this document.
+    `document` is what `visible_row` returned, `which` the condition on its chunks.
 
     Returns:
         The ids of the tasks in the outbox that bring the engine up to this.

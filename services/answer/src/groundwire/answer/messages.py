@@ -18,6 +18,8 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError, violat
 from groundwire.kernel.identifiers import (
     ENTITY_SCOPE,
     GLOBAL_SCOPE,
+    WITHOUT_CONTROLS,
+    has_controls,
     parse_caller_id,
     parse_collection_name,
     parse_conversation_id,
@@ -42,9 +44,8 @@ MAX_SELECTED_CHARS = 5000
 MAX_CHUNKS = 20
 MIN_ANSWER_CHARS = 100
 MAX_ANSWER_CHARS = 2000
-# The category Cc of Unicode, with and without tab, newline and return.
+# The category Cc of Unicode.
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_CONTROLS_OF_LINES = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQuestion:
@@ -156,8 +157,8 @@ def text_violations(field: str, text: str, max_chars: int) -> Iterator[FieldViol
     """Yield the violations of a text of lines: its length in code points, control characters."""
     if len(text) > max_chars:
         yield FieldViolation(field, f"must be at most {max_chars} characters, has {len(text)}")
-    if _CONTROLS_OF_LINES.search(text):
-        yield FieldViolation(field, "must not contain control characters other than tab, newline and return")
+    if has_controls(text):
+        yield FieldViolation(field, WITHOUT_CONTROLS)
 
 
 _SHORTEST_IDLE = timedelta(seconds=1)

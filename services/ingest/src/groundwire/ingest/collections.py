@@ -93,13 +93,6 @@ class CollectionUpkeep:
     def get(self, tenant: str, name: str) -> CollectionFigures:
         return self.figures(self.catalog.collections.get(tenant, name))
 
-    def find(self, tenant: str, name: str) -> Collection | None:
-        """Return a collection without its figures, None when there is no such collection."""
-        try:
-            return self.catalog.collections.get(tenant, name)
-        except CollectionNotFoundError:
-            return None
-
     def update(
         self,
         tenant: str,

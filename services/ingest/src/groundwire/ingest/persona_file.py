@@ -57,7 +57,7 @@ class PersonaFile:
         identity, profile = Identity(), PROFILES[ProfileName.CONVERSATIONS]
         # Before the file is read: what changes in between is then loaded again.
         modified = self.path.stat().st_mtime
-        if self.collections.find(identity.tenant, self.collection) is None:
+        if self.collections.catalog.collections.find(identity.tenant, self.collection) is None:
             new = NewCollection(identity.tenant, self.collection, profile.name, profile.settings)
             self.collections.create(new, budget)
         # Imported late: importing pydantic takes long, and few servers have such a file.

@@ -403,7 +403,7 @@ class StoreCheck:
             for finding in self.catalog.inspection.text_problems(name, key):
                 report(finding)
         for attempt in range(_ATTEMPTS_BESIDE_BUILDS):
-            collection = self._find(tenant, name)
+            collection = self.catalog.collections.find(tenant, name)
             if collection is None:
                 return
             try:
@@ -432,7 +432,7 @@ class StoreCheck:
         lost: StoreFinding | None = None
         is_missing = name not in self.vectors.collections(budget)
         # Asked once more: a collection that was deleted or moved meanwhile has lost nothing.
-        if is_missing and chunks and self._find(collection.tenant, collection.name) == collection:
+        if is_missing and chunks and self.catalog.collections.find(collection.tenant, collection.name) == collection:
             message = f"the engine has no collection {name}: the vectors of {chunks} chunks are missing"
             lost = StoreFinding(FindingKind.VECTOR_MISSING, collection.name, name, message)
         else:
@@ -469,9 +469,3 @@ class StoreCheck:
     def _rebuild(self, collection: Collection, budget: Budget) -> None:
         with suppress(ConflictError):  # another build was faster
             self.builder.build(collection, collection.identity, budget, lambda _: None)
-
-    def _find(self, tenant: str, name: str) -> Collection | None:
-        try:
-            return self.catalog.collections.get(tenant, name)
-        except CollectionNotFoundError:
-            return None

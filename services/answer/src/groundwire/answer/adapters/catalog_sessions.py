@@ -39,13 +39,8 @@ class CatalogSessions:
     """Stores sessions and remembered calls in the catalog, in worker threads.
 
     The methods are documented at `SessionStore` (`answer/sessions.py`) and `Outbox` (`answer/recording.py`).
-
-    Args:
-        catalog: where they are.
-        workers: read and write them.
-        clock: for ages.
-        purged: returns those of some documents, by id, that the tenant of the current call has deleted for good. None
-            where the documents are in the same catalog: their deletion takes their texts out of sessions itself.
+    `purged` returns those of some documents, by id, that the tenant of the current call has deleted for good. It is
+    None where the documents are in the same catalog: their deletion takes their texts out of sessions itself.
     """
 
     def __init__(

@@ -240,9 +240,8 @@ class CollectionServicer(collection_grpc.CollectionServiceServicer):
         self, request: collection_pb.CreateCollectionRequest, receipt: Receipt[CollectionFigures] | None
     ) -> CollectionFigures:
         current = request_context.current()
-        new = parse_create_collection(
-            request, current.tenant, self.collections.max_document_bytes, self.collections.find
-        )
+        find = self.parts.catalog.collections.find
+        new = parse_create_collection(request, current.tenant, self.collections.max_document_bytes, find)
         return self.collections.create(new, current.budget, receipt)
 
     @read
