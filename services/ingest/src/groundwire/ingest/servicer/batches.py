@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.servicer.calls import CallParts
@@ -22,6 +23,23 @@ from groundwire.rpc.request_context import request_key
 MAX_DOCUMENTS = 100
 # Most threads of one batch, so that others get some too; as many documents are written at a time.
 _AT_A_TIME = 8
+
+
+def ingest_alone(
+    parts: CallParts, documents: DocumentIngest, request: pb.IngestDocumentRequest, key: RequestKey | None
+) -> ingest_result_pb2.IngestResult:
+    """Ingest a document in this thread, once for each key.
+
+    Raises:
+        GroundwireError: whatever parsing the request and `DocumentIngest.ingest` raise.
+    """
+    current = request_context.current()
+    parsed, original = parse_ingest_document(request, current.tenant)
+    return parts.ingest_once(
+        current.tenant,
+        key,
+        lambda receipt: documents.ingest(parsed, original, current.budget, lambda _: None, receipt),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +130,7 @@ class BatchIngest:
         alone.CopyFrom(item)
         alone.collection = collection
         try:
-            current = request_context.current()
-            parsed, original = parse_ingest_document(alone, current.tenant)
-            result = self.parts.ingest_once(
-                current.tenant,
-                key,
-                lambda receipt: self.documents.ingest(parsed, original, current.budget, lambda _: None, receipt),
-            )
-            return pb.BatchIngestDocumentsOutcome(result=result)
+            return pb.BatchIngestDocumentsOutcome(result=ingest_alone(self.parts, self.documents, alone, key))
         except (CallCancelledError, DeadlineError):
             raise
         except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours

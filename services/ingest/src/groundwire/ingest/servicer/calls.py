@@ -111,6 +111,8 @@ class CallParts:
         to_message: Callable[[T], MessageT],
     ) -> MessageT:
         """Return the message of the result of `work`, or of an earlier call with the same key; see `run_once`."""
+        if key is None:
+            return to_message(work(None))
         encoded = self.run_once(
             tenant, key, work, lambda result: to_message(result).SerializeToString(deterministic=True)
         )

@@ -30,7 +30,7 @@ from groundwire.ingest.collections import CollectionFigures, CollectionUpkeep
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.records import RecordUpkeep, WrittenRecord
-from groundwire.ingest.servicer.batches import BatchIngest
+from groundwire.ingest.servicer.batches import BatchIngest, ingest_alone
 from groundwire.ingest.servicer.calls import (
     CallParts,
     change,
@@ -47,7 +47,6 @@ from groundwire.ingest.wire.collections import changed_settings, parse_create_co
 from groundwire.ingest.wire.documents import (
     parse_chunk_change,
     parse_document_change,
-    parse_ingest_document,
     parse_plan_ingest,
     to_deletion_receipt,
     to_plan_response,
@@ -117,13 +116,7 @@ class IngestServicer(ingest_grpc.IngestServiceServicer):
     def IngestDocument(self, request: ingest_pb.IngestDocumentRequest) -> ingest_pb.IngestDocumentResponse:
         if request.run_async:
             return ingest_pb.IngestDocumentResponse(operation=self.long_work.begin_ingest(request))
-        current = request_context.current()
-        parsed, original = parse_ingest_document(request, current.tenant)
-        result = self.parts.ingest_once(
-            current.tenant,
-            request_key("IngestDocument", request),
-            lambda receipt: self.documents.ingest(parsed, original, current.budget, lambda _: None, receipt),
-        )
+        result = ingest_alone(self.parts, self.documents, request, request_key("IngestDocument", request))
         return self.parts.with_token(ingest_pb.IngestDocumentResponse(result=result), request.collection)
 
     async def BatchIngestDocuments(
