@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import structlog
 
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.deletions import Deleted, Deletion
+from groundwire.catalog.operations import Operation
 from groundwire.ingest.engine_upkeep import EngineUpkeep
 from groundwire.ingest.housekeeping import Job, Subject
 from groundwire.ingest.ingesting import Progress, Report, Stage
@@ -131,34 +131,10 @@ _DOCUMENTS_PER_READ = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Purge:
-    """What is to be deleted: documents that a filter matches, None for all, and that were there when it was asked for.
-
-    `done` of them are deleted already.
-    """
-
-    tenant: str
-    collection: str
-    where: Filter | None
-    operation_id: str
-    asked: datetime
-    done: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Purged:
-    """How many documents were deleted, with records that quoted them.
-
-    Where they were only counted, `sample` holds the sources of the first ones that match.
-    """
-
-    documents: int
-    sample: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class DocumentPurge:
     """Deletes one document after the other, each in a transaction that also counts it, so that it can stop any time.
+
+    A filter of None is for all documents. Those that came after the operation began stay.
 
     What the engine has of them is removed as after every deletion, by housekeeping.
     """
@@ -176,37 +152,38 @@ class DocumentPurge:
         if where is not None:
             resolve_filter(where, self.catalog.chunks.fields(tenant, collection))
 
-    def count(self, purge: Purge) -> Purged:
-        """Return how many documents match, and some of their sources, without deleting anything."""
-        where = self._resolved(purge)
-        page = self._page(purge, where, None, SAMPLE)
-        count = self.catalog.documents.count(purge.tenant, purge.collection, where, purge.asked)
-        return Purged(count, tuple(document.source_uri for document in page))
+    def count(self, operation: Operation, where: Filter | None) -> tuple[int, list[str]]:
+        """Return how many documents match, and the sources of the first `SAMPLE`, without deleting anything."""
+        where = self._resolved(operation, where)
+        page = self._page(operation, where, None, SAMPLE)
+        return self._count(operation, where), [document.source_uri for document in page]
 
-    def delete(self, purge: Purge, budget: Budget, report: Report) -> Purged:
-        """Delete what matches and return how much that was, with what an earlier process has done of it.
+    def delete(self, operation: Operation, where: Filter | None, budget: Budget, report: Report) -> int:
+        """Delete what matches and was there when the operation began.
+
+        Return how much that was, with the records that quoted it and what an earlier process has done of it.
 
         Raises:
             CallCancelledError: the rest is left.
         """
-        where, done = self._resolved(purge), purge.done
-        total = done + self.catalog.documents.count(purge.tenant, purge.collection, where, purge.asked)
+        where, done = self._resolved(operation, where), operation.done_count
+        total = done + self._count(operation, where)
         report(Progress(Stage.DELETING, done, total))
         found_changed = True
         while found_changed:
             found_changed, after = False, None
-            while page := self._page(purge, where, after, _DOCUMENTS_PER_READ):
+            while page := self._page(operation, where, after, _DOCUMENTS_PER_READ):
                 after = page[-1].source_uri, page[-1].document_id
                 for document in page:
                     budget.check()
                     try:
                         deleted = self.catalog.documents.delete(
-                            purge.tenant,
-                            purge.collection,
+                            operation.tenant,
+                            operation.collection,
                             document.document_id,
                             etag=document.etag,
                             where=where,
-                            operation_id=purge.operation_id,
+                            operation_id=operation.operation_id,
                         )
                         self.after_delete()
                     except DocumentNotFoundError:
@@ -216,28 +193,33 @@ class DocumentPurge:
                         continue
                     done += deleted.deletion.documents
                     report(Progress(Stage.DELETING, done, max(done, total)))
-        return Purged(done)
+        return done
 
-    def _page(self, purge: Purge, where: Filter | None, after: tuple[str, str] | None, limit: int) -> list[Document]:
+    def _count(self, operation: Operation, where: Filter | None) -> int:
+        return self.catalog.documents.count(operation.tenant, operation.collection, where, operation.create_time)
+
+    def _page(
+        self, operation: Operation, where: Filter | None, after: tuple[str, str] | None, limit: int
+    ) -> list[Document]:
         return self.catalog.documents.page(
-            purge.tenant,
-            purge.collection,
+            operation.tenant,
+            operation.collection,
             after,
             limit,
             where=where,
             include_hidden=True,
-            ingested_by=purge.asked,
+            ingested_by=operation.create_time,
         )
 
-    def _resolved(self, purge: Purge) -> Filter | None:
+    def _resolved(self, operation: Operation, where: Filter | None) -> Filter | None:
         """Return the filter for the fields of the collection as they are now.
 
         A metadata key may have gone with the documents that are deleted already; nothing has it then, of whatever kind.
         """
-        if purge.where is None:
+        if where is None:
             return None
         gone = {
             leaf.field: FieldKind.TEXT if isinstance(getattr(leaf, "value", None), str) else FieldKind.NUMBER
-            for leaf in leaves(purge.where)
+            for leaf in leaves(where)
         }
-        return resolve_filter(purge.where, gone | self.catalog.chunks.fields(purge.tenant, purge.collection))
+        return resolve_filter(where, gone | self.catalog.chunks.fields(operation.tenant, operation.collection))

@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.operations import Operation
-from groundwire.ingest.deletions import DocumentPurge, Purge
+from groundwire.ingest.deletions import DocumentPurge
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.index_builds import IndexBuilder
 from groundwire.ingest.ingesting import IngestRequest, Progress, Report
@@ -370,16 +370,11 @@ class LongWork:
         self, operation: Operation, budget: Budget, report: Report
     ) -> ingest_pb.PurgeDocumentsResponse:
         request = ingest_pb.PurgeDocumentsRequest.FromString(operation.request)
-        purge = Purge(
-            operation.tenant,
-            operation.collection,
-            parse_purge_filter(request),
-            operation.operation_id,
-            operation.create_time,
-            operation.done_count,
-        )
-        purged = self.purge.delete(purge, budget, report) if request.force else self.purge.count(purge)
-        return ingest_pb.PurgeDocumentsResponse(purge_count=purged.documents, purge_sample=purged.sample)
+        where = parse_purge_filter(request)
+        if request.force:
+            return ingest_pb.PurgeDocumentsResponse(purge_count=self.purge.delete(operation, where, budget, report))
+        count, sample = self.purge.count(operation, where)
+        return ingest_pb.PurgeDocumentsResponse(purge_count=count, purge_sample=sample)
 
     def _ingest_staged(self, operation: Operation, budget: Budget, report: Report) -> ingest_pb.IngestDocumentResponse:
         kind = ingest_pb.UploadHeader if operation.method == "UploadDocument" else ingest_pb.IngestDocumentRequest
