@@ -238,3 +238,36 @@ def test_fields_of_single_chunks_are_fields_too(catalog: Catalog, docs: Collecti
     assert matching(catalog, TENANT, "docs", Containment("tags", "mine")) == found
     (stored,) = catalog.chunks.find(TENANT, [pending.numbers[1]])
     assert (stored.tags, stored.metadata) == (("mine",), {"reviewed": True})
+
+
+def test_pages_of_chunks_agree_with_the_reference(catalog: Catalog, docs: Collection) -> None:
+    pages = [(1,), (1, 2), (), (3,), (2, 3, 4), (2**31,)]
+    draft = make_draft(*(f"text {number}" for number in range(len(pages))))
+    parts = [replace(chunk, page_numbers=each) for chunk, each in zip(draft.chunks, pages, strict=True)]
+    catalog.put(docs, replace(draft, chunks=parts))
+    first, *rest = catalog.chunks.listed(
+        TENANT, "docs", document_id="", where=None, after=0, limit=100, include_vectors=False
+    ).chunks
+    numbers = [first.chunk_number, *(each.chunk_number for each in rest)]
+    values: tuple[Scalar, ...] = (1, 2, 3.0, 2.5, 2**31, 0, -1, True, "1", math.inf, math.nan, 2**63, 10**400)
+    filters: list[Filter] = [
+        Comparison("page_numbers", comparator, value)
+        for comparator in (Comparator.EQ, Comparator.NE)
+        for value in values
+    ]
+    filters += [Containment("page_numbers", value, negated=negated) for value in values for negated in (True, False)]
+    filters += [
+        Membership("page_numbers", some, negated=negated)
+        for some in ((1, 3), (2.0, "x", True), (), (math.nan, 4), (True,))
+        for negated in (True, False)
+    ]
+    filters += [Not(each) for each in filters]
+    filters += [And((Comparison("page_numbers", Comparator.EQ, 3), Comparison("page_numbers", Comparator.EQ, 4)))]
+    found = [matching(catalog, TENANT, "docs", each) for each in filters]
+    expected = [
+        [number for number, own in zip(numbers, pages, strict=True) if matches(each, {"page_numbers": own})]
+        for each in filters
+    ]
+    # Not by filter: those for True, 1 and 1.0 are equal in Python.
+    assert [pair for pair in zip(filters, found, expected, strict=True) if pair[1] != pair[2]] == []
+    assert {len(each) for each in found} >= {0, 1, 2, 4, 5, 6}

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from groundwire.catalog.dialects import as_text, contains, elements_of, is_like, number_among, number_holds, type_of
-from groundwire.catalog.schema import chunks, documents, generations, records
+from groundwire.catalog.schema import chunk_pages, chunks, documents, generations, records
 from groundwire.kernel.document import Document
 from groundwire.kernel.filters import (
     And,
@@ -163,7 +163,7 @@ def chunks_matching(generation_keys: Select[tuple[int]], where: Filter) -> Colum
     # Only clauses of a conjunction: within an Or a clause about the document decides nothing by itself.
     clauses = where.clauses if isinstance(where, And) else (where,)
     of_documents = And(tuple(clause for clause in clauses if _concerns_documents(clause)))
-    of_chunks = [to_sql(clause, chunks.c.payload) for clause in clauses if not _concerns_documents(clause)]
+    of_chunks = [_of_chunk(clause) for clause in clauses if not _concerns_documents(clause)]
     keys = generation_keys
     if of_documents.clauses:
         first = chunks.alias("first")
@@ -171,6 +171,25 @@ def chunks_matching(generation_keys: Select[tuple[int]], where: Filter) -> Colum
             first.c.generation_key.in_(keys), first.c.sequence_num == 0, to_sql(of_documents, first.c.payload)
         )
     return and_(true(), chunks.c.generation_key.in_(keys), *of_chunks)
+
+
+def _of_chunk(clause: Filter) -> Condition:
+    """Return a clause as a condition on `chunks`; pages have a table, which takes less time than to read a payload."""
+    match clause:
+        case Comparison("page_numbers", Comparator.EQ, value) | Containment("page_numbers", value, False):
+            wanted: tuple[Scalar, ...] = (value,)
+        case Membership("page_numbers", wanted, False):
+            pass
+        case _:
+            return to_sql(clause, chunks.c.payload)
+    numbers = [value for value in wanted if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    # None is fractional, or greater than the column can hold.
+    pages = [int(value) for value in numbers if 0 < value < _MOST_PAGES and value == int(value)]
+    is_one = and_(chunk_pages.c.chunk_number == chunks.c.chunk_number, chunk_pages.c.page.in_(pages))
+    return exists(select(literal(1)).select_from(chunk_pages).where(is_one))
+
+
+_MOST_PAGES = 2**63
 
 
 def has_chunk_matching(collection_key: int, where: Filter, *, include_hidden: bool) -> ColumnElement[bool]:
