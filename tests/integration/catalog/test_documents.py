@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import Connection, select
@@ -337,6 +338,23 @@ def test_what_was_replaced_before_a_soft_deletion_stays_replaced_after_it_is_und
     assert restorations.finish(restoration) == [document]
     assert _states(catalog) == {1: "SUPERSEDED", 2: "LIVE"}
     assert catalog.numbers_for(docs, "new") == list(pending.numbers)
+
+
+def test_readers_of_the_past_find_what_was_live_and_never_what_had_been_deleted(catalog: Catalog) -> None:
+    keeping = replace(make_collection().settings, generation_retention=timedelta(days=1))
+    docs = catalog.collections.create(replace(make_collection("kept"), settings=keeping))
+    contents = {}
+    for name, is_deleted in (("replaced", False), ("deleted", True)):
+        first, _ = catalog.put(docs, make_draft(f"old {name}", source=name))
+        if is_deleted:
+            catalog.documents.delete(TENANT, "kept", first.document_id, permanent=False)
+        catalog.put(
+            docs, make_draft(f"new {name}", source=name, document_id=first.document_id, expected=1 - is_deleted)
+        )
+        with catalog.database.read() as connection:
+            rows = connection.exec_driver_sql("SELECT content FROM chunks").scalars().all()
+        contents[name] = sorted(row for row in rows if name in row)
+    assert contents == {"replaced": ["new replaced", "old replaced"], "deleted": ["new deleted"]}
 
 
 def test_a_vocabulary_has_values_of_up_to_200_characters(catalog: Catalog, docs: Collection) -> None:
