@@ -47,8 +47,10 @@ async def test_the_cosines_of_a_narrow_model_are_spread() -> None:
 
 async def test_those_of_the_default_model_stay_as_they_are(tmp_path: Path) -> None:
     default = open_embedder("sentence-transformers:all-MiniLM-L6-v2", cache_dir=tmp_path)
-    assert await SentenceVectors(LocalEmbeddings(default)).scales() == Scales()
+    scales = await SentenceVectors(LocalEmbeddings(default)).scales()
     default.close()
+    assert scales == Scales()
+    assert [scales.questions.of(each) for each in (0.0, 0.42, 1.0)] == [0.0, 0.42, 1.0]
 
 
 async def test_those_of_hashed_words_stay_as_they_are() -> None:
