@@ -37,3 +37,13 @@ def test_a_part_of_a_text_that_is_mostly_there_repeats_it() -> None:
 def test_a_large_chunk_around_a_small_better_one_stays() -> None:
     chunks = [chunk_facts(1, "x" * 100, start=50), chunk_facts(2, "y" * 1000, start=0)]
     assert list(eligible(chunks, {}, collapse=True).places) == [0, 1]
+
+
+def test_what_is_repeated_is_the_better_chunk_that_covers_it_and_none_elsewhere() -> None:
+    chunks = [
+        chunk_facts(1, "x" * 500, start=0),
+        chunk_facts(2, "y" * 1000, start=2000),
+        chunk_facts(3, "z" * 400, start=2300),
+        chunk_facts(4, "w" * 400, start=500),  # touches the first, shares nothing with it
+    ]
+    assert eligible(chunks, {}, collapse=True).repeated == {3: 2}

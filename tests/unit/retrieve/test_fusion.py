@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -78,3 +79,12 @@ def test_without_a_vector_the_share_of_the_best_score_of_words_is_the_relevance(
     scores = fuse(np.array([5, 3, 4]), None, np.array([2.0, 8.0, 2.0]), dense_weight=0.0)
     assert (scores.numbers.tolist(), scores.relevance.tolist()) == ([3, 4, 5], [1.0, 0.25, 0.25])
     assert scores.similarity.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_what_a_reranker_did_not_read_comes_behind_and_has_no_scores_of_it() -> None:
+    both = fuse(np.array([1, 2], dtype=np.int64), np.array([0.9, 0.5]), np.zeros(2), 1.0)
+    read = replace(both.take(slice(0, 1)), ranked=np.array([0.9]), rerank=np.array([0.7]))
+    ahead = read.before(both.take(slice(1, 2))).at([0, 1])
+    assert [(each.relevance, each.ranked, each.rerank) for each in ahead] == [(0.9, 0.9, 0.7), (0.5, None, None)]
+    behind = both.take(slice(0, 1)).before(replace(both.take(slice(1, 2)), rerank=np.array([0.2]))).at([0, 1])
+    assert [(each.ranked, each.rerank) for each in behind] == [(None, None), (None, 0.2)]
