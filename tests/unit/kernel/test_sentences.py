@@ -175,6 +175,7 @@ ATTACKS: dict[str, Callable[[int], str]] = {
     "lines of comments that close at the end": lambda n: "<!--\n" * (n // 5) + "-->",
     "references behind a stop": lambda n: ".[.]" * (n // 4) + "x",
     "stops": lambda n: "." * n + "x",
+    "stops of Arabic and Hindi": lambda n: "\u061f\u0964" * (n // 2) + "x",
     "closing marks": lambda n: '."' * (n // 2) + "x",
     "runs of backticks, each of another length": lambda n: " ".join(
         "`" * length for length in range(1, int((2 * n) ** 0.5))

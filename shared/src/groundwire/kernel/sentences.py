@@ -162,15 +162,20 @@ class Sentence:
 
 
 QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+STOPS = r".!?\u2026\u061f\u06d4\u0964\u0965"
+"""Marks that end a sentence before white space, also in Arabic, Urdu and Hindi; to stand in a class of a pattern."""
+CJK_STOPS = r"\u3002\uff01\uff1f"
+"""Marks that end a sentence without white space behind them."""
 _SPLIT_KINDS = frozenset({BlockKind.PROSE, BlockKind.LIST_ITEM})
 _MARKER = re.compile(r"\s*(?:(?:[-*+•]|\d{1,4}[.)])\s+)?(?:\[[ xX]\]\s+)?")
-# A sentence ends at . ! ? \u2026 or a stop of Arabic, Urdu or Hindi, with closing marks, before white space; CJK stops
-# need no white space. Every part is possessive or bounded, and a run of stops is looked at once, so that no text takes
-# more than linear time.
+# Closing marks belong to the sentence. Every part is possessive or bounded, and a run of stops is looked at once, so
+# that no text takes more than linear time.
 _STOP = re.compile(
-    r"(?<![.!?\u2026])[.!?\u2026\u061f\u06d4\u0964\u0965]++[\"'\u201d\u2019\u00bb)\]*_`]*+(?:\[[^\]\s]{1,40}+\]){0,8}+(?:<!--.{0,500}?-->){0,4}+(?=\s)"
-    r"|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d\u2019\uff09]*"
+    rf"(?<![{STOPS}])[{STOPS}]++[\"'\u201d\u2019\u00bb)\]*_`]*+"
+    r"(?:\[[^\]\s]{1,40}+\]){0,8}+(?:<!--.{0,500}?-->){0,4}+(?=\s)"
+    rf"|[{CJK_STOPS}]+[\u300d\u300f\u201d\u2019\uff09]*"
 )
+_CJK_STOP = re.compile(f"[{CJK_STOPS}]")
 _OPENING = re.compile(r"\s++(?:>\s*+)?[\"'\u201c\u2018\u00ab(\[*_`<]*([^\W_]|[`<&$#@\u00a7\\/.])")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\u201c\"'*_])(?:etc|cf|vs?|viz|approx|ca|Messrs|Mr|Mrs|Ms|Mme|Dr|Prof|St|Jr|Sr|Fig|Figs|No|Nos|Vol|pp?|ch|"
@@ -178,7 +183,7 @@ _ABBREVIATION = re.compile(
     r"[A-Z]|[A-Za-z](?:\.[A-Za-z]){1,4}|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec|"
     # German, French, Spanish, Italian and Dutch. "z. B." has a space inside.
     r"[^\W\d_]\. [^\W\d_]|p\. e[xj]|Nr|Abs|Abb|Ziff|Rn|Bd|bzw|[Vv]gl|ggf|inkl|evtl|sog|geb|Mio|Mrd|Hr|Fr|Dipl|Ing|"
-    r"MM|Mlle|env|Sra|Srta|Dra|Uds?|Sig|Dott|bijv|dhr|mevr)\.$"
+    r"MM|Mlle|Sra|Srta|Dra|Uds?|Sig|Dott|bijv|dhr|mevr)\.$"
 )
 _BEFORE_NUMBER = re.compile(r"(?:^|[\s(\[\u201c\"'*_])(?:nos?|nr|figs?|vol|[Aa]rt|Kap|Tab|n|n\u00fam|p\u00e1g)\.$")
 # "der 1. FC", "am 3. Oktober", but "I am 31. She is 30."
@@ -235,7 +240,7 @@ def split_sentences(text: str) -> list[Sentence]:
 
 def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool:
     """Tell whether a stop mark ends a sentence rather than an abbreviation or an ellipsis."""
-    if stop.group()[0] in "\u3002\uff01\uff1f":  # never part of an abbreviation
+    if _CJK_STOP.match(stop.group()):  # never part of an abbreviation
         return True
     following = _OPENING.match(text, stop.end(), end)
     if following is None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from groundwire.answer.evidence import Markup
 from groundwire.answer.plain_text import plain_text
-from groundwire.kernel.sentences import code_spans, split_sentences
+from groundwire.kernel.sentences import CJK_STOPS, STOPS, code_spans, split_sentences
 
 _NUMBERS = r"\[\d{1,3}(?:, ?\d{1,3}){0,20}\]"
 _MARKER = re.compile(_NUMBERS)
-_MARKERS_BEHIND_STOP = re.compile(rf"([.!?\u2026\u061f\u06d4\u0964\u3002\uff01\uff1f]) ?((?:{_NUMBERS} ?){{1,20}}+)")
+_MARKERS_BEHIND_STOP = re.compile(rf"([{STOPS}{CJK_STOPS}]) ?((?:{_NUMBERS} ?){{1,20}}+)")
 _MAY_BE_MARKER = re.compile(rf"(?:{_NUMBERS} ?){{0,20}}+(?:\[[\d, ]{{0,100}})?")
 _SPACE_BEFORE_STOP = re.compile(r"(?<=\S) (?=[.,;:!?](?:\s|$))")
 # As long as an answer may be. A model in a loop writes no stop, and every piece would be read with all before it.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from groundwire.kernel.sentences import ends_in_abbreviation
+from groundwire.kernel.sentences import CJK_STOPS, STOPS, ends_in_abbreviation
 
 CHAPTER_LEVEL = 1
 SECTION_LEVEL = 2
@@ -16,10 +16,8 @@ AFTER_PARAGRAPH, AFTER_LINE, AFTER_SENTENCE, AFTER_WORD, INSIDE_WORD = 0.1, 0.3,
 AFTER_HEADING = 3.0
 _IN_CODE = 0.5
 _BLANK_LINE_END = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?:\r\n|\r|\n)\s*\Z")
-_SENTENCE_END = re.compile(r"[.!?\u2026\u061f\u06d4\u0964\u0965\u3002\uff01\uff1f:;][\"'\u201d\u2019)\]*_`]*\s+\Z")
-_RESTART = re.compile(
-    r"(?:\r\n|\r|\n)\s*|[.!?\u2026\u061f\u06d4\u0964\u0965][\"'\u201d\u2019)\]*_`]*\s+|[\u3002\uff01\uff1f]\s*"
-)
+_SENTENCE_END = re.compile(rf"[{STOPS}{CJK_STOPS}:;][\"'\u201d\u2019)\]*_`]*\s+\Z")
+_RESTART = re.compile(rf"(?:\r\n|\r|\n)\s*|[{STOPS}][\"'\u201d\u2019)\]*_`]*\s+|[{CJK_STOPS}]\s*")
 _SPACE = re.compile(r"\s+")
 # A place is judged by the 64 characters before it, so that a longer text does not make a search slower.
 _TAIL_CHARS = 64
