@@ -349,7 +349,7 @@ def test_readers_of_the_past_find_what_was_live_and_never_what_had_been_deleted(
         if is_deleted:
             catalog.documents.delete(TENANT, "kept", first.document_id, permanent=False)
         catalog.put(
-            docs, make_draft(f"new {name}", source=name, document_id=first.document_id, expected=1 - is_deleted)
+            docs, make_draft(f"new {name}", source=name, document_id=first.document_id, expected=0 if is_deleted else 1)
         )
         with catalog.database.read() as connection:
             rows = connection.exec_driver_sql("SELECT content FROM chunks").scalars().all()

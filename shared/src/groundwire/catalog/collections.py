@@ -98,15 +98,14 @@ class Collections(Aggregate):
         return stored
 
     def get(self, tenant: str, name: str) -> Collection:
-        for row in self._database.rows(SELECT_COLLECTION, {"tenant": tenant, "collection": name}):
-            return to_collection(row._mapping)  # noqa: SLF001 - SQLAlchemy's name for what is public
-        raise CollectionNotFoundError(name)
+        found = self.find(tenant, name)
+        if found is None:
+            raise CollectionNotFoundError(name)
+        return found
 
     def find(self, tenant: str, name: str) -> Collection | None:
-        try:
-            return self.get(tenant, name)
-        except CollectionNotFoundError:
-            return None
+        rows = self._database.rows(SELECT_COLLECTION, {"tenant": tenant, "collection": name})
+        return to_collection(rows[0]._mapping) if rows else None  # noqa: SLF001 - SQLAlchemy's name for what is public
 
     def position(self, tenant: str, name: str) -> CollectionPosition:
         """Return the current position; a write that was acknowledged is at or before each that is read afterwards."""

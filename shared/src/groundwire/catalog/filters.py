@@ -183,13 +183,10 @@ def _of_chunk(clause: Filter) -> Condition:
         case _:
             return to_sql(clause, chunks.c.payload)
     numbers = [value for value in wanted if isinstance(value, (int, float)) and not isinstance(value, bool)]
-    # None is fractional, or greater than the column can hold.
-    pages = [int(value) for value in numbers if 0 < value < _MOST_PAGES and value == int(value)]
+    # A chunk is on no fractional page, and on none that the column cannot hold.
+    pages = [int(value) for value in numbers if 0 < value < 2**63 and value == int(value)]
     is_one = and_(chunk_pages.c.chunk_number == chunks.c.chunk_number, chunk_pages.c.page.in_(pages))
     return exists(select(literal(1)).select_from(chunk_pages).where(is_one))
-
-
-_MOST_PAGES = 2**63
 
 
 def has_chunk_matching(collection_key: int, where: Filter, *, include_hidden: bool) -> ColumnElement[bool]:
