@@ -30,7 +30,7 @@ _NEVER = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class FollowUp:
     """A question, what was said before it, the passages it refers to, and a person's rewriting, empty if none."""
 
     question: str
@@ -48,20 +48,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
-    ikat = (options.ikat / "2023_train_topics.json", options.ikat / "2023_train_topics_psg_text.jsonl")
+    ikat = ikat_files(options.ikat)
     need(options.mtrag, *ikat)
     with opened(options) as stack:
-        for name, (passages, turns) in {"mtrag": _read_mtrag(options.mtrag), "ikat": _read_ikat(*ikat)}.items():
+        for name, (passages, turns) in {"mtrag": read_mtrag(options.mtrag), "ikat": read_ikat(*ikat)}.items():
             print(f"{name}: passages: {len(passages)}; follow-up questions: {len(turns)}")
             settings = PROFILES[options.profile].settings
             collection = stack.fill(name, passages, settings, options.profile)
             _measure(stack, collection, turns)
 
 
-def _measure(stack: Stack, collection: str, turns: Sequence[_Turn]) -> None:
+def ikat_files(folder: Path) -> tuple[Path, Path]:
+    """Return the files of the topics and of the passages of iKAT."""
+    return folder / "2023_train_topics.json", folder / "2023_train_topics_psg_text.jsonl"
+
+
+def _measure(stack: Stack, collection: str, turns: Sequence[FollowUp]) -> None:
     """Print the table of one set."""
 
-    def ask(of: Callable[[_Turn], tuple[str, str]], row: str) -> Scores:
+    def ask(of: Callable[[FollowUp], tuple[str, str]], row: str) -> Scores:
         search = stack.searcher(collection, row, _TOP_K)
         found = [documents_of(search(query, context)) for query, context in map(of, turns)]
         scores = [(ndcg(each, turn.relevant, _DEPTH),) for each, turn in zip(found, turns, strict=True)]
@@ -77,18 +82,19 @@ def _measure(stack: Stack, collection: str, turns: Sequence[_Turn]) -> None:
     report(rows, [f"nDCG@{_DEPTH}"], pairs)
 
 
-def _with_conversation(turn: _Turn) -> tuple[str, str]:
+def _with_conversation(turn: FollowUp) -> tuple[str, str]:
     """Return what a session searches for, and what that goes on from."""
     window = turn.before[-WINDOW_MESSAGES:]
     return search_text(turn.question, window, _LONGEST), search_context(turn.question, window, _LONGEST)
 
 
-def _pasted(turn: _Turn) -> tuple[str, str]:
+def _pasted(turn: FollowUp) -> tuple[str, str]:
     said = [message.content for message in turn.before if message.role is Role.USER]
     return " ".join([*said, turn.question])[-_LONGEST:], ""
 
 
-def _read_mtrag(path: Path) -> tuple[dict[str, bytes], list[_Turn]]:
+def read_mtrag(path: Path) -> tuple[dict[str, bytes], list[FollowUp]]:
+    """Return the passages by source name, and the questions."""
     tasks = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     texts = {_name(each["document_id"]): each["text"].encode() for task in tasks for each in task["contexts"]}
     turns = []
@@ -97,11 +103,12 @@ def _read_mtrag(path: Path) -> tuple[dict[str, bytes], list[_Turn]]:
         said = [_message(Role.USER if each["speaker"] == "user" else Role.ASSISTANT, each["text"]) for each in before]
         relevant = frozenset(_name(each["document_id"]) for each in task["contexts"])
         if said and relevant:
-            turns.append(_Turn(last["text"], tuple(said), relevant))
+            turns.append(FollowUp(last["text"], tuple(said), relevant))
     return texts, turns
 
 
-def _read_ikat(topics: Path, passages: Path) -> tuple[dict[str, bytes], list[_Turn]]:
+def read_ikat(topics: Path, passages: Path) -> tuple[dict[str, bytes], list[FollowUp]]:
+    """Return the same of the two files of iKAT."""
     lines = [json.loads(line) for line in passages.read_text(encoding="utf-8").splitlines()]
     texts = {_name(f"{each['doc_id']}:{each['passage_id']}"): each["passage_text"].encode() for each in lines}
     turns = []
@@ -110,7 +117,7 @@ def _read_ikat(topics: Path, passages: Path) -> tuple[dict[str, bytes], list[_Tu
         for turn in topic["turns"]:
             relevant = frozenset(map(_name, turn["response_provenance"])) & texts.keys()
             if said and relevant:
-                turns.append(_Turn(turn["utterance"], tuple(said), relevant, turn["resolved_utterance"]))
+                turns.append(FollowUp(turn["utterance"], tuple(said), relevant, turn["resolved_utterance"]))
             said += [_message(Role.USER, turn["utterance"]), _message(Role.ASSISTANT, turn["response"])]
     return texts, turns
 

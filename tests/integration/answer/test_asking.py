@@ -289,6 +289,14 @@ async def test_with_retrieval_off_nothing_is_searched(make_rig: MakeRig) -> None
     assert answer.refusal_reason == answer_pb2.REFUSAL_REASON_RETRIEVAL_DISABLED
 
 
+async def test_with_retrieval_off_no_topic_changes(make_rig: MakeRig) -> None:
+    rig = make_rig(settings=AnswerSettings(rag_enabled=False))
+    session_id = await rig.session()
+    await rig.ask("What do red foxes eat?", session_id=session_id)
+    answer = await rig.ask("How is bread made?", session_id=session_id, new_session_on_topic_shift=True)
+    assert (answer.session_id, answer.topic_shift) == (session_id, False)
+
+
 @pytest.mark.requirement("S4-05")
 async def test_a_selection_keeps_the_answer_in_its_chapter_and_document(rig: Rig) -> None:
     texts = ["Red foxes eat green apples. They sleep all day.", "Red foxes eat blue berries. They sleep all night."]

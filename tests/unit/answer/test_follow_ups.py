@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.answer.intent import is_topic_shift, leans_on_context, search_context, search_text
+from groundwire.answer.intent import leans_on_context, search_context, search_text
 from groundwire.answer.sessions import Message
 from groundwire.kernel.session import Role
 
@@ -63,14 +63,6 @@ def test_the_search_text_fits_its_limit_in_whole_words() -> None:
     assert found.endswith(" Tell me more about it")
     assert all(word.startswith("subject") for word in found.split()[:5])
     assert len(search_text("x" * 500, window, 500)) == 500
-
-
-def test_a_question_without_a_common_key_word_is_a_topic_shift() -> None:
-    window = _window("What is the borrow checker?")
-    assert is_topic_shift("How do I bake bread?", window)
-    assert not is_topic_shift("Does the checker run at compile time?", window)
-    assert not is_topic_shift("Tell me more about it", window)
-    assert not is_topic_shift("How do I bake bread?", [])
 
 
 @pytest.mark.requirement("S4-41")

@@ -26,7 +26,6 @@ from groundwire.answer.consolidation import asks_nothing
 from groundwire.answer.evidence import Closest, Statement, with_agreeing_sources
 from groundwire.answer.intent import (
     document_asked_for,
-    is_topic_shift,
     named_place,
     numbered_name,
     search_context,
@@ -42,6 +41,7 @@ from groundwire.answer.sessions import (
     create_session,
     start_session,
 )
+from groundwire.answer.topics import Topics
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1.answer_service_pb2 import (
     AnswerEvent,
@@ -132,6 +132,7 @@ class _Progress:
     refusal: answer_pb2.RefusalReason.ValueType = answer_pb2.REFUSAL_REASON_UNSPECIFIED
     refusal_text: str = ""
     named_documents: frozenset[str] = frozenset()
+    topic_shift: bool = False
     closest: Statement | None = None
     has_draft: bool = False
     model_asked: bool = False
@@ -155,6 +156,7 @@ class Answerer:
         retriever: Retriever,
         generator: Generator,
         library: Library,
+        topics: Topics,
         sessions: SessionStore,
         on_unrecorded: Callable[[], None],
         clock: Clock,
@@ -170,6 +172,7 @@ class Answerer:
         """How many drafts began, and failed for which reason, by the name of the generator."""
         self._heartbeat_s = heartbeat_s
         self._library = library
+        self._topics = topics
         self._sessions = sessions
         self._on_unrecorded = on_unrecorded
         self._clock = clock
@@ -271,7 +274,7 @@ class Answerer:
                 await self._sessions.get(tenant, own)
                 moves_on = True
             except SessionNotFoundError:
-                moves_on = not session.is_closed and is_topic_shift(ask.question, session.messages)
+                moves_on = not session.is_closed and await self._shifts_topic(ask, session.messages)
                 if moves_on:
                     _refuse_unfit(session, ask)
         if moves_on:
@@ -360,17 +363,19 @@ class Answerer:
                 collection=session.collection,
                 search_text=search_text(ask.question, window, self._max_search_chars),
                 search_context=search_context(ask.question, window, self._max_search_chars),
-                topic_shift=ask.topic_shift or is_topic_shift(ask.question, window),
                 conversation_id=session.conversation_id,
                 scope=session.scope,
             )
             progress = self._nothing_yet(prepared)
             replacing = earlier.message_id if earlier else ""
             is_open = False
+            # Beside the search, whose query the model then embeds together with what the topics are compared by.
+            shift = asyncio.create_task(self._shifts_topic(ask, window))
             try:
                 async with aclosing(self.answer(prepared, progress)) as events:
                     async for event in events:
                         if event.HasField("retrieved"):
+                            progress.topic_shift = await shift
                             if exchange is None:
                                 await self._begin(tenant, session, ask)
                             is_open = True
@@ -382,8 +387,14 @@ class Answerer:
                                 self._on_unrecorded()
                         yield event
             finally:
+                shift.cancel()
                 if is_open:
                     await self._abandon(tenant, prepared, progress, replacing)
+                await asyncio.gather(shift, return_exceptions=True)
+
+    async def _shifts_topic(self, ask: AskedQuestion, window: Sequence[Message]) -> bool:
+        """Tell whether a question changes the topic; never where retrieval is off, for then no model embeds."""
+        return ask.topic_shift or (self._rag_enabled and await self._topics.is_shift(ask.question, window))
 
     async def _wait_until_recorded(self, tenant: str, session: Session) -> None:
         """Wait up to half a second until recent turns of a conversation are recorded, so the question can find them.
@@ -513,7 +524,7 @@ class Answerer:
             answer_time=to_timestamp(self._clock.now()),
             generator=progress.generator,
             session_id=ask.session_id,
-            topic_shift=ask.topic_shift,
+            topic_shift=progress.topic_shift,
             timings=answer_pb2.AnswerTimings(
                 retrieval_time=to_duration(progress.retrieval_s),
                 generation_time=to_duration(generation_s),

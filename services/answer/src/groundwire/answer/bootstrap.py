@@ -23,6 +23,7 @@ from groundwire.answer.recording import Outbox, Recording
 from groundwire.answer.servicer import AnswerServicer
 from groundwire.answer.sessions import SessionStore, SessionSweeper
 from groundwire.answer.settings import AnswerSettings, ChatModel, SessionStoreName
+from groundwire.answer.topics import Topics
 from groundwire.api.answer.v1 import answer_service_pb2_grpc
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.rpc.pagination import PageTokens
@@ -142,6 +143,7 @@ def build(
         generator=writing,
         fallback=None if endpoint is None else own,
         library=reader,
+        topics=Topics(vectors),
         sessions=store,
         on_unrecorded=recording.wake if recording else lambda: None,
         clock=time,

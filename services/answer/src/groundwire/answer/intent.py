@@ -166,14 +166,6 @@ def leans_on_context(question: str) -> bool:
     return not own or (len(own) <= _MOST_OWN_WORDS and _REFERENCE.match(question) is not None)
 
 
-def is_topic_shift(question: str, window: Sequence[Message]) -> bool:
-    """Tell whether a question shares no key word with the window and does not lean on it (requirement S4-35)."""
-    if not window or leans_on_context(question):
-        return False
-    said = {stem for message in window for stem in content_stems(message.content)}
-    return said.isdisjoint(content_stems(question))
-
-
 def _fitting(chosen: Iterable[str], room: int) -> str:
     """Return as many of the first words as fit into `room` code points, separated by spaces."""
     text = ""

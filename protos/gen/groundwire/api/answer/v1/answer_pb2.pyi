@@ -219,7 +219,7 @@ class Answer(_message.Message):
     finish_reason: Global___FinishReason.ValueType
     """How the text came to its end."""
     topic_shift: _builtins.bool
-    """The question continues nothing in the session's window, by its key words."""
+    """The question begins another topic than that of the session's window, by its meaning and its key words."""
     generator: _builtins.str
     """Generator that wrote it, such as `extractive` or a model's name."""
     search_text: _builtins.str

@@ -549,8 +549,8 @@ class AskRequest(_message.Message):
     user_id: _builtins.str
     """Optional. With `keep_for`, whose answer it is, as `CreateSessionRequest.user_id` says; `DeleteSessions` deletes it."""
     new_session_on_topic_shift: _builtins.bool
-    """Optional. With `session_id`: asks a question that has nothing to do with what was said, by its key words, in a new
-    session like that one. Its id is in the answer, with `topic_shift`.
+    """Optional. With `session_id`: asks a question that begins another topic, by its meaning and its key words, in a
+    new session like that one. Its id is in the answer, with `topic_shift`.
     """
     @_builtins.property
     def options(self) -> _retrieval_options_pb2.RetrievalOptions:

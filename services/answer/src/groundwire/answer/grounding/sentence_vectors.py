@@ -12,7 +12,7 @@ from groundwire.answer.grounding.similarity_scale import (
 )
 from groundwire.answer.ports import Embeddings, Vector
 from groundwire.kernel.bounded_cache import BoundedCache
-from groundwire.rpc import request_context
+from groundwire.kernel.identity import current_identity
 
 REMEMBERED_VECTORS = 20_000
 """Vectors that are remembered, about 30 MB at 384 dimensions."""
@@ -32,7 +32,7 @@ class SentenceVectors:
         Raises:
             GroundwireError: as `Embeddings.embed` does.
         """
-        tenant = request_context.current().tenant
+        tenant = current_identity().tenant
         # By tenant, so that response times do not reveal what others store; by digest, so that no text is kept.
         keys = {text: (tenant, hashlib.sha256(text.encode()).digest()) for text in texts}
         known = dict(zip(keys, self._remembered.get_all(keys.values()), strict=True))
