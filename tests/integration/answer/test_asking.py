@@ -297,6 +297,23 @@ async def test_with_retrieval_off_no_topic_changes(make_rig: MakeRig) -> None:
     assert (answer.session_id, answer.topic_shift) == (session_id, False)
 
 
+async def test_what_something_is_a_document_says_at_its_beginning(rig: Rig) -> None:
+    """Where a dozen other chunks have the word more often than the one that explains it."""
+    definition = "Shrews are small mammals with long noses that live on insects."
+    places = ("barns", "caves", "dunes", "fields", "glens", "hills", "marshes", "oaks", "parks", "reeds")
+    texts = ["A title", definition, *(f"In {place}, shrews bite shrews." for place in places)]
+    chapters = [("One", None), ("One", None), *(("Two", None) for _ in places)]
+    rig.library.put("shrews.md", texts, places=chapters)
+    few = retrieval_options_pb2.RetrievalOptions(top_k=3)
+    answer = await rig.ask("Define shrews.", include_hits=True, options=few)
+    assert answer.content == f"{definition} [1]"
+    assert definition not in {hit.chunk.content for hit in answer.hits}, "it is no result of the search"
+    assert definition not in (await rig.ask("Which shrews are there?", options=few)).content
+    # What the caller's filter shuts out stays out.
+    options = retrieval_options_pb2.RetrievalOptions(filter=filter_pb2.Filter(json='{"chapter": "Two"}'))
+    assert definition not in (await rig.ask("Define shrews.", options=options)).content
+
+
 @pytest.mark.requirement("S4-05")
 async def test_a_selection_keeps_the_answer_in_its_chapter_and_document(rig: Rig) -> None:
     texts = ["Red foxes eat green apples. They sleep all day.", "Red foxes eat blue berries. They sleep all night."]

@@ -9,7 +9,6 @@ from groundwire.answer.evidence import Markup
 from groundwire.answer.extractive.cues import counts_asked, definition_match, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.generator import candidates
-from groundwire.answer.extractive.question import QuestionKind, read_question
 from groundwire.answer.extractive.scoring import (
     Scored,
     Support,
@@ -29,6 +28,7 @@ from groundwire.answer.extractive.selection import (
 from groundwire.answer.extractive.summary import summarise
 from groundwire.answer.intent import document_asked_for, named_place
 from groundwire.answer.plain_text import plain_text
+from groundwire.answer.question import QuestionKind, read_question
 from groundwire.kernel.words import content_stems, stem
 from tests.unit.answer.builders import make_passage
 
@@ -62,6 +62,10 @@ def _selected(question: str, scored: list[Scored]) -> list[str]:
         ("Define lifetimes", QuestionKind.DEFINITION),
         ("When should I use closures?", QuestionKind.OTHER),
         ("How do I create a project?", QuestionKind.PROCEDURE),
+        ("How do new employees enroll?", QuestionKind.PROCEDURE),
+        ("How can a struct be printed?", QuestionKind.PROCEDURE),
+        ("How do closures capture variables?", QuestionKind.OTHER),
+        ("What is unsafe code needed for?", QuestionKind.DEFINITION),
         ("Why is it safe?", QuestionKind.REASON),
         ("Who wrote it?", QuestionKind.PERSON),
         ("When was it written?", QuestionKind.TIME),
@@ -122,6 +126,9 @@ def test_operators_are_words_of_a_question() -> None:
         ("Overall, copays are a great way to save money.", 0.0),
         ("A refund, also known as a rebate, is a fixed fee.", 0.0),
         ("Your copay desk, which opens at nine, is a room.", 0.3),
+        ("Copay: what you pay for each visit", 0.7),
+        ("Copay desk: where you pay", 0.3),
+        ("The Copay<T> type keeps track of fees.", 0.7),
     ],
 )
 def test_how_far_a_sentence_defines_the_subject(text: str, match: float) -> None:
@@ -135,6 +142,42 @@ def test_a_definition_supports_the_answer_to_what_something_is() -> None:
     support = Support(question, [defining, mentioning])
     assert support.parts(defining)["defines"] == 1.0
     assert support.parts(mentioning)["defines"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("question", "is_term"),
+    [
+        ("What is a copay?", True),
+        ("What are copays?", True),
+        ("Define copay", True),
+        ("What is the copay?", False),
+        ("What is a copay of the plan?", False),
+        ("What is our copay?", False),
+        ("What does a copay do?", False),
+        ("Why is there a copay?", False),
+    ],
+)
+def test_what_something_is_only_its_definition_answers(question: str, is_term: bool) -> None:
+    read = read_question(question)
+    assert read.is_term is is_term
+    mentioning = _scored(question, "Members of the plan asked for a copay.", "Nobody asked for a copay.")
+    assert Support(read, mentioning).parts(mentioning[0])["undefined"] == float(is_term)
+    # Where it is defined, other sentences may go on from there.
+    told = [*mentioning, *_scored(question, "A copay is a fixed fee.")]
+    assert Support(read, told).parts(mentioning[0])["undefined"] == 0.0
+
+
+def test_what_is_to_be_imagined_explains_nothing() -> None:
+    content = "Imagine a copay as a coin. Each copay keeps its value."
+    assert _best("What does a copay do?", content) == "Each copay keeps its value."
+
+
+def test_a_sentence_that_points_at_a_table_leans_on_it() -> None:
+    passages = [make_passage("Use any of these kinds of owls. Owls hunt at night.")]
+    assert [(each.text, each.leans) for each in find_excerpts(passages)] == [
+        ("Use any of these kinds of owls.", True),
+        ("Owls hunt at night.", False),
+    ]
 
 
 def test_what_announces_itself_defines_nothing() -> None:

@@ -3,10 +3,10 @@
 import pytest
 
 from groundwire.answer.extractive.excerpts import find_excerpts
-from groundwire.answer.extractive.question import read_question
 from groundwire.answer.extractive.scoring import score_excerpts
 from groundwire.answer.extractive.similarity import estimate_similarities
 from groundwire.answer.extractive.weights import MAX_EMBEDDED, TESTED_PASSAGES
+from groundwire.answer.question import read_question
 from tests.unit.answer.builders import make_passage
 
 _QUESTION = read_question("What do foxes eat in winter?")

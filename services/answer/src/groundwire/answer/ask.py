@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, timedelta
+from itertools import islice
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -23,7 +24,7 @@ from groundwire.answer.answers import (
     retrieved_event,
 )
 from groundwire.answer.consolidation import asks_nothing
-from groundwire.answer.evidence import Closest, Statement, with_agreeing_sources
+from groundwire.answer.evidence import Closest, Passage, Statement, with_agreeing_sources
 from groundwire.answer.intent import (
     document_asked_for,
     named_place,
@@ -32,6 +33,7 @@ from groundwire.answer.intent import (
     search_text,
 )
 from groundwire.answer.ports import GenerationFailedError, Generator, Library, Retrieval, Retriever, Search
+from groundwire.answer.question import subject_asked_for
 from groundwire.answer.sessions import (
     Exchange,
     Message,
@@ -72,6 +74,8 @@ from groundwire.rpc.value_messages import to_duration, to_timestamp
 _BEGIN_ATTEMPTS = 3
 # Name space of the ids of sessions that single questions have of their own.
 _OWN_SESSIONS = uuid.UUID("5e8c6f0e-3c1b-4d5f-9a57-2f0f6f1f7b11")
+# What comes after the first documents seldom explains what these leave open.
+_OPENED_DOCUMENTS = 3
 # How long storing an abandoned answer may take, although its call has ended.
 _ABANDON_S = 5.0
 _JUST_SAID = timedelta(seconds=2)
@@ -460,10 +464,35 @@ class Answerer:
             search = replace(search, summary_of="")
         with Step("answer.search"):
             retrieval = await self._retriever.retrieve(search)
+            if document is None and not ask.is_selective and subject_asked_for(text) is not None:
+                retrieval = await self._with_openings(search, retrieval)
             if document and (place := named_place(document, retrieval.passages)):
                 document_id, chapter = place
                 whole = replace(search, summary_of=document_id, places=(place,) if chapter else ())
                 retrieval = await self._retriever.retrieve(whole)
+        return retrieval
+
+    async def _with_openings(self, search: Search, retrieval: Retrieval) -> Retrieval:
+        """Add the beginnings of the documents that were found best, as relevant as what was found of these.
+
+        There a text says what it is about, once, where the rest of it has the word in every sentence.
+        """
+        best: dict[str, Passage] = {}
+        for passage in retrieval.passages:
+            best.setdefault(passage.document_id, passage)
+        leading = dict(islice(best.items(), _OPENED_DOCUMENTS))
+        if not leading:
+            return retrieval
+        # As above, the filter of the caller may leave no room for more conditions.
+        with suppress(InvalidFilterError):
+            openings = await self._retriever.retrieve(replace(search, openings_of=tuple(leading)))
+            known = {each.chunk_id for each in retrieval.passages}
+            added = (
+                replace(each, rank=leading[each.document_id].rank, relevance=leading[each.document_id].relevance)
+                for each in openings.passages
+                if each.chunk_id not in known
+            )
+            retrieval = replace(retrieval, passages=(*retrieval.passages, *added))
         return retrieval
 
     async def _drafted(

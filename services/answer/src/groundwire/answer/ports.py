@@ -25,8 +25,8 @@ class Search:
     `options` is the caller's message, passed on unread. `chunk_ids`, if given, are the only chunks to return, all of
     them. `places`, if given, are the (document id, chapter) pairs to search in. `summary_of`, if given, requests many
     chunks of this document, or of any if empty, even if they have little to do with the text. `named_like`, if given,
-    are patterns of which the source or title must match one. With a `scope`, its records and global ones are searched
-    too.
+    are patterns of which the source or title must match one. `openings_of`, if given, are the ids of documents whose
+    first chunks alone are returned, whatever they say. With a `scope`, its records and global ones are searched too.
     """
 
     collection: str
@@ -38,6 +38,7 @@ class Search:
     scope: str = ""
     summary_of: str | None = None
     named_like: tuple[str, ...] = ()
+    openings_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ _SELECTION_HITS = 10
 # Small chunks cut lists, tables and instructions apart, of which a search seldom finds all parts. So much of a section
 # is as much as five or six such chunks.
 _SECTIONS = pb.ResultExpansion(mode=pb.EXPAND_MODE_HIERARCHY, max_chars=1600, result_count=5)
+# The first may be no more than a title or the fields of a head.
+_OPENING_CHUNKS = 3
 # So many chunks of one document show what it is about.
 _SUMMARY_HITS = 50
 # A batch has one worker and one response of 4 MiB for all of its searches.
@@ -84,11 +86,17 @@ class RetrieveClient:
     async def retrieve(self, search: Search) -> Retrieval:
         message = _request(search)
         # Records belong to the context of a conversation; a search of certain chunks or documents shuts them out.
-        is_restricted = search.chunk_ids or search.places or search.named_like or search.summary_of is not None
+        is_restricted = (
+            search.chunk_ids
+            or search.places
+            or search.named_like
+            or search.openings_of
+            or search.summary_of is not None
+        )
         if not search.scope or is_restricted:
             is_narrowed = message.options.HasField("filter") or message.options.HasField("snapshot")
             # What the caller shut out by a filter, or by reading the past, stays out.
-            if search.summary_of is None and not is_narrowed:
+            if search.summary_of is None and not (is_narrowed or search.openings_of):
                 message.expansion.CopyFrom(_SECTIONS)
             return _retrieval(search, await _answered(self._stub.Retrieve(message)))
         options, caller = message.options, request_context.current().identity
@@ -359,6 +367,10 @@ def _request(search: Search) -> pb.RetrieveRequest:
     if search.named_like:
         names = (Like(field, each) for each in search.named_like for field in ("source_uri", "title"))
         _restrict(options, Or(tuple(names)))
+    if search.openings_of:
+        openings = Comparison("sequence_num", Comparator.LT, _OPENING_CHUNKS)
+        _restrict(options, And((Membership("document_id", search.openings_of), openings)))
+        options.top_k, options.min_relevance = _OPENING_CHUNKS * len(search.openings_of), 0.0
     if search.summary_of is not None:
         # A request for a summary resembles none of the chunks that it is about.
         options.top_k, options.min_relevance = _SUMMARY_HITS, 0.0

@@ -4,7 +4,7 @@ import re
 from collections.abc import Set as AbstractSet
 from itertools import takewhile
 
-from groundwire.answer.extractive.question import Question, QuestionKind
+from groundwire.answer.question import Question, QuestionKind
 from groundwire.kernel.facts import Fact, FactKind, names_in, read
 from groundwire.kernel.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
@@ -64,6 +64,7 @@ _ANNOUNCEMENT = re.compile(
     r"|\b(?:we|you)['\u2019]ll (?:\w+ )?(?:see|learn|look|discuss|cover|talk|explore|use|write|build|create|define"
     r"|explain|describe|introduce|start|begin)"
     r"|^before (?:we|\w+ing)\b|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
+    r"|^(?:imagine|picture|suppose|think of)\b"
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",
     re.IGNORECASE,
 )
@@ -102,6 +103,10 @@ _KINDS = frozenset(
         " package library class object attribute field option flag setting value plan service record concept term tool"
     )
 )
+# "Coinsurance: the share that you pay", as glossaries and tables have it.
+_LABEL = re.compile(r"(?P<term>[^:.\n]{2,60}):\s")
+# `Rc<T>` is Rc.
+_TYPE_PARAMETER = re.compile(r"(?<=\w)<[A-Z](?:, ?[A-Z])*>")
 _MARK = r"(?:\*\*|__|\*|_|\u201c|\u201d|\")"
 _TERM = re.compile(rf"(?<!\w){_MARK}(?P<term>[^*_\"\u201d]{{2,60}}){_MARK}(?!\w)")
 
@@ -163,6 +168,7 @@ def definition_match(question: Question, text: str, source: str) -> float:
 
 def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     """Return how far a sentence defines a subject, given as stems; see `definition_match`."""
+    text = _TYPE_PARAMETER.sub("", text)
     verb = None if _SUBORDINATE.match(text) else _DEFINING_VERB.search(text)
     if verb is not None:
         front = _ASIDE.sub(" ", text[: verb.start()])
@@ -179,17 +185,20 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
         is_head = set(content_stems(front)[-len(subject) :]) == subject
         if is_head and len(defined) == len(subject) + 1 and verb["copula"]:
             return 0.7
+    label = _LABEL.match(text)
+    if label is not None and _stems(label["term"]) == subject:
+        return 0.7
     if any(set(content_stems(text[: each.start()])[-len(subject) :]) == subject for each in _APPOSITION.finditer(text)):
         return 0.7
     # "A trait object points to both": whatever it does tells what it is.
-    first = [word for word in words(text)[: len(subject) + 2] if word not in _ARTICLES][: len(subject) + 1]
+    opening = [word for word in words(text)[: len(subject) + 3] if word not in _ARTICLES]
+    first = [word for word in opening if stem(word) in subject or stem(word) not in _KINDS][: len(subject) + 1]
     if {stem(word) for word in first[:-1]} == subject and _DOES.fullmatch(first[-1]):
         return 0.7
     terms = [*_TERM.finditer(source), *_INTRODUCED.finditer(text)]
     if any(subject == _stems(match["term"]) for match in terms):
         return INTRODUCED_AS_TERM
-    opening = {stem(word) for word in words(text)[: len(subject) + 1]}
-    return 0.3 if subject <= opening else 0.0
+    return 0.3 if subject <= {stem(word) for word in words(text)[: len(subject) + 1]} else 0.0
 
 
 def _stems(text: str) -> set[str]:

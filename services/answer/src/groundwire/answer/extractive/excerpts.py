@@ -9,9 +9,9 @@ from textwrap import dedent
 from typing import TypeAlias
 
 from groundwire.answer.evidence import Markup, Passage
-from groundwire.answer.extractive.question import symbols
 from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
+from groundwire.answer.question import symbols
 from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, heading_text, split_sentences
@@ -127,6 +127,7 @@ _LEANS = re.compile(
     r"|another|both|the (?:latter|former)|one (?:of them|is)|the (?:first|second|third|other|others|same))\b",
     re.IGNORECASE,
 )
+_OF_THESE = re.compile(r"\b(?:any|each|either|one|some|all|both|none) of (?:these|those)\b", re.IGNORECASE)
 # "It is possible that ..." and "This chapter ..." lean on nothing.
 _LEANS_ON_NOTHING = re.compile(
     r"(?:it (?:is|was|will be|would be|may be|can be|'s) (?:\w+ly )?(?:possible|impossible|necessary|important|easy"
@@ -521,4 +522,5 @@ def _is_statement(text: str) -> bool:
 
 
 def _leans(text: str) -> bool:
-    return _LEANS.match(text) is not None and _LEANS_ON_NOTHING.match(text) is None
+    opens = _LEANS.match(text) is not None and _LEANS_ON_NOTHING.match(text) is None
+    return opens or _OF_THESE.search(text) is not None

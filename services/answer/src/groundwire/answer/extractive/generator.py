@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from groundwire.answer.evidence import Closest, Passage, Source, Statement
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
-from groundwire.answer.extractive.question import Question, read_question
 from groundwire.answer.extractive.scoring import (
     Scored,
     Support,
@@ -35,6 +34,7 @@ from groundwire.answer.extractive.weights import (
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale, cosine
 from groundwire.answer.intent import document_asked_for, named_place
+from groundwire.answer.question import Question, read_question
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.words import content_stems
 from groundwire.rpc import request_context

@@ -17,7 +17,6 @@ from groundwire.answer.extractive.cues import (
     kind_match,
 )
 from groundwire.answer.extractive.excerpts import MIN_WORDS, Excerpt
-from groundwire.answer.extractive.question import EXPLAINED, Question, QuestionKind, symbols
 from groundwire.answer.extractive.weights import (
     COMPARED_BY_DATE,
     LABEL_WORDS,
@@ -30,6 +29,7 @@ from groundwire.answer.extractive.weights import (
     TESTED_PASSAGES,
     UNLIKE_HEADING,
 )
+from groundwire.answer.question import EXPLAINED, Question, QuestionKind, symbols
 from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, lacking, read
 from groundwire.kernel.records import SOURCE_PREFIX
@@ -307,6 +307,7 @@ class Support:
             best.setdefault(item.excerpt.passage.chunk_number, item)
         self.tested = list(best.values())[:TESTED_PASSAGES]
         """The best excerpt of each of the best passages, best first."""
+        self._is_undefined = question.is_term and all(each.definition < INTRODUCED_AS_TERM for each in self.tested)
 
     def lead(self) -> tuple[Scored, float]:
         """Return the excerpt that answers best, of the best of each of the best passages, and its support."""
@@ -362,6 +363,7 @@ class Support:
             "identified": float(bool(self._identifiers) and all(name in text for name in self._identifiers)),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "defines": float(bool(question.subject) and item.definition >= INTRODUCED_AS_TERM),
+            "undefined": float(self._is_undefined),
             "missing_number": float(any(fact.kind is not FactKind.NAME for fact in missing)),
             "missing_name": float(lacks_identifier or unnamed),
             "missing_negation": float(self._is_negated and not NEGATION.search(around)),

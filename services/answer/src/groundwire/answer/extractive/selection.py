@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from groundwire.answer.extractive.cues import INTRODUCED_AS_TERM, defines, is_announcement, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt
-from groundwire.answer.extractive.question import EXPLAINED, Question, QuestionKind
 from groundwire.answer.extractive.scoring import Scored, covered, resemble
 from groundwire.answer.extractive.weights import (
     CONTEXT_CHARS,
@@ -20,6 +19,7 @@ from groundwire.answer.extractive.weights import (
     SHORT_LEAD_WORDS,
     SHOWN_WITHIN,
 )
+from groundwire.answer.question import EXPLAINED, Question, QuestionKind
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.words import NEGATION, content_stems, stem, words

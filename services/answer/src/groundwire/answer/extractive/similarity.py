@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from groundwire.answer.extractive.excerpts import Excerpt
-from groundwire.answer.extractive.question import Question
 from groundwire.answer.extractive.scoring import Scored, score_excerpts
 from groundwire.answer.extractive.weights import ESTIMATE, MAX_BEHIND, MAX_EMBEDDED, TESTED_PASSAGES
+from groundwire.answer.question import Question
 
 
 def estimate_similarities(question: Question, excerpts: Sequence[Excerpt]) -> tuple[list[Scored], list[int]]:

@@ -44,9 +44,10 @@ class Question:
     """A question with what the scorer needs of it.
 
     `stems` are the distinct stems of its content words in order; `subject` those of the thing a definition is
-    asked of, empty for other kinds; `sides` those of each of two things that are compared. `wants_code` is true when it
-    asks for code, a command or an example. `compounds` are pairs of its words with the one that the material has for
-    both: ("back up", "backup"). `scale` is how the relevance of the passages is to be read.
+    asked of, empty for other kinds; `is_term` is true when only a definition of it answers; `sides` are the stems of
+    each of two things that are compared. `wants_code` is true when it asks for code, a command or an example.
+    `compounds` are pairs of its words with the one that the material has for both: ("back up", "backup"). `scale` is
+    how the relevance of the passages is to be read.
     """
 
     text: str
@@ -54,6 +55,7 @@ class Question:
     stems: tuple[str, ...]
     subject: tuple[str, ...]
     wants_code: bool
+    is_term: bool = False
     sides: tuple[frozenset[str], ...] = ()
     compounds: tuple[tuple[str, str], ...] = ()
     scale: SimilarityScale = AS_IS
@@ -75,6 +77,11 @@ _FRONT = (
 _MEASURES = "long|old|far|large|big|tall|high|often|fast|deep|wide|late|early|soon"
 _TIMES = "year|date|day|month|century|decade|time|era|period"
 _PLACES = "city|country|state|place|region|county|town|continent"
+# Who does what "How do …?" asks for; "How do closures work?" asks for no steps.
+_ACTORS = (
+    r"i|we|you|one|they|(?:an? |the |my |our |new |other )*(?:user|employee|member|customer|client|caller|people|person"
+    r"|somebody|someone|developer|operator|administrator|admin|programmer|student|patient|manager|author|team)s?"
+)
 _CUES = {
     QuestionKind.QUANTITY: rf"how (?:{_MEASURES})",
     QuestionKind.TIME: rf"when(?! should| would| to\b| is it)|(?:what|which) (?:{_TIMES})",
@@ -82,7 +89,8 @@ _CUES = {
     QuestionKind.PLACE: rf"where|(?:what|which) (?:{_PLACES})",
     QuestionKind.REASON: r"why|how come|what (?:is|was|are|were) the (?:reasons?|causes?|purpose|point|motivation)"
     r"|(?:for )?what reason",
-    QuestionKind.PROCEDURE: r"how (?:do|can|should|to|could|might|must|may) ?(?:i|we|you|one|they|users?|somebody)?"
+    QuestionKind.PROCEDURE: rf"how (?:to|(?:do|can|should|could|might|must|may|would) (?:{_ACTORS}))"
+    r"|how (?:can|should|could|might|must|may) (?:[\w-]+ ){1,4}be"
     r"|what (?:do|should|must) (?:i|we|you|one) (?:do )?(?:to|in order to)|(?:what are the )?steps (?:to|for)"
     r"|what is the way to",
     QuestionKind.ENUMERATION: r"list|name (?:all|the|some)|enumerate|(?:what|which) (?:are|were) (?:all |the |some )*"
@@ -102,11 +110,18 @@ _ASKED_FOR = re.compile(
     rf"\bhow (?:{_MEASURES})\b(?: (?:do|does|did|will|would|can) it take\b)?|\b(?:what|which) (?:{_TIMES}|{_PLACES})\b",
     re.IGNORECASE,
 )
-_DEFINITION = re.compile(
+_SUBJECT = re.compile(
     r"^\W*(?:so |and |please |can you |could you )*(?:what(?:'s|\u2019s| is| are| was| were)(?: meant by)?|define"
     r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do|say)(?: in \w+)?\W*$)) (?:an? |the |exactly )*"
     r"(?P<subject>[^?.,;]{1,60}?)"
-    r"(?: mean| do| say| (?:used )?for| about)?(?: in (?:rust|python|general|simple terms))?\W*$",
+    r"(?: mean| do| say| (?:used |needed |good |meant )?for| about)?(?: in (?:rust|python|general|simple terms))?\W*$",
+    re.IGNORECASE,
+)
+# Asks what a thing is, and for nothing that it has: neither "the default port" nor "the capital of".
+_TERM = re.compile(
+    r"^\W*(?:so |and |please )*(?:what(?:'s|\u2019s| is| are)|define) (?:an? )?"
+    r"(?!(?:the|not|my|your|our|his|her|its|their|this|that|these|those|there|it|wrong|new)\b)"
+    r"(?:(?!(?:of|for|by|in|on|at|to|about|with|from|known|used|called|needed)\b)[^\s?.,;]+ ?){1,4}\W*$",
     re.IGNORECASE,
 )
 _CODE = re.compile(
@@ -139,8 +154,8 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     has, is that one.
     """
     compares = _COMPARISON.search(text) is not None
-    definition = None if compares else _DEFINITION.match(text)
-    subject = tuple(dict.fromkeys(content_stems(definition["subject"]))) if definition else ()
+    named = subject_asked_for(text)
+    subject = tuple(dict.fromkeys(content_stems(named))) if named else ()
     kind = next((kind for kind, pattern in _PATTERNS if pattern.search(text)), QuestionKind.OTHER)
     if kind is QuestionKind.OTHER and compares:
         kind = QuestionKind.COMPARISON
@@ -158,9 +173,16 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
         stems=tuple(dict.fromkeys((*stems, *symbols(text.rstrip(" ?"))))),
         subject=subject if kind is QuestionKind.DEFINITION else (),
         wants_code=wants_code,
+        is_term=kind is QuestionKind.DEFINITION and _TERM.match(text) is not None,
         sides=tuple(filter(None, stems_of_sides)),
         compounds=compounds,
     )
+
+
+def subject_asked_for(question: str) -> str | None:
+    """Return what a question asks to be explained, such as `a slice` without its article; None for other questions."""
+    match = None if _COMPARISON.search(question) else _SUBJECT.match(question)
+    return match["subject"] if match else None
 
 
 def symbols(text: str) -> list[str]:
