@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -92,6 +93,25 @@ class Server:
         name = f"test_{next(_names)}"
         self.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
         return self.url(name)
+
+    def guarded_database(self, password: str) -> str:
+        """Make a database whose owner is asked for this password; return its URL, which does not have it."""
+        import psycopg  # noqa: PLC0415 - comes with an extra
+
+        name = f"guarded_{next(_names)}"
+        self.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{password}'")
+        self.execute(f"CREATE DATABASE {name} OWNER {name}")
+        rules = self.folder / "data" / "pg_hba.conf"
+        rules.write_text(f"host all {name} 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
+        self.execute("SELECT pg_reload_conf()")
+        url = f"postgresql://{name}@127.0.0.1:{self.port}/{name}"
+        ends_at = time.monotonic() + _DEADLINE_S
+        with suppress(psycopg.OperationalError):  # once the rules are read
+            while True:
+                psycopg.connect(url).close()
+                assert time.monotonic() < ends_at
+                time.sleep(0.01)
+        return url
 
     def url(self, database: str) -> str:
         """Return the URL of a database."""

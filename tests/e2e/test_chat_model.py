@@ -153,3 +153,26 @@ async def test_a_summary_is_written_by_the_model_or_quoted_and_says_which(addres
     assert written["1-2"] == ("tiny", "User: I live in Bonn.")
     writer, text = written["3-4"]
     assert (writer, "three" in text, text.splitlines()[0]) == ("extractive", False, f"User: {said[2]}")
+
+
+async def test_a_summary_is_waited_for_as_long_as_the_setting_says(tmp_path: Path) -> None:
+    settings = {"GROUNDWIRE_ANSWER_SUMMARY_TIMEOUT_S": "0.3", "RAG_SUMMARY_EVERY_N_TURNS": "1"}
+    async with scripted_model(ending="hang") as model:
+        arguments = ("--embedder", "hashing:64", "--vectors", "memory:", "--generator", f"openai+{model.url}#tiny")
+        server = await asyncio.to_thread(ServerProcess, tmp_path / "data", arguments, **settings)
+        try:
+            async with AsyncGroundwireClient(server.address) as client:
+                await client.create_collection(collection="sea")
+                session = (await client.create_session(collection="sea", user_id="ada", new_conversation=True)).session
+                said = pb.AskRequest(
+                    question="I live in Bonn.", session_id=session.session_id, message_id=str(uuid.uuid4())
+                )
+                await client.ask.send(said)
+                async with asyncio.timeout(8):  # by default the model has 20 s
+                    while (await client.get_session(session_id=session.session_id)).session.unrecorded_exchange_count:  # noqa: ASYNC110 - nobody tells
+                        await asyncio.sleep(0.05)
+                records = (await client.list_records(collection="sea", page_size=100)).records
+        finally:
+            await asyncio.to_thread(server.stop)
+    assert [each.summary.writer for each in records if each.HasField("summary")] == ["extractive"]
+    assert "You write down" in model.requests[-1]["messages"][0]["content"]

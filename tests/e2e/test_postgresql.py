@@ -160,6 +160,23 @@ def test_a_password_is_not_taken_from_a_url_and_not_told(tmp_path: Path) -> None
     assert "hunter2" not in told.stdout + told.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "variable"),
+    [
+        (("--embedder", "hashing:64", "--vectors", "memory:", "--catalog"), "GROUNDWIRE_CATALOG_PASSWORD"),
+        (("answer", "--retrieve", "127.0.0.1:1", "--sessions"), "GROUNDWIRE_SESSIONS_PASSWORD"),
+    ],
+    ids=["catalog", "sessions"],
+)
+def test_a_database_gets_the_password_of_its_setting(tmp_path: Path, arguments: tuple[str, ...], variable: str) -> None:
+    url = postgresql().guarded_database("hunter2")
+    with pytest.raises(AssertionError, match="STORE_UNAVAILABLE"):
+        ServerProcess(tmp_path / "data", (*arguments, url), **{variable: "hunter3"})
+    with ServerProcess(tmp_path / "data", (*arguments, url), **{variable: "hunter2"}):
+        pass
+    assert "hunter" not in (tmp_path / "data.log").read_text("utf-8")
+
+
 @pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.slow)])
 def test_connections_that_break_neither_lose_nor_double_what_is_written(
     tmp_path: Path, count: int, started: Starter

@@ -1,8 +1,9 @@
 """Answers of chat models over real HTTP: what they write is bound to sources, and what they break is mended."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from typing import Any
 
 import pytest
@@ -141,6 +142,23 @@ async def test_a_model_that_is_not_there_leaves_the_answer_to_quotations(make_ri
         url = gone.url
     answer = await make_rig(chat_model=ChatModel(url, "tiny")).ask(_QUESTION)
     assert answer.content == _QUOTED
+    assert answer.generation.failure == answer_pb2.GENERATION_FAILURE_UNAVAILABLE
+
+
+async def test_a_connection_to_a_model_is_waited_for_as_long_as_the_setting_says(make_rig: MakeRig) -> None:
+    with ExitStack() as stack:
+        deaf, *queued = [stack.enter_context(socket.socket()) for _ in range(4)]
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        # They wait in its queue: there is no room for another connection, which is not refused either.
+        for each in queued:
+            each.settimeout(0)
+            each.connect_ex(deaf.getsockname())
+        settings = AnswerSettings(min_support=0.1, generator_connect_s=0.1, generator_timeout_s=2.5)
+        chat_model = ChatModel(f"http://127.0.0.1:{deaf.getsockname()[1]}/v1", "tiny")
+        answer = await make_rig(settings=settings, chat_model=chat_model).ask(_QUESTION)
+    assert answer.content == _QUOTED
+    # By default the time for the whole answer would be over first.
     assert answer.generation.failure == answer_pb2.GENERATION_FAILURE_UNAVAILABLE
 
 

@@ -1,6 +1,7 @@
 """What a request leaves open: the defaults of each profile, and the limits over gRPC."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import ProfileName, RetrievalDefaults, SearchMode
 from groundwire.retrieve.settings import RetrieveSettings
-from tests.integration.retrieve.library import DIMENSIONS, Library
+from tests.integration.retrieve.library import DIMENSIONS, Library, contents
 from tests.integration.retrieve.serving import refused, serving
 
 _AXIS = np.eye(DIMENSIONS, dtype=np.float32)[0]
@@ -117,3 +118,22 @@ async def test_the_server_sets_how_many_results_can_be_asked_for(tmp_path: Path)
     finally:
         library.close()
     assert fields == ["options.top_k"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({}, {"rare", "odd"}),
+        ({"max_term_share": 1.0}, {"rare", "odd", "common"}),
+        ({"max_terms": 1}, {"rare"}),
+    ],
+    ids=str,
+)
+def test_the_server_sets_which_words_are_looked_up(tmp_path: Path, settings: dict[str, Any], found: set[str]) -> None:
+    library = Library(tmp_path, settings=RetrieveSettings(**settings))
+    try:
+        library.put("a.txt", ["rare", "odd", "odd"] + ["common"] * 9)
+        response = library.retrieve("common odd rare", mode=search_mode_pb2.SEARCH_MODE_LEXICAL, top_k=20)
+    finally:
+        library.close()
+    assert set(contents(response)) == found

@@ -255,6 +255,20 @@ def test_the_memory_of_filters_does_not_keep_their_texts(library: Library) -> No
     assert max(len(part) for key in keys for part in key if isinstance(part, str | bytes)) < 100
 
 
+@pytest.mark.parametrize("mebibytes", [1, 0])
+def test_the_memory_of_filters_is_bounded_and_switched_off_by_zero(tmp_path: Path, mebibytes: int) -> None:
+    library = Library(tmp_path, settings=RetrieveSettings(filter_cache_mib=mebibytes))
+    library.put("a.txt", [f"alpha {number}" for number in range(700)])
+    where = to_filter_message(parse_filter({"title": {"$exists": False}}))
+    for number in range(4):
+        assert library.retrieve(f"alpha {number}", filter=where).results
+    remembered = library.service.search.filter_cache
+    for cache, share in ((remembered.numbers, 0.25), (remembered.vectors, 0.75)):
+        assert cache.weight <= share * (mebibytes << 20)
+        assert (cache.weight > 0) is (mebibytes > 0)
+    library.close()
+
+
 def test_a_view_of_a_catalog_that_has_not_changed_is_opened_without_reading_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
