@@ -450,6 +450,12 @@ def translated_failures() -> Iterator[None]:
         raise
 
 
+def _words_of(failure: StoreUnavailableError) -> str:
+    """Return on one line what the driver or the server said of a failure; neither repeats a password."""
+    cause = failure.__cause__
+    return " ".join(str(cause.orig if isinstance(cause, DBAPIError) else cause).split())
+
+
 def lock_number(schema: str, name: str) -> int:
     """Return the number of an advisory lock; catalogs in other schemas of the same database have other ones."""
     digest = hashlib.sha256(f"groundwire/{schema}/{name}".encode()).digest()
@@ -602,7 +608,8 @@ class CatalogServer:
             raise InvalidRequestError.of("catalog", "must look like postgresql://USER@HOST:PORT/DATABASE") from None
         if given.password is not None:
             # Every user of the machine can read a command line, and configurations are shown with their URLs.
-            raise InvalidRequestError.of("catalog", "must not hold the password; set GROUNDWIRE_CATALOG_PASSWORD")
+            setting = "GROUNDWIRE_CATALOG_PASSWORD, or GROUNDWIRE_SESSIONS_PASSWORD for sessions"
+            raise InvalidRequestError.of("catalog", f"must not hold the password; set {setting}")
         if importlib.util.find_spec("psycopg") is None:
             raise MissingExtraError("a PostgreSQL catalog needs psycopg", extra="postgres")
         self._url = given.set(drivername="postgresql+psycopg", password=password)
@@ -622,6 +629,9 @@ class CatalogServer:
                 self._presence = _Presence(self._engine)
         except UnicodeError:
             raise InvalidRequestError.of("catalog", "names a host that no host can be called") from None
+        except StoreUnavailableError as error:
+            # For whoever starts the process: a wrong password or name would look like a server that is down.
+            raise StoreUnavailableError(f"{error.message}: {_words_of(error)}", engine="catalog") from error
         self._schema = self._presence.schema
 
         def must_end(_waited_s: float) -> bool:
