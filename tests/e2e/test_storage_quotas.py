@@ -76,11 +76,15 @@ def test_a_key_with_limits_stores_no_more_and_nobody_repeats_the_call(tmp_path: 
 
 
 def test_the_settings_limit_callers_whose_credential_says_nothing_of_it(tmp_path: Path) -> None:
-    with serving(tmp_path, GROUNDWIRE_TENANT_DOCUMENTS="1") as server, GroundwireClient(server.address) as client:
+    limits = {"GROUNDWIRE_TENANT_DOCUMENTS": "1", "GROUNDWIRE_TENANT_STORED_BYTES": "1000"}
+    with serving(tmp_path, **limits) as server, GroundwireClient(server.address) as client:
         client.create_collection(collection=NAME)
         client.ingest_document(collection=NAME, source_uri="a.md", text="One.\n")
         with pytest.raises(GroundwireError, match="the tenant may store 1 documents"):
             client.ingest_document(collection=NAME, source_uri="b.md", text="Two.\n")
+        with pytest.raises(QuotaExceededError) as caught:
+            client.ingest_document(collection=NAME, source_uri="a.md", text="Longer. " * 200)
+        assert caught.value.metadata == {"quota": "stored_bytes", "limit": "1000"}
 
 
 def test_a_key_has_its_own_limits_in_place_of_those_of_the_settings(tmp_path: Path) -> None:

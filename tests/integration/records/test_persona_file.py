@@ -17,18 +17,20 @@ FILE = "# Ada\n\n## Tone\n\nCalm and short.\n\n## Safety\n\nNever give medical a
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[GroundwireClient]:
+def serving(folder: Path, collection: str = "conversations") -> Iterator[GroundwireClient]:
     variables = {"GROUNDWIRE_INGEST_PERSONA_FILE": str(folder / "persona.md")}
+    if collection != "conversations":
+        variables["GROUNDWIRE_INGEST_PERSONA_COLLECTION"] = collection
     server = ServerProcess(folder / "data", **variables)
     with GroundwireClient(server.address) as client:
         yield client
     assert server.stop() == 0
 
 
-def personas(client: GroundwireClient) -> dict[str, str]:
+def personas(client: GroundwireClient, collection: str = "conversations") -> dict[str, str]:
     """Return the topics of the records, with the lower-case texts."""
     try:
-        records = client.list_records(collection="conversations").records
+        records = client.list_records(collection=collection).records
     except CollectionNotFoundError:
         return {}
     assert all(each.record_type == record_pb2.RECORD_TYPE_PERSONA and each.persona.version for each in records)
@@ -53,6 +55,12 @@ def test_a_persona_file_is_loaded_without_doubling(tmp_path: Path) -> None:
         until(lambda: "limits" in personas(client) and "safety" not in personas(client))
         assert "Cheerful and short." in personas(client)["tone"]
         assert len(personas(client)) == len(first)
+
+
+def test_a_persona_file_is_loaded_into_the_collection_of_the_setting(tmp_path: Path) -> None:
+    (tmp_path / "persona.md").write_text(FILE, encoding="utf-8")
+    with serving(tmp_path, "talks") as client:
+        until(lambda: {"tone", "safety"} <= personas(client, "talks").keys())
 
 
 def _has_loaded(client: GroundwireClient) -> bool:

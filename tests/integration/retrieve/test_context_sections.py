@@ -74,6 +74,12 @@ def test_a_section_that_is_switched_off_is_missing(folder: Path, kind: str) -> N
     assert sections(folder, without, request) == {each: texts for each, texts in found.items() if each != kind}
 
 
+def test_a_part_of_the_persona_is_as_relevant_as_the_server_asks(folder: Path) -> None:
+    request = pb.RetrieveContextRequest(collection="docs", query="harbour")
+    for least, shown in ((0.1, ["harbour persona"]), (0.99, [])):
+        assert sections(folder, RetrieveSettings(rag_persona_min_relevance=least), request)["persona"] == shown
+
+
 @pytest.mark.requirement("S0-62")
 def test_without_retrieval_there_is_no_section(folder: Path) -> None:
     request = pb.RetrieveContextRequest(collection="docs", query="harbour")
