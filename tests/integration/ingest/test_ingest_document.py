@@ -131,6 +131,29 @@ def test_bad_content_is_refused_and_nothing_is_stored(
     assert harness.ingest(collection, "bad.md", "# Good\n\nNow it is text.").document.generation == 1
 
 
+@pytest.mark.parametrize("text", ["a\x00b\x00c\x00d\x00", "\x00a\x00b\x00c\x00d"])
+def test_a_text_with_nuls_is_refused_and_not_taken_for_utf_16(harness: Harness, collection: str, text: str) -> None:
+    request = pb.IngestDocumentRequest(collection=collection, source_uri="nuls.txt", text=text)
+    with pytest.raises(BinaryDocumentError) as caught:
+        harness.calls.ingest_document(request)
+    assert caught.value.violations[0].field == "text"
+
+
+def test_a_page_sent_as_text_keeps_its_characters_whatever_encoding_it_declares(
+    harness: Harness, collection: str
+) -> None:
+    page = "<html><head><meta charset='windows-1251'></head><body><p>Très bien.</p></body></html>"
+    # The same bytes as a file are in the encoding that they declare.
+    first = harness.ingest(collection, "page.html", page.encode()).document
+    assert first.encoding == "cp1251"
+    request = pb.IngestDocumentRequest(collection=collection, source_uri="page.html", text=page)
+    document = harness.calls.ingest_document(request).result.document
+    assert document.encoding == "utf-8"
+    assert [chunk.content for chunk in chunks_of(harness, collection, document.document_id)] == ["Très bien."]
+    again = harness.calls.ingest_document(request).result
+    assert again.outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
+
+
 @pytest.mark.requirement("S1-57")
 @pytest.mark.parametrize("source", ["", "a/../b.md", "..", "a\x00b.md", "a\nb.md", "x" * 1025, " "])
 def test_bad_names_are_refused(harness: Harness, collection: str, source: str) -> None:

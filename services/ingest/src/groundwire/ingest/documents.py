@@ -32,6 +32,7 @@ from groundwire.ingest.ingesting import (
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.parsing.parsed_document import Original, Parser, ParseRules
 from groundwire.ingest.parsing.source_text import SourceWarning, check_size, filled_from_source, following_source
+from groundwire.ingest.parsing.text_encoding import UTF_8
 from groundwire.ingest.writing import GenerationWriter, Written
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
@@ -369,6 +370,7 @@ class DocumentIngest:
             title=under_way.fields(DocumentFields()).title,  # one that does not come from the source
             file_name=file_name(request.source_uri),
             field=request.content_field,
+            decoded=request.decoded,
         )
         parsed = self.parser.parse(under_way.original, rules, budget)
         draft = GenerationDraft(
@@ -476,7 +478,9 @@ def _content_of(chunk: Chunk) -> str:
 
 
 def _same_rules(request: IngestRequest, policy: ChunkingPolicy, existing: Document) -> bool:
-    return existing.rules_digest == policy.digest and request.format in {None, existing.format}
+    # Of equal bytes that came as a file before, the encoding may have been another one than that of a text.
+    same_encoding = not request.decoded or existing.encoding in {"", UTF_8}
+    return existing.rules_digest == policy.digest and request.format in {None, existing.format} and same_encoding
 
 
 def check_source(source_uri: str, settings: CollectionSettings) -> None:

@@ -104,7 +104,7 @@ class IngestRequest:
 
     `fields` None keeps what is stored. `source_hash` is what the caller computed, lower-case hex, or None.
     `content_field` names the field of the request that holds the bytes, for errors. `chunking` goes over the
-    collection's policy.
+    collection's policy. `decoded` says that the caller sent a text: the bytes are its UTF-8.
     """
 
     tenant: str
@@ -118,6 +118,7 @@ class IngestRequest:
     content_field: str
     chunking: ChunkingOverrides = field(default_factory=ChunkingOverrides)
     source_version: int | None = None
+    decoded: bool = False
 
     def without_effect(self, document: Document) -> "Remarks":
         """Return the remarks that name settings without effect, because the source becomes an alias of the document."""

@@ -86,7 +86,9 @@ class IngestDocumentRequest(_message.Message):
     `..` segments. It is a name: the server never opens it. Kept exactly as sent.
     """
     text: _builtins.str
-    """As text; the canonical text of text formats is exactly this. Not for PDF."""
+    """As text; the canonical text of text formats is exactly this, and an encoding that a page declares does not count.
+    Without NUL, otherwise INVALID_ARGUMENT with DOCUMENT_BINARY. Not for PDF.
+    """
     content: _builtins.bytes
     """As the bytes of the file. Text formats must be UTF-8; a byte order mark is dropped, nothing else is
     changed.

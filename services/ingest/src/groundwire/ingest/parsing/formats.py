@@ -80,12 +80,18 @@ def format_of_name(name: str) -> DocumentFormat | None:
 
 
 def recognise_format(
-    data: bytes, declared: DocumentFormat | None, name: str, limits: ReadingLimits, field: str
+    data: bytes,
+    declared: DocumentFormat | None,
+    name: str,
+    limits: ReadingLimits,
+    field: str,
+    *,
+    decoded: bool = False,
 ) -> DocumentFormat:
     """Return the format to read the bytes as.
 
     What the bytes are counts more than the name, but nothing is read as another format than the declared one. `name` is
-    the last segment of the source, `field` says in errors where the bytes came from.
+    the last segment of the source, `field` says in errors where the bytes came from. `decoded` bytes are UTF-8.
 
     Raises:
         DocumentFormatMismatchError: the bytes are not of the declared format, or of the one that the name promises.
@@ -106,7 +112,7 @@ def recognise_format(
             raise _mismatch(declared, promised, media_type, field)
         raise _binary(media_type, field)
     # Text in UTF-16 or UTF-32 has bytes that are zero, by which it would pass for binary.
-    wide = wide_encoding(data)
+    wide = None if decoded else wide_encoding(data)
     kind = binary_kind(data) if wide is None else None
     if kind is not None:
         with suppress(MissingExtraError):  # without the library its guess is missing from the error, nothing else

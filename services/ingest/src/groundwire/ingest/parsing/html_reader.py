@@ -13,7 +13,7 @@ from groundwire.ingest.parsing.source_text import (
     over_limit,
     source_properties,
 )
-from groundwire.ingest.parsing.text_encoding import decode_html
+from groundwire.ingest.parsing.text_encoding import UTF_8, checked_text, decode_html
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
@@ -54,15 +54,17 @@ _INDENT = "  "
 _MAX_INDENTS = 8
 
 
-def read_html(data: bytes, field: str) -> SourceText:
+def read_html(data: bytes, field: str, *, decoded: bool = False) -> SourceText:
     """Return the text of a page with its headings, and what its head says about it.
+
+    Of a `decoded` page, which is UTF-8, the encoding that it declares is that of a file that it was read from.
 
     Raises:
         EmptyDocumentError: there is no text in it.
         DocumentEncodingError: not valid in its encoding.
         DocumentLimitError: its elements are nested too deeply, or one has too many attributes.
     """
-    source, encoding = decode_html(data, field)
+    source, encoding = (checked_text(data, field), UTF_8) if decoded else decode_html(data, field)
     _refuse_costly(source, field)
     page = load("selectolax.lexbor").LexborHTMLParser(source)
     blocks = _Blocks()

@@ -63,7 +63,8 @@ class ParseRules:
     """How one document is taken apart.
 
     `format` is the one that the caller declared, if any. `title` is that of the document, `file_name` the last resort
-    for a chapter; `field` names the request field in errors.
+    for a chapter; `field` names the request field in errors. `decoded` bytes are a text of the caller in UTF-8,
+    whatever encoding they look like or declare.
     """
 
     format: DocumentFormat | None
@@ -71,6 +72,7 @@ class ParseRules:
     title: str | None
     file_name: str
     field: str
+    decoded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

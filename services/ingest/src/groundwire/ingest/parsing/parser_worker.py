@@ -34,7 +34,7 @@ from groundwire.ingest.parsing.parsed_document import (
 )
 from groundwire.ingest.parsing.pdf_reader import read_pdf
 from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText
-from groundwire.ingest.parsing.text_encoding import decode_text
+from groundwire.ingest.parsing.text_encoding import UTF_8, checked_text, decode_text
 from groundwire.ingest.parsing.text_readers import read_csv, read_jsonl, read_markdown, read_rst
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy
@@ -127,15 +127,15 @@ def read_source(data: bytes, rules: ParseRules, limits: ReadingLimits) -> Source
     field = rules.field
     if not data:
         raise EmptyDocumentError([FieldViolation(field, "is empty")])
-    document_format = recognise_format(data, rules.format, rules.file_name, limits, field)
+    document_format = recognise_format(data, rules.format, rules.file_name, limits, field, decoded=rules.decoded)
     match document_format:
         case DocumentFormat.PDF:
             return read_pdf(data, limits, field)
         case DocumentFormat.DOCX:
             return read_docx(data, limits, field)
         case DocumentFormat.HTML:
-            return read_html(data, field)
-    text, encoding = decode_text(data, field)
+            return read_html(data, field, decoded=rules.decoded)
+    text, encoding = (checked_text(data, field), UTF_8) if rules.decoded else decode_text(data, field)
     match document_format:
         case DocumentFormat.MARKDOWN:
             source = read_markdown(text)

@@ -108,6 +108,7 @@ def parse_described(
             else parse_chunking(message.chunking, "chunking")
         ),
         source_version=message.source_version if message.HasField("source_version") else None,
+        decoded=content_field == "text",
     )
 
 
