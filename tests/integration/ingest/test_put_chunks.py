@@ -123,6 +123,8 @@ def test_contents_are_found_in_the_text_when_no_span_is_given(harness: Harness, 
     chunks = [chunk("One two three.", 0), chunk("two three. End", 1)]
     result = put(harness, collection, *chunks, text=text)
     assert [each.span.start for each in stored(harness, collection, result.document.document_id)] == [0, 19]
+    twice = put(harness, collection, chunk("One two three.", 0), chunk("One two three.", 1), text=text, source_uri="b")
+    assert [each.span.start for each in stored(harness, collection, twice.document.document_id)] == [0, 15]
     assert refused(harness, collection, chunk("Nowhere to be found", 0), text=text)[0] == "chunks[0].content"
     assert refused(harness, collection, chunk("End of it.xx", 0, (30, 42)), text=text)[0] == "chunks[0].char_end"
 

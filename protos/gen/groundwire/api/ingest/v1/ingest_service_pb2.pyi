@@ -1252,7 +1252,8 @@ class ReadyChunk(_message.Message):
     """Required. Place in the document, from 0; negative is INVALID_ARGUMENT."""
     char_start: _builtins.int
     """Optional. First code point in the canonical text, not before that of the chunk before; with `char_end`,
-    or neither. Unset: the first place after the start of the chunk before where `text` has the content.
+    or neither. Unset: the first place from the start of the chunk before on where `text` has the content, or the
+    second if the chunk before is just there.
     """
     char_end: _builtins.int
     """Optional. Code point after the last; greater than `char_start`. The length may differ from that of

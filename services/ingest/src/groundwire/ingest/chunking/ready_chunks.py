@@ -78,8 +78,12 @@ def placed(document: ReadyDocument, max_chars: int) -> PlacedText:
             if chunk.start is not None and chunk.end is not None:
                 start, end = chunk.start, chunk.end
             else:
-                # From the start of the chunk before, not from its end: chunks may overlap.
-                start = text.find(chunk.content, ranges[-1][0] if ranges else 0)
+                # From the start of the chunk before, not from its end: chunks may overlap. One that says the same again
+                # is the next place of it.
+                before = ranges[-1] if ranges else (0, 0)
+                start = text.find(chunk.content, before[0])
+                if (start, start + len(chunk.content)) == before:
+                    start = text.find(chunk.content, start + 1)
                 end = start + len(chunk.content)
                 if start < 0:
                     why = "does not occur in the text after the start of the previous chunk"
