@@ -15,12 +15,13 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.errors import (
     DeadlineError,
     DrainingError,
+    GroundwireError,
     InvalidRequestError,
     OverloadedError,
     ResponseTooLargeError,
     StreamIdleError,
 )
-from groundwire.rpc.calls import MAX_RESPONSE_BYTES
+from groundwire.rpc.calls import MAX_RESPONSE_BYTES, as_groundwire_error
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.methods import CALL_LIMITS, METHODS, DeadlineTable, Work
 from tests.integration.rpc.fake_ingest import FakeIngest, connected, fake_ingest, serving
@@ -117,6 +118,25 @@ async def test_a_call_whose_message_does_not_come_ends_and_takes_no_place(method
 
         errors = await asyncio.gather(*map(ending, silent))
         assert [type(error) for error in errors] == [StreamIdleError] * 5
+
+
+async def test_a_call_whose_deadline_passes_before_its_message_comes_is_not_called_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends: asyncio.Queue[Exception] = asyncio.Queue()
+
+    def status(error: Exception, method: str) -> GroundwireError:
+        ends.put_nowait(error)
+        return as_groundwire_error(error, method)
+
+    # The client gives up at the same time, and mostly does not wait to hear what the server says.
+    monkeypatch.setattr("groundwire.rpc.call_path.as_groundwire_error", status)
+    async with (
+        serving(fake_ingest(), first_message_s=60.0) as (_, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        assert isinstance(await ending(raw(channel, "GetDocument", "stream_unary")(timeout=0.3)), DeadlineError)
+        assert type(await asyncio.wait_for(ends.get(), 10)) is DeadlineError
 
 
 async def test_when_too_many_calls_wait_for_their_message_the_oldest_ends(monkeypatch: pytest.MonkeyPatch) -> None:

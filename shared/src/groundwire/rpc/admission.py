@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from groundwire.kernel.errors import DrainingError, OverloadedError, QuotaExceededError, StreamIdleError
+from groundwire.kernel.errors import DeadlineError, DrainingError, OverloadedError, QuotaExceededError, StreamIdleError
 from groundwire.kernel.identity import Identity
 from groundwire.rpc import request_context
 from groundwire.rpc.calls import Call
@@ -196,12 +196,14 @@ class Admission:
         Raises:
             DrainingError: the server is stopping.
             StreamIdleError: no message came.
+            DeadlineError: none came before the deadline of the call.
             QuotaExceededError: the caller's quota is used up.
             OverloadedError: as many calls of its kind run as may.
         """
         if self._draining:
             await self._refuse_while_draining(call)
-        remaining_s = request_context.current().budget.remaining_s()
+        budget = request_context.current().budget
+        remaining_s = budget.remaining_s()
         if len(self._waiting) >= _MAX_WAITING:
             longest = next(iter(self._waiting))
             del self._waiting[longest]
@@ -214,6 +216,8 @@ class Admission:
             if not call.was_ended_by_limit():
                 raise
             await self._refuse_while_draining(call)
+            if budget.remaining_s() == 0:
+                raise DeadlineError("the time limit of the call has passed before its message came") from None
             raise StreamIdleError("the call came without a message", limit_s=self._first_message_s) from None
         finally:
             self._waiting.pop(call, None)
