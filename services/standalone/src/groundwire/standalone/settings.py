@@ -181,11 +181,12 @@ def load_settings(**flags: Any) -> ProcessSettings:
         InvalidRequestError: naming every variable that is unknown or has a bad value.
     """
     given = {name: value for name, value in flags.items() if value is not None}
+    secrets = _secret_files()
     settings = ProcessSettings(
         _load(ServerSettings, **given), _load(IngestSettings), _load(RetrieveSettings), _load(AnswerSettings)
     )
     known = set(settings.shown()) | CLIENT_VARIABLES | {_SECRETS}
-    unknown = [name for name in os.environ if name.startswith(PREFIX) and name not in known]
+    unknown = {name for name in (*os.environ, *secrets) if name.startswith(PREFIX) and name not in known}
     violations = [
         FieldViolation(name, "is not a setting") for name in sorted(unknown) if not name.startswith(_TEST_PREFIX)
     ]
@@ -198,9 +199,36 @@ def variable_name(model: type[BaseSettings], field: str) -> str:
     return f"{model.model_config.get('env_prefix', '')}{field}".upper()
 
 
+def _secret_files() -> set[str]:
+    """Return the names of the variables that have a secret file.
+
+    Raises:
+        InvalidRequestError: the folder or a file of a variable cannot be read. A server that starts without its keys
+            would look well.
+    """
+    folder = os.environ.get(_SECRETS)
+    if not folder:
+        return set()
+    names, violations = set(), []
+    try:
+        for path in Path(folder).iterdir():
+            if (name := path.name.upper()).startswith(PREFIX):
+                names.add(name)
+                try:
+                    path.read_text()
+                except (OSError, UnicodeDecodeError) as error:
+                    why = getattr(error, "strerror", None) or "it is not UTF-8"
+                    violations.append(FieldViolation(name, f"its file in {folder!r} cannot be read: {why}"))
+    except OSError as error:
+        violations.append(FieldViolation(_SECRETS, f"the folder {folder!r} cannot be read: {error.strerror}"))
+    if violations:
+        raise InvalidRequestError(violations)
+    return names
+
+
 def _load(model: type[AnySettings], **given: Any) -> AnySettings:
     try:
-        return model(_secrets_dir=os.environ.get(_SECRETS), **given)
+        return model(_secrets_dir=os.environ.get(_SECRETS) or None, **given)
     except ValidationError as error:
         violations = [
             FieldViolation(variable_name(model, str(problem["loc"][0] if problem["loc"] else "")), problem["msg"])
