@@ -409,6 +409,10 @@ def test_piped_questions_are_answered_in_one_session(address: str) -> None:
     refused = groundwire("chat", "-c", "notes", address=address, stdin=f"{'x' * 9000}\n{QUESTION}\n")
     assert refused.returncode == 1
     assert first["answer"] in refused.stdout
+    refused = groundwire("chat", "-c", "notes", "--json", address=address, stdin="x" * 9000)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    error = json.loads(refused.stderr.splitlines()[1])["error"]
+    assert (error["reason"], error["violations"][0]["field"]) == ("INVALID_FIELD", "ask.question")
 
 
 def test_an_answer_is_kept_for_as_long_as_one_says(address: str) -> None:
@@ -525,6 +529,7 @@ def test_a_missing_path_is_a_usage_error(address: str) -> None:
         ("vault import {folder}/nowhere -c c", "DIR"),
         ("vault check {folder}/nowhere", "DIR"),
         ("keys create a --right service --scope entity:x --keys {folder}/keys.yaml", "scopes"),
+        ("keys create a --right read --keys {folder}/missing/keys.yaml", "missing/keys.yaml' cannot be written"),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error_that_names_it(tmp_path: Path, command: str, named: str) -> None:

@@ -283,4 +283,5 @@ def test_documents_are_purged_by_a_filter_when_somebody_says_yes(address: str, t
     assert [each["source_uri"] for each in _json(address, "docs", "list", "-c", "purged", "--deleted")] == ["kept.md"]
     nothing = groundwire(*purge[:-1], '{"title": "none"}', address=address)
     assert (nothing.returncode, nothing.stderr) == (0, "found 0 documents in 'purged'\n")
+    assert _json(address, *purge[:-1], '{"title": "none"}') == {"purge_count": 0, "purge_sample": []}
     assert _json(address, *purge[:-1], "*", "--yes") == {"purge_count": 1, "purge_sample": []}

@@ -60,12 +60,10 @@ def _run(arguments: Sequence[str]) -> int:
     except Interrupted as stopped:
         code, error = EXIT_INTERRUPTED, {"reason": "INTERRUPTED", "message": str(stopped)}
     except GroundwireError as failure:
-        code, error = EXIT_FAILED, {"reason": failure.reason, "message": failure.message, "metadata": failure.metadata}
-        if isinstance(failure, InvalidRequestError):
-            code = EXIT_USAGE
-            error["violations"] = [
-                {"field": each.field, "description": each.description} for each in failure.violations
-            ]
+        from groundwire.cli.output import error_json  # noqa: PLC0415 - see above
+
+        code = EXIT_USAGE if isinstance(failure, InvalidRequestError) else EXIT_FAILED
+        error = error_json(failure)
     except UnicodeEncodeError as failure:
         # Arguments may be any bytes, as names of files are, and JSON may name half a character; messages hold neither.
         code, error = EXIT_USAGE, {"reason": "USAGE", "message": f"{failure.object[:_SHOWN_CHARS]!a} is not UTF-8"}

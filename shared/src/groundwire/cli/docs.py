@@ -198,6 +198,7 @@ def purge_documents(collection: str, filter_json: str, yes: bool, no_wait: bool)
             if matching.document_count > _SAMPLE:
                 print_line("  …", err=True)
             if not matching.document_count:
+                printed_as_json(pb.PurgeDocumentsResponse())
                 return
             check_consent("docs purge", given=False)
             if not confirm(f"Delete {count} for good?"):

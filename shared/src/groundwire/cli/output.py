@@ -22,6 +22,7 @@ from google.protobuf.message import Message
 from groundwire.api.ingest.v1 import progress_pb2
 from groundwire.cli.messages import message_json, shown_name
 from groundwire.cli.options import is_json
+from groundwire.kernel.errors import GroundwireError, InvalidRequestError
 
 Styled: TypeAlias = tuple[str, str]
 """A text and its style, such as `("failed", "bold red")`; the style shows on a terminal only."""
@@ -108,6 +109,14 @@ def print_exactly(parts: Iterable[str]) -> None:
         for part in parts:
             sys.stdout.buffer.write(part.encode("utf-8"))
         sys.stdout.buffer.flush()
+
+
+def error_json(error: GroundwireError) -> dict[str, Any]:
+    """Return an error as `--json` prints it, with its violations if fields of the request are wrong."""
+    shown: dict[str, Any] = {"reason": error.reason, "message": error.message, "metadata": error.metadata}
+    if isinstance(error, InvalidRequestError):
+        shown["violations"] = [{"field": each.field, "description": each.description} for each in error.violations]
+    return shown
 
 
 def print_json(value: Any, *, err: bool = False, indent: int | None = 2) -> None:

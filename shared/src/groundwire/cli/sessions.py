@@ -13,6 +13,7 @@ from groundwire.cli.messages import answer_json, message_json, shown_name
 from groundwire.cli.options import collection_option, is_json, server_options
 from groundwire.cli.output import (
     counted,
+    error_json,
     print_json,
     print_line,
     print_list,
@@ -177,7 +178,10 @@ def chat(collection: str, session_id: str, user: str, conversation: str, scope: 
                 answer = streamed(client, request, quiet=is_json())
             except InvalidRequestError as error:
                 has_failed = True
-                print_line((str(error), "red"), err=True)
+                if is_json():
+                    print_json({"error": error_json(error)}, err=True, indent=None)
+                else:
+                    print_line((str(error), "red"), err=True)
                 continue
             if is_json():
                 print_json(answer_json(answer, request.message_id), indent=None)

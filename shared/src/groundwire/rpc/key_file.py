@@ -150,7 +150,7 @@ def create_key(path: Path, identity: Identity, expires: datetime | None = None) 
 
     Raises:
         PreconditionError: the subject has two active keys; revoke one.
-        InvalidRequestError: the file is of another form, or a name is no name.
+        InvalidRequestError: the file is of another form or cannot be written, or a name is no name.
     """
     secret, now = secrets.token_urlsafe(_SECRET_BYTES), datetime.now(UTC).replace(microsecond=0)
     key = ApiKey(secrets.token_hex(_ID_BYTES), _hash_of(secret), identity, now, expires)
@@ -167,6 +167,7 @@ def revoke_key(path: Path, key_id: str) -> ApiKey:
 
     Raises:
         KeyNotFoundError: the file has none of this id.
+        InvalidRequestError: the file is of another form or cannot be written.
     """
     with _changed(path) as keys:
         if key_id not in keys:
@@ -196,7 +197,10 @@ def _check_rotation(keys: Mapping[str, ApiKey], key: ApiKey, limit: int) -> None
 @contextmanager
 def _changed(path: Path) -> Iterator[dict[str, ApiKey]]:
     """Yield the keys of a file for changes and then replace the file; one process at a time."""
-    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        folder = os.open(path.parent, os.O_RDONLY)
+    except OSError as error:
+        raise _not_written(path, error) from error
     try:
         # The folder, because the file is replaced, and a lock on it with it.
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -221,8 +225,14 @@ def _changed(path: Path) -> Iterator[dict[str, ApiKey]]:
                 Path(file.name).unlink(missing_ok=True)
                 raise
         os.fsync(folder)  # a revoked key must not come back after a power cut
+    except OSError as error:
+        raise _not_written(path, error) from error
     finally:
         os.close(folder)
+
+
+def _not_written(path: Path, error: OSError) -> InvalidRequestError:
+    return InvalidRequestError.of("keys", f"{str(path)!r} cannot be written: {error.strerror}")
 
 
 def _to_entry(key: ApiKey) -> dict[str, Any]:
