@@ -578,6 +578,27 @@ def test_a_reader_that_has_enough_is_no_failure() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file on a disk that is always full")
+def test_output_that_cannot_be_written_is_an_error_in_a_sentence() -> None:
+    command = [sys.executable, "-m", "groundwire.cli", "config", "show"]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    said = "error FAILED_PRECONDITION: standard output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [("config show >&-", 0, ""), ("config show 2>&- >&- <&-", 0, ""), ("collections delete x <&-", 2, "add --yes")],
+)
+def test_a_command_may_be_started_with_closed_streams(command: str, code: int, said: str, tmp_path: Path) -> None:
+    shell = ["sh", "-c", f'exec "$0" -m groundwire.cli {command}', sys.executable]
+    done = subprocess.run(shell, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_errors_are_objects_under_json(address: str) -> None:
     for arguments, code, reason in (
         (("search", "tides", "-c", "nothing"), 1, "COLLECTION_NOT_FOUND"),

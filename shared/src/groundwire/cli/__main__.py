@@ -4,9 +4,11 @@ Exit codes: 0 done; 1 the work failed (a file, a citation, a health check, the s
 request or the command line is wrong; 130 interrupted.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 EXIT_FAILED = 1
@@ -17,6 +19,11 @@ _SHOWN_CHARS = 100
 
 
 def main() -> None:
+    # Whoever starts a command may have closed its streams (`<&-`): it reads nothing then, and writes to nowhere.
+    nowhere = Path(os.devnull)
+    sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
+    sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
+    sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A terminal with another encoding shows escapes instead of failing on characters that it lacks.

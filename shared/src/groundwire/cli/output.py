@@ -22,7 +22,7 @@ from google.protobuf.message import Message
 from groundwire.api.ingest.v1 import progress_pb2
 from groundwire.cli.messages import message_json, shown_name
 from groundwire.cli.options import is_json
-from groundwire.kernel.errors import GroundwireError, InvalidRequestError
+from groundwire.kernel.errors import GroundwireError, InvalidRequestError, PreconditionError
 
 Styled: TypeAlias = tuple[str, str]
 """A text and its style, such as `("failed", "bold red")`; the style shows on a terminal only."""
@@ -334,14 +334,21 @@ def _echo(text: str, *, err: bool) -> None:
 
 @contextmanager
 def _closable(stream: TextIO) -> Iterator[None]:
-    """Let the reader of a stream leave (`groundwire docs list | head`): nothing is wrong, and the command is done."""
+    """Let the reader of a stream leave (`groundwire docs list | head`): nothing is wrong, and the command is done.
+
+    Raises:
+        PreconditionError: standard output cannot be written, as where it is a file on a full disk.
+    """
     try:
         yield
-    except BrokenPipeError as error:
+    except OSError as error:
         # What is left in the buffer goes nowhere: at exit it would fail once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        if stream is sys.stdout:
+        if stream is not sys.stdout:
+            return
+        if isinstance(error, BrokenPipeError):
             raise click.exceptions.Exit from error
+        raise PreconditionError(f"standard output cannot be written: {error.strerror}") from error
 
 
 _NOTE_CHARS = 40
