@@ -2,7 +2,9 @@
 
 import json
 import os
+import pty
 import re
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -597,6 +599,26 @@ def test_a_command_may_be_started_with_closed_streams(command: str, code: int, s
     assert done.returncode == code
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("answer", "code"), [(b"n\n", 1), (b"\x04", 1), (None, 130)])
+def test_a_question_that_is_not_answered_with_yes_changes_nothing(
+    address: str, answer: bytes | None, code: int
+) -> None:
+    keyboard, terminal = pty.openpty()
+    command = [sys.executable, "-m", "groundwire.cli", "docs", "purge", "-c", "notes", "--filter", "*"]
+    with subprocess.Popen([*command, "--address", address], stdin=terminal, stderr=terminal) as asking:
+        shown = b""
+        while b"[y/N]" not in shown:
+            shown += os.read(keyboard, 1024)
+        if answer is None:
+            asking.send_signal(signal.SIGINT)
+        else:
+            os.write(keyboard, answer)
+        assert asking.wait(20) == code
+    os.close(terminal)
+    os.close(keyboard)
+    assert json.loads(groundwire("docs", "list", "-c", "notes", "--json", address=address).stdout)
 
 
 def test_errors_are_objects_under_json(address: str) -> None:

@@ -60,7 +60,7 @@ def _run(arguments: Sequence[str]) -> int:
             message = f"{message.rstrip('.')}. Try `{context.command_path} --help`."
         code, error = refusal.exit_code, {"reason": "USAGE", "message": message}
     except click.Abort as abort:
-        if isinstance(abort.__cause__, KeyboardInterrupt):
+        if isinstance(abort.__context__, KeyboardInterrupt):  # no cause where a question was interrupted
             code, error = EXIT_INTERRUPTED, {"reason": "INTERRUPTED", "message": "interrupted"}
         else:  # a question was answered with no
             code, error = EXIT_FAILED, {"reason": "ABORTED", "message": "nothing was done"}
