@@ -157,7 +157,7 @@ async def test_an_old_generation_can_still_be_read(stub: Any, harness: Harness, 
 
 async def test_a_range_outside_the_text_is_refused(stub: Any, harness: Harness, collection: str) -> None:
     document = harness.ingest(collection, "a.txt", "Ten chars.").document
-    for start, end, field in ((0, 11, "end"), (5, 4, "start"), (11, None, "start")):
+    for start, end, field in ((0, 11, "end"), (5, 4, "start"), (11, None, "start"), (-1, 5, "start"), (0, -1, "end")):
         request = library_pb.GetDocumentTextRequest(
             collection=collection, reference=by_id(document.document_id), start=start, end=end
         )

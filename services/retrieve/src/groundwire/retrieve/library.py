@@ -126,6 +126,8 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             # A document has the figures of its live generation alone, so that others are read to be counted.
             total = sum(len(part.text) for part in self.catalog.texts.parts(*where))
         start, stop = request.start, request.end if request.HasField("end") else total
+        if start < 0 or stop < 0:
+            raise InvalidRequestError.of("start" if start < 0 else "end", "must not be negative")
         if stop > total:
             raise InvalidRequestError.of("end", f"the text has {total} characters")
         if start > stop:
