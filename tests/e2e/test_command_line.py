@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -612,7 +613,12 @@ def test_a_question_that_is_not_answered_with_yes_changes_nothing(
         while b"[y/N]" not in shown:
             shown += os.read(keyboard, 1024)
         if answer is None:
-            asking.send_signal(signal.SIGINT)
+            # Python notices a signal that comes just before it waits for the keyboard only with the next one.
+            for _ in range(20):
+                asking.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    asking.wait(1)
+                    break
         else:
             os.write(keyboard, answer)
         assert asking.wait(20) == code
