@@ -64,6 +64,8 @@ def _selected(question: str, scored: list[Scored]) -> list[str]:
         ("How do I create a project?", QuestionKind.PROCEDURE),
         ("How do new employees enroll?", QuestionKind.PROCEDURE),
         ("How can a struct be printed?", QuestionKind.PROCEDURE),
+        ("What is the process for filing an appeal?", QuestionKind.PROCEDURE),
+        ("What steps should employees take?", QuestionKind.PROCEDURE),
         ("How do closures capture variables?", QuestionKind.OTHER),
         ("What is unsafe code needed for?", QuestionKind.DEFINITION),
         ("Why is it safe?", QuestionKind.REASON),
@@ -165,6 +167,29 @@ def test_what_something_is_only_its_definition_answers(question: str, is_term: b
     # Where it is defined, other sentences may go on from there.
     told = [*mentioning, *_scored(question, "A copay is a fixed fee.")]
     assert Support(read, told).parts(mentioning[0])["undefined"] == 0.0
+
+
+@pytest.mark.parametrize(
+    "platitude",
+    [
+        "Data security is of the utmost importance for the requirements here.",
+        "We take the requirements for data security here very seriously.",
+        "The company is fully committed to the requirements for data security.",
+        "The team strives to know the requirements for data security.",
+    ],
+)
+def test_that_something_matters_answers_nothing(platitude: str) -> None:
+    content = f"{platitude} Requirements for data security: all data of customers must be encrypted with a key."
+    assert _best("What are the requirements for data security?", content).startswith("Requirements")
+
+
+def test_what_one_can_also_do_leans_on_what_comes_before() -> None:
+    passages = [make_passage("A member may call. You can also write. People also write.")]
+    assert _texts(find_excerpts(passages)) == [
+        "A member may call.",
+        "A member may call. You can also write.",
+        "People also write.",
+    ]
 
 
 def test_what_is_to_be_imagined_explains_nothing() -> None:

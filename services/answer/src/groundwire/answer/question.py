@@ -92,7 +92,7 @@ _CUES = {
     QuestionKind.PROCEDURE: rf"how (?:to|(?:do|can|should|could|might|must|may|would) (?:{_ACTORS}))"
     r"|how (?:can|should|could|might|must|may) (?:[\w-]+ ){1,4}be"
     r"|what (?:do|should|must) (?:i|we|you|one) (?:do )?(?:to|in order to)|(?:what are the )?steps (?:to|for)"
-    r"|what is the way to",
+    r"|what is the way to|what is the (?:process|procedure) (?:for|of|to|when)|what steps",
     QuestionKind.ENUMERATION: r"list|name (?:all|the|some)|enumerate|(?:what|which) (?:are|were) (?:all |the |some )*"
     r"(?:\w+ ){0,3}\w+s\b|(?:which|what) (?!is\b|was\b|does\b|has\b)(?:[\w-]+ ){0,2}?(?:[\w-]{2,}[^s\W]s)"
     r" (?:of|are|do|does|did|can|could|may|were|have|has|exist|implement|support|must|should|will|need)",

@@ -68,6 +68,11 @@ _ANNOUNCEMENT = re.compile(
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",
     re.IGNORECASE,
 )
+_PLATITUDE = re.compile(
+    r"\b(?:(?:utmost|paramount|great(?:est)?|vital|critical) importance|takes? [^.,;]{2,60} seriously"
+    r"|(?:is|are) (?:\w+ly )?(?:committed|dedicated) to|strives? to)\b",
+    re.IGNORECASE,
+)
 _DEFINING_VERB = re.compile(
     r"\b(?:(?P<copula>is|are|was|were)"
     r"(?= (?:an?|the|one|another|any|part|code|data|how|what|when|where|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
@@ -206,5 +211,8 @@ def _stems(text: str) -> set[str]:
 
 
 def is_announcement(text: str) -> bool:
-    """Tell whether the sentence speaks about the document (`In this chapter, we'll see`) rather than its subject."""
-    return _ANNOUNCEMENT.search(text) is not None
+    """Tell whether a sentence only says that the text will explain something, or that something matters.
+
+    As in `In this chapter, we'll see` and `Safety is of the utmost importance`.
+    """
+    return _ANNOUNCEMENT.search(text) is not None or _PLATITUDE.search(text) is not None

@@ -124,6 +124,7 @@ _LEANS = re.compile(
     r"|therefore|thus|hence|instead|otherwise|similarly|likewise|additionally|furthermore|moreover|nevertheless"
     r"|consequently|in (?:other words|this (?:case|example|way)|that case|the same way|contrast|addition|fact)"
     r"|for (?:example|instance)|as (?:a result|such)|on the other hand|at (?:this|that) point|again|finally|next|now"
+    r"|(?:\w+ ){1,3}(?:can|could|may|might|should|must|will|is|are) also"
     r"|another|both|the (?:latter|former)|one (?:of them|is)|the (?:first|second|third|other|others|same))\b",
     re.IGNORECASE,
 )
