@@ -72,28 +72,32 @@ def test_a_long_transaction_of_our_own_is_no_fault_while_it_works(
 
     def work(connection: Connection) -> None:
         begun.set()
-        while not rests.is_set():
+        # With pauses, without which this thread lets no other one run on some machines.
+        while not rests.wait(0.002):
             connection.execute(text("SELECT 1"))
         ends.wait(30)
 
     writing = threading.Thread(target=catalog.write, args=(work,), kwargs={"alone": True})
     writing.start()
-    assert begun.wait(10)
-    ends_at, checks = time.monotonic() + 2.0, 0
-    while time.monotonic() < ends_at:
+    try:
+        assert begun.wait(10)
+        ends_at, checks = time.monotonic() + 2.0, 0
+        while time.monotonic() < ends_at:
+            probe.check_writable()
+            checks += 1
+            time.sleep(0.1)
+        assert checks > 3
+        # A transaction that does nothing keeps others from writing as well, and may never end.
+        rests.set()
+        time.sleep(0.3)
         probe.check_writable()
-        checks += 1
-        time.sleep(0.1)
-    assert checks > 3
-    # A transaction that does nothing keeps others from writing as well, and may never end.
-    rests.set()
-    time.sleep(0.3)
-    probe.check_writable()
-    time.sleep(1.2)
-    with pytest.raises(StoreUnavailableError, match="locked"):
-        probe.check_writable()
-    ends.set()
-    writing.join(10)
+        time.sleep(1.2)
+        with pytest.raises(StoreUnavailableError, match="locked"):
+            probe.check_writable()
+    finally:
+        rests.set()
+        ends.set()
+        writing.join(10)
     probe.check_writable()
     probe.close()
 
