@@ -11,11 +11,14 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from groundwire.embedders import factory, openvino_engine
 from groundwire.embedders.factory import EngineName, open_model
+from groundwire.embedders.model import cosines, embed_directly
 from groundwire.embedders.model_files import ModelFiles, find_model
+from groundwire.embedders.openvino_engine import OpenVinoEngine, find_conversion
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import PreconditionError
 from tests.conformance.embedder import model_cache, opened
@@ -136,7 +139,7 @@ def test_what_was_compiled_is_kept_and_made_anew_when_it_is_damaged(
     expected = first.embed_query("hello", Budget())
     first.close()
     (entry,) = entries(cache)
-    compiled = list(entry.glob("*.blob"))
+    compiled = list(entry.rglob("*.blob"))
     assert compiled
     assert all(blob.stat().st_size < (entry / "model.bin").stat().st_size for blob in compiled)
     damaged = {}
@@ -155,10 +158,31 @@ def test_what_was_compiled_is_kept_and_made_anew_when_it_is_damaged(
     assert any(blob.read_bytes() != content for blob, content in damaged.items())
 
 
+def test_each_precision_runs_what_was_compiled_for_it_alone(tiny: ModelFiles, cache: Path) -> None:
+    """Where they shared it, bf16 gave no numbers on a processor with AMX, and then took the process down."""
+    opened = open_model(tiny, EngineName.OPENVINO, cache)
+    (entry,) = entries(cache)
+    shutil.rmtree(entry / "compiled-f32")
+    shutil.rmtree(entry / "compiled-bf16", ignore_errors=True)
+    tokens = opened.tokenizer.encode(["hello", "what is a slice?"])
+    conversion = find_conversion(tiny, cache)
+    assert conversion is not None
+    vectors = []
+    for precision in ("f32", "bf16", "f32"):
+        engine = OpenVinoEngine(conversion.model_xml, precision)
+        vectors.append(embed_directly(engine, conversion.model, tokens))
+        engine.close()
+    opened.close()
+    assert [bool(list((entry / f"compiled-{each}").glob("*.blob"))) for each in ("f32", "bf16")] == [True, True]
+    assert list(entry.glob("*.blob")) == []
+    assert cosines(vectors[0], vectors[1]).min() >= 0.99
+    assert np.array_equal(vectors[0], vectors[2])
+
+
 def test_a_process_waits_while_another_compiles_the_same_model(tiny: ModelFiles, cache: Path) -> None:
     open_model(tiny, EngineName.OPENVINO, cache).close()
     (entry,) = entries(cache)
-    for blob in entry.glob("*.blob"):
+    for blob in entry.rglob("*.blob"):
         blob.unlink()
     compiling = os.open(entry, os.O_RDONLY)
     fcntl.flock(compiling, fcntl.LOCK_EX)
@@ -166,10 +190,10 @@ def test_a_process_waits_while_another_compiles_the_same_model(tiny: ModelFiles,
         opening = pool.submit(open_model, tiny, EngineName.OPENVINO, cache)
         with pytest.raises(TimeoutError):
             opening.result(1.0)
-        assert list(entry.glob("*.blob")) == []
+        assert list(entry.rglob("*.blob")) == []
         os.close(compiling)
         opening.result(30.0).close()
-    assert list(entry.glob("*.blob")) != []
+    assert list(entry.rglob("*.blob")) != []
 
 
 def test_a_process_that_compiles_for_ever_keeps_no_other_from_it(
@@ -177,14 +201,14 @@ def test_a_process_that_compiles_for_ever_keeps_no_other_from_it(
 ) -> None:
     open_model(tiny, EngineName.OPENVINO, cache).close()
     (entry,) = entries(cache)
-    for blob in entry.glob("*.blob"):
+    for blob in entry.rglob("*.blob"):
         blob.unlink()
     monkeypatch.setattr(openvino_engine, "_COMPILING_S", 0.1)
     compiling = os.open(entry, os.O_RDONLY)
     fcntl.flock(compiling, fcntl.LOCK_EX)
     open_model(tiny, EngineName.OPENVINO, cache).close()
     os.close(compiling)
-    assert list(entry.glob("*.blob")) == []
+    assert list(entry.rglob("*.blob")) == []
 
 
 def test_what_a_dead_process_left_half_converted_is_swept(tiny: ModelFiles, tmp_path: Path) -> None:

@@ -34,13 +34,14 @@ _COMPILING_S = 30.0
 _CONVERTER = "openvino.tools.ovc"
 _IMPORTING = threading.Lock()
 # Raise it when the layout of an entry or the way to convert changes.
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 
 _STAGING = ".converting-"
 _LONGEST_CONVERSION_S = 3_600
 _MANIFEST = "manifest.json"
 _GRAPH = "model.xml"
 _REFERENCE = "reference.npy"
+_COMPILED = "compiled-"
 
 
 class OpenVinoEngine:
@@ -68,7 +69,9 @@ class OpenVinoEngine:
             self._compiled: Any = core.compile_model(model, "CPU", options)
             return
         # What was compiled stays beside the model, without its weights: that halves the time of compiling. OpenVINO
-        # rebuilds it if it is damaged, but not while another process writes it: that gave a model that fails.
+        # rebuilds it if it is damaged, but not while another process writes it: that gave a model that fails. Each
+        # precision has a folder of its own: in a shared one a processor with AMX ran bf16 with what had been compiled
+        # for f32, which gave no numbers and destroyed the memory of the process (OpenVINO 2026.4.1).
         folder = os.open(model.parent, os.O_RDONLY)
         try:
             ends_at = time.monotonic() + _COMPILING_S
@@ -79,7 +82,8 @@ class OpenVinoEngine:
                 except OSError:
                     time.sleep(0.05)
                 else:
-                    options |= {"CACHE_DIR": str(model.parent), "CACHE_MODE": "OPTIMIZE_SIZE"}
+                    compiled = model.parent / f"{_COMPILED}{precision}"
+                    options |= {"CACHE_DIR": str(compiled), "CACHE_MODE": "OPTIMIZE_SIZE"}
                     break
             self._compiled = core.compile_model(str(model), "CPU", options)
         finally:
