@@ -450,12 +450,6 @@ def translated_failures() -> Iterator[None]:
         raise
 
 
-def _words_of(failure: StoreUnavailableError) -> str:
-    """Return on one line what the driver or the server said of a failure; neither repeats a password."""
-    cause = failure.__cause__
-    return " ".join(str(cause.orig if isinstance(cause, DBAPIError) else cause).split())
-
-
 def lock_number(schema: str, name: str) -> int:
     """Return the number of an advisory lock; catalogs in other schemas of the same database have other ones."""
     digest = hashlib.sha256(f"groundwire/{schema}/{name}".encode()).digest()
@@ -630,8 +624,11 @@ class CatalogServer:
         except UnicodeError:
             raise InvalidRequestError.of("catalog", "names a host that no host can be called") from None
         except StoreUnavailableError as error:
-            # For whoever starts the process: a wrong password or name would look like a server that is down.
-            raise StoreUnavailableError(f"{error.message}: {_words_of(error)}", engine="catalog") from error
+            # For whoever starts the process: a wrong password or name would look like a server that is down. Neither
+            # the driver nor the server repeats a password.
+            cause = error.__cause__
+            said = " ".join(str(cause.orig if isinstance(cause, DBAPIError) else cause).split())
+            raise StoreUnavailableError(f"{error.message}: {said}", engine="catalog") from error
         self._schema = self._presence.schema
 
         def must_end(_waited_s: float) -> bool:

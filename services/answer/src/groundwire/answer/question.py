@@ -121,7 +121,7 @@ _SUBJECT = re.compile(
 _TERM = re.compile(
     r"^\W*(?:so |and |please )*(?:what(?:'s|\u2019s| is| are)|define) (?:an? )?"
     r"(?!(?:the|not|my|your|our|his|her|its|their|this|that|these|those|there|it|wrong|new)\b)"
-    r"(?:(?!(?:of|for|by|in|on|at|to|about|with|from|known|used|called|needed)\b)[^\s?.,;]+ ?){1,4}\W*$",
+    r"(?:(?!(?:of|for|by|in|on|at|to|about|with|from|known|used|called|needed)\b)[^\s?.,;]++ ?+){1,4}\W*$",
     re.IGNORECASE,
 )
 _CODE = re.compile(
