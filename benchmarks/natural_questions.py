@@ -1,4 +1,4 @@
-"""Asks 299 questions as a newcomer would, over eight corpora, and prints the answers to be graded.
+"""Asks 302 questions as a newcomer would, over eight corpora, and prints the answers to be graded.
 
     python benchmarks/natural_questions.py [--only CORPUS] [--data DIR] [--address HOST:PORT]
 
@@ -56,6 +56,7 @@ _QUESTIONS: dict[str, tuple[tuple[str, str | None], ...]] = {
         ("Does the server send telemetry?", "sends no telemetry"),
         ("Which characters may a collection name have?", "a-z"),
         ("Is there a mobile app?", None),
+        ("How long does a backup take?", None),
         ("What is canonical text?", "text that citations refer to|decoded"),
         ("How do I replace an API key?", "make a second one|keys create|revoke"),
         ("What happens if I ingest the same file twice?", "unchanged|does nothing"),
@@ -242,6 +243,8 @@ _QUESTIONS: dict[str, tuple[tuple[str, str | None], ...]] = {
         ("How do I connect to MySQL?", None),
         ("Who maintains NumPy?", None),
         ("When is the next PyCon?", None),
+        ("Why was PEP 204 rejected?", None),
+        ("When was Python 2.0 released?", None),
     ),
     "northwind": (
         ("What is a copayment?", "fixed amount"),

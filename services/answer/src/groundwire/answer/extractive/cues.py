@@ -11,7 +11,13 @@ from groundwire.kernel.words import FUNCTION_WORDS, NEGATION, content_stems, ste
 _HOW_MANY = re.compile(r"\b(?:how many|what (?:is|was) the number of) (?P<counted>[^?.,;]{1,60})", re.IGNORECASE)
 _COUNTED_WITHIN = 4
 """Words behind a number among which what it counts is named: "15 million new jobs"."""
-_FRACTION = re.compile(r"\b(?:half|third|quarter|once|twice)\b", re.IGNORECASE)
+_ROUGHLY = re.compile(
+    r"\b(?:half|third|quarter|once|twice|dozens?|(?:hundred|thousand|million|billion)s|unlimited|indefinitely|forever"
+    r"|permanently|free|an? (?:second|minute|hour|day|night|week|month|quarter|year|decade|century))\b",
+    re.IGNORECASE,
+)
+# Who knows the year of birth knows the age.
+_HOW_OLD = re.compile(r"\bhow old\b", re.IGNORECASE)
 _HOW_OFTEN = re.compile(r"\bhow (?:often|frequently)\b", re.IGNORECASE)
 _FREQUENCY = re.compile(
     r"\b(?:hourly|daily|nightly|weekly|monthly|quarterly|yearly|annual(?:ly)?|once|twice|always|never|regularly"
@@ -64,7 +70,7 @@ _ANNOUNCEMENT = re.compile(
     r"|\b(?:we|you)['\u2019]ll (?:\w+ )?(?:see|learn|look|discuss|cover|talk|explore|use|write|build|create|define"
     r"|explain|describe|introduce|start|begin)"
     r"|^before (?:we|\w+ing)\b|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
-    r"|^(?:imagine|picture|suppose|think of)\b"
+    r"|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",
     re.IGNORECASE,
 )
@@ -126,8 +132,9 @@ def kind_match(question: Question, text: str) -> float:
             return 1.0 if _FREQUENCY.search(text) else -1.0
         # Neither a date nor a number of the question, such as that of a highway, says how many or how long.
         known = {fact.values for fact in read(question.text).facts}
-        numbers = (fact for fact in read(text).facts if fact.values not in known and _counts(fact, text))
-        return 1.0 if any(numbers) or _FRACTION.search(text) else -1.0
+        is_age = _HOW_OLD.search(question.text) is not None
+        numbers = (fact for fact in read(text).facts if fact.values not in known and (is_age or _counts(fact, text)))
+        return 1.0 if any(numbers) or _ROUGHLY.search(text) else -1.0
     pattern = _EVIDENCE.get(question.kind)
     if pattern is None:
         return 0.0

@@ -75,6 +75,7 @@ class Scored:
 
 # Names of code and of constants: `top_k`, `DOCUMENT_ENCODING`, `SIGTERM`.
 _IDENTIFIER = re.compile(r"\b(?:[^\W_]+_\w+|[A-Z]{5,})\b")
+_DIGITS = re.compile(r"(?!0+\d)\d+(?:\.\d+)*")
 _NUMBERED = re.compile(r"^1\. ", re.MULTILINE)
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 # "To replace a key, make a second one": what is done to what end.
@@ -295,6 +296,15 @@ class Support:
         self._question = question
         self._weights = rarities(question, [each.excerpt for each in scored])
         self._reading = read(question.text)
+        # "PEP 8" and "Python 2.0" are one thing each; the first word of "List 5 reasons" is no name.
+        self._named_by = {
+            number.text.lstrip("0")
+            for name, number in pairwise(self._reading.facts)
+            if (name.kind, number.kind) == (FactKind.NAME, FactKind.NUMBER)
+            and number.start - name.end <= 1
+            and number.text[0].isdigit()
+            and (name.start > 0 or name.text.isupper())
+        }
         self._is_negated = NEGATION.search(question.text) is not None
         self._identifiers = [] if question.text.isupper() else _IDENTIFIER.findall(question.text)
         self._words_of_documents = defaultdict[str, set[str]](set)
@@ -335,6 +345,8 @@ class Support:
         place = f"{name} {passage.chapter} {passage.section_heading}"
         # A field says nothing of what else its passage names.
         around = f"{place} {item.excerpt.about} {text if item.excerpt.field_of else passage.content}"
+        # Who, when or how many is said of what stands right there.
+        near = f"{place} {item.excerpt.about} {text}" if question.kind in _FACT_KINDS else around
         # "Two conditions" asks for no passage that counts them: only numbers in digits are names of things.
         # Reading a passage takes longer than all else here, and most questions state no fact that it could lack.
         evidence = [read(around)] if self._reading.facts else []
@@ -353,6 +365,7 @@ class Support:
             if fact.kind is FactKind.NAME
         )
         coverage = covered(self._weights, frozenset((*content_stems(around), *symbols(around))))
+        lacks_kind = question.kind in _FACT_KINDS and kind_match(question, text) < 0
         rivals = [each.score for each in self.tested if not self._agree(each, item)]
         return {
             "similarity": item.similarity,
@@ -365,9 +378,11 @@ class Support:
             "defines": float(bool(question.subject) and item.definition >= INTRODUCED_AS_TERM),
             "undefined": float(self._is_undefined),
             "missing_number": float(any(fact.kind is not FactKind.NAME for fact in missing)),
+            "other_number": float(not self._named_by.issubset(_DIGITS.findall(near))),
             "missing_name": float(lacks_identifier or unnamed),
             "missing_negation": float(self._is_negated and not NEGATION.search(around)),
-            "missing_kind": float(question.kind in _FACT_KINDS and kind_match(question, text) < 0),
+            "missing_kind": float(lacks_kind),
+            "missing_quantity": float(lacks_kind and question.kind is QuestionKind.QUANTITY),
             "asked_field": float(
                 bool(item.excerpt.field_of) and item.coverage == 1.0 and answers_as_field(question, item.excerpt)
             ),
