@@ -862,19 +862,51 @@ def test_quantities_and_times_answer_questions_for_them(question: str, text: str
         ("How long is Highway 88?", "Highway 88 is a road in the north."),
         ("How many owls are there?", "The list of owls was made on 5 March 2023."),
         ("How many owls are there?", "In 1912 owls came to the north, where they have been since 1913 or so."),
+        ("How many owls are there?", "Watching owls is one of the joys of the north."),
+        ("How many owls are there?", "The owls of Rule 14 are protected."),
+        ("How many owls are there?", "PEP 14 protects owls."),
+        ("How old is the owl?", "The owl of Anna Maria is an old one."),
     ],
 )
 def test_a_number_of_the_question_and_a_date_are_no_quantity(question: str, text: str) -> None:
     assert kind_match(read_question(question), text) == -1.0
 
 
-def test_how_much_needs_an_amount_more_than_who_needs_a_name() -> None:
-    lost = {
-        asked: _support(f"{asked} do foxes eat in old Berlin?", "In old Berlin foxes eat 12 mice.")
-        - _support(f"{asked} do foxes eat in old Berlin?", "In old Berlin foxes eat all mice.")
-        for asked in ("How much", "What")
-    }
-    assert lost["How much"] > 0.1 > abs(lost["What"])
+@pytest.mark.parametrize(
+    ("asked", "fitting", "unfitting"),
+    [
+        (
+            "How much do foxes eat in old Berlin?",
+            "In old Berlin foxes eat 12 mice.",
+            "In old Berlin foxes eat all mice.",
+        ),
+        ("Why do foxes eat in Berlin?", "Foxes eat in Berlin because mice do.", "Foxes eat in Berlin where mice do."),
+        ("How do I feed foxes?", "You can feed foxes with mice.", "Mice like to feed foxes in the wood."),
+    ],
+)
+def test_what_lacks_an_amount_a_reason_or_a_step_answers_no_question_for_it(
+    asked: str, fitting: str, unfitting: str
+) -> None:
+    assert _support(asked, unfitting) < _support(asked, fitting) - 0.05
+    other = "Do foxes eat?"
+    assert abs(_support(other, unfitting) - _support(other, fitting)) < 0.05
+
+
+def test_code_shows_how_without_a_word() -> None:
+    content = "Foxes are fed:\n\n```\nfeed --foxes\n```"
+    assert _parts("How do I feed foxes?", content)["missing_step"] == 0.0
+    assert _parts("How do I feed foxes?", "Foxes are fed by owls.")["missing_step"] == 1.0
+
+
+def test_a_heading_that_names_somebody_does_not_say_who_did_something() -> None:
+    def supported(question: str) -> bool:
+        scored = _scored(question, "Foxes of the Acme Company eat mice with Anna Berg.")
+        headed = scored[0].below_heading(read_question(question), 1.0)
+        support = Support(read_question(question), scored)
+        return support.of(headed) > support.of(scored[0])
+
+    assert supported("What do foxes of the Acme Company do?")
+    assert not supported("Who founded the Acme Company?")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ _COUNTED_WITHIN = 4
 """Words behind a number among which what it counts is named: "15 million new jobs"."""
 _ROUGHLY = re.compile(
     r"\b(?:half|third|quarter|once|twice|dozens?|(?:hundred|thousand|million|billion)s|unlimited|indefinitely|forever"
-    r"|permanently|free|an? (?:second|minute|hour|day|night|week|month|quarter|year|decade|century))\b",
+    r"|permanently|as long as|free|an? (?:second|minute|hour|day|night|week|month|quarter|year|decade|century))\b",
     re.IGNORECASE,
 )
 # Who knows the year of birth knows the age.
@@ -26,6 +26,8 @@ _FREQUENCY = re.compile(
     re.IGNORECASE,
 )
 _NEXT_WORD = re.compile(r"[ -]([^\W\d_]+)")
+# A name that ends right here; the first word of a sentence is one only in capitals.
+_NAME_BEFORE = re.compile(r"(?:(?<=[^\W_,;] )[A-Z]\w*|\b[A-Z]{2,}) $")
 _OF_A_YEAR = re.compile(r"\b(?:in|since|until|during|year)\s$", re.IGNORECASE)
 _BEFORE_YEAR = 8
 _TIME = re.compile(
@@ -133,7 +135,11 @@ def kind_match(question: Question, text: str) -> float:
         # Neither a date nor a number of the question, such as that of a highway, says how many or how long.
         known = {fact.values for fact in read(question.text).facts}
         is_age = _HOW_OLD.search(question.text) is not None
-        numbers = (fact for fact in read(text).facts if fact.values not in known and (is_age or _counts(fact, text)))
+        numbers = (
+            fact
+            for fact in read(text).facts
+            if fact.values not in known and (_counts(fact, text) or (is_age and fact.kind is FactKind.DATE))
+        )
         return 1.0 if any(numbers) or _ROUGHLY.search(text) else -1.0
     pattern = _EVIDENCE.get(question.kind)
     if pattern is None:
@@ -158,11 +164,16 @@ def counts_asked(question: Question, text: str) -> bool:
 
 def _counts(fact: Fact, text: str) -> bool:
     """Tell whether a fact of a text is a number of something, as in "1500 owls", which reads like a year."""
-    if fact.kind is not FactKind.DATE:
-        return fact.kind is FactKind.NUMBER
+    if fact.kind is FactKind.NAME:
+        return False
     counted = _NEXT_WORD.match(text, fact.end)
-    is_dated = any(fact.values[1:]) or _OF_A_YEAR.search(text[max(0, fact.start - _BEFORE_YEAR) : fact.start])
-    return not is_dated and counted is not None and counted[1].casefold() not in FUNCTION_WORDS
+    has_counted = counted is not None and counted[1].casefold() not in FUNCTION_WORDS
+    if fact.kind is FactKind.DATE:
+        is_dated = any(fact.values[1:]) or _OF_A_YEAR.search(text[max(0, fact.start - _BEFORE_YEAR) : fact.start])
+        return not is_dated and has_counted
+    # "One of them", and the number of "PEP 8", count nothing.
+    is_pronoun = fact.text.casefold() == "one" and not has_counted
+    return not (is_pronoun or _NAME_BEFORE.search(text, 0, fact.start))
 
 
 def definition_match(question: Question, text: str, source: str) -> float:

@@ -85,7 +85,8 @@ _PURPOSE = re.compile(
 )
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
 _SHOWN_BY_WORDS = frozenset({QuestionKind.EXAMPLE, QuestionKind.COMPARISON})
-_FACT_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME, QuestionKind.QUANTITY})
+_NAMED_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME})
+_FACT_KINDS = _NAMED_KINDS | {QuestionKind.QUANTITY}
 
 
 def resemble(one: Excerpt, other: Excerpt) -> bool:
@@ -365,14 +366,15 @@ class Support:
             if fact.kind is FactKind.NAME
         )
         coverage = covered(self._weights, frozenset((*content_stems(around), *symbols(around))))
-        lacks_kind = question.kind in _FACT_KINDS and kind_match(question, text) < 0
+        lacks_kind, is_prose = kind_match(question, text) < 0, item.excerpt.kind is BlockKind.PROSE
         rivals = [each.score for each in self.tested if not self._agree(each, item)]
         return {
             "similarity": item.similarity,
             "relevance": question.scale.of(passage.relevance),
             "coverage_around": coverage,
             "named": coverage * _is_named(question, passage),
-            "headed": item.headed,
+            # A heading that names somebody does not say who founded what.
+            "headed": item.headed * (question.kind not in _FACT_KINDS),
             "identified": float(bool(self._identifiers) and all(name in text for name in self._identifiers)),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "defines": float(bool(question.subject) and item.definition >= INTRODUCED_AS_TERM),
@@ -381,8 +383,10 @@ class Support:
             "other_number": float(not self._named_by.issubset(_DIGITS.findall(near))),
             "missing_name": float(lacks_identifier or unnamed),
             "missing_negation": float(self._is_negated and not NEGATION.search(around)),
-            "missing_kind": float(lacks_kind),
+            "missing_kind": float(lacks_kind and question.kind in _NAMED_KINDS),
             "missing_quantity": float(lacks_kind and question.kind is QuestionKind.QUANTITY),
+            "missing_reason": float(lacks_kind and question.kind is QuestionKind.REASON),
+            "missing_step": float(lacks_kind and question.kind is QuestionKind.PROCEDURE and is_prose),
             "asked_field": float(
                 bool(item.excerpt.field_of) and item.coverage == 1.0 and answers_as_field(question, item.excerpt)
             ),
