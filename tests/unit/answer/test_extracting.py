@@ -271,7 +271,11 @@ def test_a_number_makes_no_compound_with_the_word_before_it() -> None:
 
 
 def test_what_only_says_what_a_section_holds_answers_nothing() -> None:
-    for announced in ("This chapter describes what foxes eat.", "Introducing what foxes eat in the wood of owls."):
+    for announced in (
+        "This chapter describes what foxes eat.",
+        "Introducing what foxes eat in the wood of owls.",
+        "This is a list of what foxes eat.",
+    ):
         assert _best("What do foxes eat?", f"{announced} Foxes eat mice.") == "Foxes eat mice."
 
 
@@ -890,6 +894,31 @@ def test_what_lacks_an_amount_a_reason_or_a_step_answers_no_question_for_it(
     assert _support(asked, unfitting) < _support(asked, fitting) - 0.05
     other = "Do foxes eat?"
     assert abs(_support(other, unfitting) - _support(other, fitting)) < 0.05
+
+
+def test_why_prefers_a_reason_to_a_sentence_that_is_more_alike() -> None:
+    content = "Foxes never climb trees of the old wood. Foxes never climb, because owls watch over the trees."
+
+    def best(question: str) -> str:
+        excerpts = find_excerpts([make_passage(content)])
+        scored = score_excerpts(read_question(question), excerpts, [0.75, 0.35])
+        return min(scored, key=Scored.order).excerpt.text
+
+    assert "because" in best("Why do foxes never climb trees?")
+    assert "because" not in best("Do foxes never climb trees?")
+
+
+@pytest.mark.parametrize(
+    ("question", "is_procedure"),
+    [
+        ("How is UTF-8 mode enabled?", True),
+        ("How are the owls published?", True),
+        ("How is memory laid out?", False),
+        ("How are generations stored?", False),
+    ],
+)
+def test_how_something_is_done_by_users_asks_for_steps(question: str, is_procedure: bool) -> None:
+    assert (read_question(question).kind is QuestionKind.PROCEDURE) is is_procedure
 
 
 def test_code_shows_how_without_a_word() -> None:

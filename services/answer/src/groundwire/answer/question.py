@@ -82,6 +82,11 @@ _ACTORS = (
     r"i|we|you|one|they|(?:an? |the |my |our |new |other )*(?:user|employee|member|customer|client|caller|people|person"
     r"|somebody|someone|developer|operator|administrator|admin|programmer|student|patient|manager|author|team)s?"
 )
+# "How is it enabled?" asks for what to do, "How is it stored?" for what happens.
+_DONE = (
+    "enabled|disabled|activated|turned (?:on|off)|installed|configured|created|added|deleted|removed|started|stopped"
+    "|published|invoked|called|used|declared|defined|specified|written|changed|updated|upgraded|built|tested|deployed"
+)
 _CUES = {
     QuestionKind.QUANTITY: rf"how (?:{_MEASURES})",
     QuestionKind.TIME: rf"when(?! should| would| to\b| is it)|(?:what|which) (?:{_TIMES})",
@@ -91,6 +96,7 @@ _CUES = {
     r"|(?:for )?what reason",
     QuestionKind.PROCEDURE: rf"how (?:to|(?:do|can|should|could|might|must|may|would) (?:{_ACTORS}))"
     r"|how (?:can|should|could|might|must|may) (?:[\w-]+ ){1,4}be"
+    rf"|how (?:is|are) (?:[\w-]+ ){{1,4}}(?:{_DONE})"
     r"|what (?:do|should|must) (?:i|we|you|one) (?:do )?(?:to|in order to)|(?:what are the )?steps (?:to|for)"
     r"|what is the way to|what is the (?:process|procedure) (?:for|of|to|when)|what steps",
     QuestionKind.ENUMERATION: r"list|name (?:all|the|some)|enumerate|(?:what|which) (?:are|were) (?:all |the |some )*"

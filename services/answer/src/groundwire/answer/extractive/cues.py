@@ -71,6 +71,7 @@ _ANNOUNCEMENT = re.compile(
     r"|discusses|shows|introduces|lists|provides)\b|\b(?:section|chapter) (?:later|earlier)\b"
     r"|\b(?:we|you)['\u2019]ll (?:\w+ )?(?:see|learn|look|discuss|cover|talk|explore|use|write|build|create|define"
     r"|explain|describe|introduce|start|begin)"
+    r"|^this is (?:an?|the) (?:list|overview|summary|index)\b"
     r"|^before (?:we|\w+ing)\b|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
     r"|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",

@@ -195,6 +195,7 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
         "relevance": question.scale.of(passage.relevance),
         "rank": 1 / passage.rank,
         "kind_match": match,
+        "reason": match * (question.kind is QuestionKind.REASON),
         "definition": definition,
         "purpose": covered(weights, question.stems_of(purpose[1])) if purpose else 0.0,
         "leaning": float(excerpt.leans),

@@ -25,6 +25,7 @@ class RankingWeights:
     relevance: float = 0.3
     rank: float = 0.06
     kind_match: float = 0.06
+    reason: float = 0.05
     definition: float = 0.25
     opens: float = 0.1
     headed: float = 0.08
