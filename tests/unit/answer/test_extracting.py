@@ -302,6 +302,15 @@ def test_fields_say_what_but_neither_why_nor_how() -> None:
     assert _texts(asked_why) == ["Foxes were rejected because they bite."]
 
 
+def test_a_field_of_something_else_is_not_what_is_asked() -> None:
+    passages = [make_passage("Title: Foxes\nPython-Version: 3.10\nPost-History: May\n\nFoxes need a wood.")]
+    asked = {
+        question: "Python-Version: 3.10" in _texts(candidates(question, passages)[2])
+        for question in ("Which Python version is required?", "Which Rust version is required?")
+    }
+    assert asked == {"Which Python version is required?": True, "Which Rust version is required?": False}
+
+
 def test_a_question_that_only_has_the_word_do_asks_for_no_definition() -> None:
     assert read_question("What does the queen want to do about fees?").kind is not QuestionKind.DEFINITION
     assert read_question("What does the queen do?").subject == ("queen",)
@@ -749,6 +758,12 @@ def test_how_far_a_sentence_defines(better: str, worse: str) -> None:
     assert definition_match(question, plain[0], better) > definition_match(question, plain[1], worse)
 
 
+def test_a_name_with_a_dot_is_one_name_of_code() -> None:
+    content = "The function wood.burn burns wood."
+    assert _parts("What does wood.call do?", content)["missing_name"] == 1.0
+    assert _parts("What does wood.burn do?", content)["identified"] == 1.0
+
+
 def test_a_name_of_code_that_the_passage_lacks_weakens_support() -> None:
     content = "The pin project crate pins fields of a project."
     assert _support("What does the pin_project crate do?", content) < _support("What does the crate do?", content)
@@ -782,6 +797,7 @@ def test_a_date_a_version_and_a_name_of_code_are_met_in_the_name_of_a_document(
         ("What do SIGTERM and drain_s do?", False),
         ("What happens on Sigterm?", False),
         ("WHAT HAPPENS ON SIGTERM?", False),
+        ("What does signal.alarm do?", False),
     ],
 )
 def test_an_excerpt_with_the_identifiers_of_the_question_is_supported_by_them(

@@ -73,8 +73,8 @@ class Scored:
         return (-self.score, self.excerpt.passage.rank, self.excerpt.start, self.excerpt.end)
 
 
-# Names of code and of constants: `top_k`, `DOCUMENT_ENCODING`, `SIGTERM`.
-_IDENTIFIER = re.compile(r"\b(?:[^\W_]+_\w+|[A-Z]{5,})\b")
+# Names of code and of constants: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`, `SIGTERM`.
+_IDENTIFIER = re.compile(r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+|[A-Z]{5,})\b")
 _DIGITS = re.compile(r"(?!0+\d)\d+(?:\.\d+)*")
 _NUMBERED = re.compile(r"^1\. ", re.MULTILINE)
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
@@ -275,11 +275,19 @@ def answers_as_field(question: Question, excerpt: Excerpt) -> bool:
         return False
     asked = set(question.stems)
     name, _, value = excerpt.text.partition(":")
+    named = set(content_stems(name))
+    # `Python-Version` is not the OpenSSL version.
+    is_of_another = len(named) > 1 and any(
+        fact.kind is FactKind.NAME
+        and named.isdisjoint(map(stem, fact.values))
+        and not named.isdisjoint(content_stems(question.text[fact.end :])[:1])
+        for fact in read(question.text).facts
+    )
     tells_more = not asked.issuperset(content_stems(value))
-    is_asked = not asked.isdisjoint(content_stems(name)) or (
+    is_asked = not asked.isdisjoint(named) or (
         question.kind in {QuestionKind.TIME, QuestionKind.PERSON} and kind_match(question, excerpt.text) > 0
     )
-    return tells_more and is_asked and {word for word in asked if word.isdigit()} <= excerpt.stems
+    return tells_more and is_asked and not is_of_another and {word for word in asked if word.isdigit()} <= excerpt.stems
 
 
 def answers_in_full(question: Question, item: Scored) -> bool:
