@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groundwire.answer.evidence import Markup
-from groundwire.answer.extractive.cues import counts_asked, definition_match, kind_match
+from groundwire.answer.extractive.cues import definition_match, has_amount, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.generator import candidates
 from groundwire.answer.extractive.scoring import (
@@ -288,9 +288,24 @@ def test_how_often_asks_for_a_rhythm() -> None:
 
 def test_how_many_asks_for_a_number_of_that_thing() -> None:
     question = read_question("How many new mice do foxes remember?")
-    assert counts_asked(question, "A fox counts fifteen brand new mice.")
-    assert not counts_asked(question, "A fox with 3 cubs of its own remembers mice.")
-    assert not counts_asked(read_question("Which mice do foxes remember?"), "A fox remembers 3 new mice.")
+    assert has_amount(question, "A fox counts fifteen brand new mice.")
+    assert not has_amount(question, "A fox with 3 cubs of its own remembers mice.")
+    assert not has_amount(read_question("Which mice do foxes remember?"), "A fox remembers 3 new mice.")
+
+
+@pytest.mark.parametrize(
+    ("question", "amount", "other"),
+    [
+        ("How long do foxes sleep?", "Foxes sleep for ten short hours.", "Foxes sleep with 12 others."),
+        ("How long may a call take?", "A call may take 500 ms.", "A call may take 500 turns."),
+        ("How much does a fox cost?", "A fox costs $20.", "A fox costs 3 mice."),
+        ("How much of the price do I pay?", "You pay 20 percent of the price.", "You pay the price of 1 fox."),
+        ("How often do foxes eat?", "Foxes eat daily.", "Foxes eat 3 mice."),
+    ],
+)
+def test_an_amount_of_the_kind_asked_for_supports_an_answer(question: str, amount: str, other: str) -> None:
+    parts = {text: _parts(question, text)["amount"] for text in (amount, other)}
+    assert parts == {amount: 1.0, other: 0.0}
 
 
 def test_fields_say_what_but_neither_why_nor_how() -> None:

@@ -25,6 +25,29 @@ _FREQUENCY = re.compile(
     r"|\w+-(?:hour|day|week|month|year))\b",
     re.IGNORECASE,
 )
+# What each way to ask for an amount is answered with.
+_AMOUNTS = [
+    (_HOW_OFTEN, _FREQUENCY),
+    (
+        re.compile(r"\bhow (?:long|soon|old)\b", re.IGNORECASE),
+        re.compile(
+            r"\b(?:\d[\d,.]*|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|thirty|sixty|ninety)[ -]"
+            r"(?:\w+ )?(?:milli)?(?:second|minute|hour|day|week|month|year)s?\b|\b\d+ ?ms\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        re.compile(
+            r"\bhow much\b.*\b(?:costs?|pays?|paid|charged?|get|spend|spent|earn|owe|worth|money|price|reimburse\w*"
+            r"|expense)\b",
+            re.IGNORECASE,
+        ),
+        re.compile(
+            r"[$\u20ac\u00a3\u00a5] ?\d|\b\d[\d,.]* ?(?:%|percent|dollars?|cents?|euros?|pounds?|million|billion)",
+            re.IGNORECASE,
+        ),
+    ),
+]
 _NEXT_WORD = re.compile(r"[ -]([^\W\d_]+)")
 # A name that ends right here; the first word of a sentence is one only in capitals.
 _NAME_BEFORE = re.compile(r"(?:(?<=[^\W_,;] )[A-Z]\w*|\b[A-Z]{2,}) $")
@@ -148,8 +171,11 @@ def kind_match(question: Question, text: str) -> float:
     return 1.0 if pattern.search(text) else -1.0
 
 
-def counts_asked(question: Question, text: str) -> bool:
-    """Tell whether the text has a number of what "How many ..." asks for: "newest ten messages" for messages."""
+def has_amount(question: Question, text: str) -> bool:
+    """Tell whether the text has the amount asked for: "newest ten messages" for messages, "$20" for what it costs."""
+    for how, amount in _AMOUNTS:
+        if how.search(question.text):
+            return amount.search(text) is not None
     asked = _HOW_MANY.search(question.text)
     if asked is None:
         return False

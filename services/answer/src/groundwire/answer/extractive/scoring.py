@@ -11,8 +11,8 @@ from itertools import pairwise, permutations
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import (
     INTRODUCED_AS_TERM,
-    counts_asked,
     definition_match,
+    has_amount,
     is_announcement,
     kind_match,
 )
@@ -203,7 +203,7 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
         "unmet_negation": float(NEGATION.search(question.text) is not None and not NEGATION.search(excerpt.text)),
         "example": float(question.kind in _SHOWN_BY_WORDS and match > 0),
-        "counts_asked": float(counts_asked(question, excerpt.text)),
+        "amount": float(has_amount(question, excerpt.text)),
         "own": float(_is_own(question, excerpt)),
     }
     form, share = _form(question, excerpt, headed, coverage)
@@ -393,6 +393,7 @@ class Support:
             "missing_name": float(lacks_identifier or unnamed),
             "missing_negation": float(self._is_negated and not NEGATION.search(around)),
             "missing_kind": float(lacks_kind and question.kind in _NAMED_KINDS),
+            "amount": float(has_amount(question, text)),
             "missing_quantity": float(lacks_kind and question.kind is QuestionKind.QUANTITY),
             "missing_reason": float(lacks_kind and question.kind is QuestionKind.REASON),
             "missing_step": float(lacks_kind and question.kind is QuestionKind.PROCEDURE and is_prose),

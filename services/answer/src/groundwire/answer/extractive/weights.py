@@ -41,7 +41,7 @@ class RankingWeights:
     joined: float = -0.02
     example: float = 0.07
     own: float = 0.25
-    counts_asked: float = 0.12
+    amount: float = 0.12
     code: float = 0.12
     unasked_code: float = -0.15
     told_code: float = -0.06
@@ -76,6 +76,7 @@ class SupportWeights:
     missing_name: float = -1.42
     missing_negation: float = -1.29
     missing_kind: float = -0.47
+    amount: float = 0.45
     missing_reason: float = -0.7
     missing_step: float = -0.5
     missing_quantity: float = -1.47
