@@ -88,7 +88,7 @@ class Catalog:
         self.collections = Collections(self.database)
         self.documents = Documents(self.database)
         self.chunks = Chunks(self.database)
-        self.views = SearchViews(self.database, self.clock)
+        self.views = SearchViews(self.database)
         self.full_text = FullText(self.views)
         self.texts = Texts(self.database)
         self.vectors = VectorCache(self.database)

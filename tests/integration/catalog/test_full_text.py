@@ -176,7 +176,7 @@ def test_a_repair_of_the_index_is_seen_at_once(catalog: Catalog, docs: Collectio
     position = catalog.views.open(TENANT, "docs").position
     whole = catalog.full_text.search(TENANT, "docs", ["tide"], [], 10)
     catalog.database.write(lambda connection: connection.exec_driver_sql(damage))
-    views = SearchViews(catalog.database, catalog.clock)
+    views = SearchViews(catalog.database)
     searches = FullText(views)
     assert searches.document_frequencies(TENANT, "docs", ["tide"]) == {"tide": 0}
     assert searches.search(TENANT, "docs", ["tide"], [], 10) == []
@@ -194,7 +194,7 @@ def test_the_time_for_a_phrase_grows_with_its_words_alone(catalog: Catalog, docs
     counts: dict[str, int] = {}
 
     def count(phrase: str) -> None:
-        anew = FullText(SearchViews(catalog.database, catalog.clock))
+        anew = FullText(SearchViews(catalog.database))
         counts.update(anew.document_frequencies(TENANT, "docs", [phrase]))
 
     assert growth(lambda size: " ".join(words[:size]), count, 500) < LINEAR

@@ -98,10 +98,10 @@ def test_remembered_postings_change_no_score_and_go_with_a_change(catalog: Catal
         expected = _scores_in(cold, docs)
         # Partly known, as most queries are, then wholly.
         assert [_scores_in(warm, docs)[at] for at in (0, 3)] == [expected[at] for at in (0, 3)]
-        hits = warm.posting_cache.hits
+        hits = warm.caches.words.postings.hits
         assert _scores_in(warm, docs) == expected
-        assert warm.posting_cache.hits - hits == sum(len({*terms, *phrases}) for terms, phrases in QUERIES)
-    assert cold.posting_cache.weight == 0 < warm.posting_cache.weight <= 1 << 16
+        assert warm.caches.words.postings.hits - hits == sum(len({*terms, *phrases}) for terms, phrases in QUERIES)
+    assert cold.caches.words.postings.weight == 0 < warm.caches.words.postings.weight <= 1 << 16
     # Another reader sees less, and what is remembered for all is not for it.
     catalog.documents.delete(TENANT, "docs", catalog.put(docs, make_draft("tide", source="last.md"))[0].document_id)
     assert _scores_in(warm, docs) == expected

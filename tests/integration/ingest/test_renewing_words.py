@@ -47,7 +47,7 @@ def _forget_rules(connection: Connection) -> None:
 
 
 def _counts(harness: Harness, collection: str) -> dict[str, int]:
-    full_text = FullText(SearchViews(harness.catalog, harness.clock))
+    full_text = FullText(SearchViews(harness.catalog))
     return dict(full_text.document_frequencies(DEFAULT_TENANT, collection, ["東京", "c++", "at&t", "written"]))
 
 

@@ -113,7 +113,7 @@ def test_the_memory_of_chunks_is_bounded_and_switched_off_by_zero(tmp_path: Path
         library.put("a.txt", [f"alpha {number} " + "x" * 20_000 for number in range(60)])
         for seed in range(12):
             library.search(_by_vector(seed, top_k=10))
-        chunks = library.service.search.views._figures.chunks
+        chunks = library.service.search.views.caches.chunks
         assert chunks.weight <= mebibytes << 19
         assert (chunks.weight > 0) is (mebibytes > 0)
         library.close()
@@ -128,10 +128,10 @@ def test_metadata_headings_and_sources_count_among_the_memory_of_chunks(tmp_path
     views = library.service.search.views
     numbers = views.open("default", "docs").matching(None).tolist()
     assert views.open("default", "docs").facts(numbers).keys() == {*numbers}
-    held = [stored for stored, _ in views._figures.chunks._held.values()]
+    held = [stored for stored, _ in views.caches.chunks._held.values()]
     assert len(found.hits) == 30 > len(held) > 0
     assert sum(len(str(stored.document.fields.metadata)) for stored in held) <= 1 << 20
-    facts = [each for each, _ in views._figures.facts._held.values()]
+    facts = [each for each, _ in views.caches.facts._held.values()]
     assert len(numbers) == 300 > len(facts) > 0
     assert sum(len(each.source_uri) for each in facts) <= 2 << 17
     library.close()

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,7 +56,6 @@ from groundwire.catalog.vectors import RecentVectors, unit_vectors_of
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
 from groundwire.kernel.chunk import StoredChunk
-from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
@@ -164,21 +164,24 @@ class _Opened:
     changed: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Figures:
-    """What is remembered of a collection until it changes."""
+class _Caches:
+    """What is remembered of collections until they change; vectors and types of records, which never do, for longer."""
 
-    opened: BoundedCache[tuple[str, str], _Opened]
-    chunk_count: BoundedCache[tuple[int, int], int]
-    fields: BoundedCache[tuple[int, int, Scopes | None], Mapping[str, FieldKind]]
-    collections: BoundedCache[tuple[int, int], Collection]
-    facts: BoundedCache[tuple[int, int, int], ChunkFacts]
-    records: BoundedCache[tuple[int, int, int], RecordFacts]
-    types: BoundedCache[int, str]
-    chunks: BoundedCache[tuple[int, int, int], StoredChunk]
-    documents: BoundedCache[tuple[int, int, int], tuple[Document, int]]
-    vectors: RecentVectors
-    in_scopes: BoundedCache[tuple[int, int, Scopes], tuple[Numbers | None]]
+    def __init__(self, most_bytes: int) -> None:
+        part = most_bytes // 16
+        self.opened: BoundedCache[tuple[str, str], _Opened] = BoundedCache(_CACHED_FIGURES)
+        self.chunk_count: BoundedCache[tuple[int, int], int] = BoundedCache(_CACHED_FIGURES)
+        self.fields: BoundedCache[tuple[int, int, Scopes | None], Mapping[str, FieldKind]]
+        self.fields = BoundedCache(_CACHED_FIGURES)
+        self.collections: BoundedCache[tuple[int, int], Collection] = BoundedCache(_CACHED_FIGURES)
+        self.words = LexicalSearch(part)
+        self.records: BoundedCache[tuple[int, int, int], RecordFacts] = BoundedCache(part)
+        self.types: BoundedCache[int, str] = BoundedCache(part)
+        self.documents: BoundedCache[tuple[int, int, int], tuple[Document, int]] = BoundedCache(part)
+        self.facts: BoundedCache[tuple[int, int, int], ChunkFacts] = BoundedCache(most_bytes // 8)
+        self.chunks: BoundedCache[tuple[int, int, int], StoredChunk] = BoundedCache(5 * most_bytes // 16)
+        self.vectors = RecentVectors(5 * most_bytes // 16)
+        self.in_scopes: BoundedCache[tuple[int, int, Scopes], tuple[Numbers | None]] = BoundedCache(_SCOPES_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,40 +198,11 @@ class _Read:
 
 
 class SearchViews:
-    """Opens views; safe to use from many threads.
+    """Opens views; safe to use from many threads. `cache_bytes` of chunks, vectors and postings are cached."""
 
-    Chunks are remembered until their collection changes, and vectors, which never change, for longer.
-
-    `cache_bytes` of chunks, vectors and postings are cached; with 0 each is read again.
-    """
-
-    def __init__(self, database: Database, clock: Clock | None = None, cache_bytes: int = 0) -> None:
+    def __init__(self, database: Database, cache_bytes: int = 0) -> None:
         self._database = database
-        self._clock = clock or SystemClock()
-        self._words = LexicalSearch(cache_bytes // 16)
-        self._figures = _Figures(
-            opened=BoundedCache(_CACHED_FIGURES),
-            chunk_count=BoundedCache(_CACHED_FIGURES),
-            fields=BoundedCache(_CACHED_FIGURES),
-            collections=BoundedCache(_CACHED_FIGURES),
-            facts=BoundedCache(cache_bytes // 8),
-            records=BoundedCache(cache_bytes // 16),
-            types=BoundedCache(cache_bytes // 16),
-            chunks=BoundedCache(5 * cache_bytes // 16),
-            documents=BoundedCache(cache_bytes // 16),
-            vectors=RecentVectors(5 * cache_bytes // 16),
-            in_scopes=BoundedCache(_SCOPES_BYTES),
-        )
-
-    @property
-    def chunk_cache(self) -> BoundedCache[tuple[int, int, int], StoredChunk]:
-        """Return what remembers chunks, for its figures."""
-        return self._figures.chunks
-
-    @property
-    def posting_cache(self) -> BoundedCache[Any, Any]:
-        """Return what remembers where words are, for its figures."""
-        return self._words.postings
+        self.caches = _Caches(cache_bytes)
 
     def open(
         self, tenant: str, name: str, snapshot: int | None = None, *, anew: bool = False, scopes: Scopes | None = None
@@ -243,23 +217,13 @@ class SearchViews:
             SnapshotExpiredError: what was visible at `snapshot` is not all kept any more.
             InvalidRequestError: `snapshot` is ahead of the catalog.
         """
-        opened = None if anew or snapshot is not None else self._figures.opened.get((tenant, name))
+        opened = None if anew or snapshot is not None else self.caches.opened.get((tenant, name))
         is_behind = False
         # Every change of what a view begins with moves the position. A transaction that was just committed and has not
         # moved it here yet is not acknowledged either, and the first read of the view sees that something has changed.
         if opened is None or opened.position != self._database.latest_position:
             opened, is_behind = self._read(tenant, name, snapshot)
-        return SearchView(
-            self._database,
-            opened.collection,
-            opened.key,
-            (opened.position, opened.changed),
-            snapshot,
-            scopes,
-            self._words,
-            self._figures,
-            engine_is_behind=is_behind,
-        )
+        return SearchView(self._database, self.caches, opened, snapshot, scopes, engine_is_behind=is_behind)
 
     def _read(self, tenant: str, name: str, snapshot: int | None) -> tuple[_Opened, bool]:
         """Return what a view begins with, and whether the engine is behind the catalog."""
@@ -268,17 +232,17 @@ class SearchViews:
             if row is None:
                 raise CollectionNotFoundError(name)
             key, changed, readable_from, position, is_behind = row
-            collection = self._figures.collections.get((key, changed))
+            collection = self.caches.collections.get((key, changed))
             if collection is None:  # every change of its settings moves the position at which it changed
                 found = connection.execute(select(collections).where(collections.c.collection_key == key))
                 collection = to_collection(found.mappings().one())
-                self._figures.collections.put((key, changed), collection)
+                self.caches.collections.put((key, changed), collection)
             if snapshot is not None:
                 oldest = oldest_snapshot(connection, key, readable_from, collection, self._database.steady.now_ms())
                 check_snapshot(snapshot, oldest, position)
         opened = _Opened(collection, key, position, changed)
         if not is_behind:  # an engine that catches up does not move the position
-            self._figures.opened.put((tenant, name), opened)
+            self.caches.opened.put((tenant, name), opened)
         return opened, bool(is_behind)
 
 
@@ -302,27 +266,23 @@ class SearchView:
     def __init__(
         self,
         database: Database,
-        collection: Collection,
-        key: int,
-        positions: tuple[int, int],
+        caches: _Caches,
+        opened: _Opened,
         snapshot: int | None,
         scopes: Scopes | None,
-        words: LexicalSearch,
-        figures: _Figures,
         *,
         engine_is_behind: bool,
     ) -> None:
-        self.collection = collection
-        self.position = positions[0] if snapshot is None else snapshot
-        self.changed_position = positions[1]
-        self.snapshot = None if snapshot is None or snapshot >= positions[1] else snapshot
+        self.collection = opened.collection
+        self.position = opened.position if snapshot is None else snapshot
+        self.changed_position = opened.changed
+        self.snapshot = None if snapshot is None or snapshot >= opened.changed else snapshot
         self.scopes = scopes
         self.has_lost_history = False
         self._database = database
-        self._key = key
+        self._caches = caches
+        self._key = opened.key
         self._asked_for_past = snapshot is not None
-        self._words = words
-        self._figures = figures
         self._engine_is_behind = engine_is_behind
         self._of_thread = threading.local()
         self._within: tuple[Numbers | None] | None = None
@@ -377,15 +337,11 @@ class SearchView:
         rows = self._database.rows(statement, {"collection": self._key, "values": encode_json(list(values))})
         return decode_json(rows[0][1]) if rows and rows[0][0] == self.changed_position else None
 
-    def _finding_in(self, read: _Read) -> Callable[[Select[Any], Sequence[int]], list[Any]]:
-        """Return how to find within a read what `_find_now` finds without one."""
-
-        def find(statement: Select[Any], values: Sequence[int]) -> list[Any]:
-            given = {"collection": self._key, "values": encode_json(list(values))}
-            found: list[Any] = decode_json(execute(read.connection, statement, given).one()[1])
-            return found
-
-        return find
+    def _find_in(self, read: _Read, statement: Select[Any], values: Sequence[int]) -> list[Any]:
+        """Return within a read what `_find_now` finds without one."""
+        given = {"collection": self._key, "values": encode_json(list(values))}
+        found: list[Any] = decode_json(execute(read.connection, statement, given).one()[1])
+        return found
 
     @property
     def is_limited(self) -> bool:
@@ -403,7 +359,7 @@ class SearchView:
             return None
         if self._within is None:
             key = (self._key, self.changed_position, self.scopes)
-            self._within = self._figures.in_scopes.get(key) if self.snapshot is None else None
+            self._within = self._caches.in_scopes.get(key) if self.snapshot is None else None
             if self._within is not None:
                 return self._within[0]
             with self._read() as read:
@@ -415,7 +371,7 @@ class SearchView:
                     numbers = self._numbers_of(read, visible_generation_keys(self._key, read.as_of), None)
                 if self._is_of_view(read):
                     weight = _FACTS_BYTES + (0 if numbers is None else numbers.nbytes)
-                    self._figures.in_scopes.put(key, (numbers,), weight)
+                    self._caches.in_scopes.put(key, (numbers,), weight)
             self._within = (numbers,)
         return self._within[0]
 
@@ -445,7 +401,7 @@ class SearchView:
         return self._count_all() if within is None else len(within)
 
     def _count_all(self) -> int:
-        known = self._figures.chunk_count.get((self._key, self.changed_position))
+        known = self._caches.chunk_count.get((self._key, self.changed_position))
         if known is not None:
             return known
         with self._read() as read:
@@ -454,17 +410,17 @@ class SearchView:
             )
             count = int(read.connection.execute(counted).scalar_one())
             # Under what was read, not under what the view began with: the two differ once something has changed.
-            self._figures.chunk_count.put((self._key, read.changed), count)
+            self._caches.chunk_count.put((self._key, read.changed), count)
         return count
 
     def fields(self) -> Mapping[str, FieldKind]:
         """Return the metadata fields that visible documents brought along, with what they hold."""
-        known = self._figures.fields.get((self._key, self.changed_position, self.scopes))
+        known = self._caches.fields.get((self._key, self.changed_position, self.scopes))
         if known is not None:
             return known
         with self._read() as read:
             fields = metadata_fields(read.connection, self._key, self.scopes)
-            self._figures.fields.put((self._key, read.changed, self.scopes), fields)
+            self._caches.fields.put((self._key, read.changed, self.scopes), fields)
         return fields
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
@@ -472,7 +428,7 @@ class SearchView:
         within = self._in_scopes()
         with self._read() as read:
             reading = Reading(read.connection, self._key, read.changed, read.as_of, within)
-            return self._words.frequencies(reading, terms)
+            return self._caches.words.frequencies(reading, terms)
 
     def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> LexicalMatches:
         """Return the best chunks that contain any term or phrase, best first, ties by number."""
@@ -483,7 +439,7 @@ class SearchView:
         within = self._in_scopes()
         with self._read() as read:
             reading = Reading(read.connection, self._key, read.changed, read.as_of, within)
-            found = self._words.search(reading, terms, phrases, limit)
+            found = self._caches.words.search(reading, terms, phrases, limit)
         self._found[key] = found
         return found
 
@@ -516,7 +472,7 @@ class SearchView:
 
     def records(self, numbers: Sequence[int]) -> Mapping[int, RecordFacts]:
         """Return what ranking needs of those of the chunks, which this view has seen, that are records."""
-        known, numbers = self._remembered(self._figures.records, numbers)
+        known, numbers = self._remembered(self._caches.records, numbers)
         if numbers:
             with self._read() as read:
                 if read.as_of is None:
@@ -533,19 +489,19 @@ class SearchView:
                     }
                 if self._is_of_view(read):
                     for number, facts in found.items():
-                        self._figures.records.put((self._key, self.changed_position, number), facts, _RECORD_BYTES)
+                        self._caches.records.put((self._key, self.changed_position, number), facts, _RECORD_BYTES)
             known |= found
         return {number: facts for number, facts in known.items() if facts.record_type}
 
     def types_of_records(self, numbers: Sequence[int]) -> list[str]:
         """Return of each of the chunks, which this view has seen, what type of record it is, empty for none."""
-        types = self._figures.types.get_all(numbers)
+        types = self._caches.types.get_all(numbers)
         missing = [number for number, known in zip(numbers, types, strict=True) if known is None]
         new = {number: facts.record_type for number, facts in self.records(missing).items()} if missing else {}
         for number, record_type in new.items():
             # For longer than facts, which go with the next change: a record never changes its type. That a chunk is of
             # none is not remembered, since its document may just be deleted, and restored later.
-            self._figures.types.put(number, record_type, _TYPE_BYTES)
+            self._caches.types.put(number, record_type, _TYPE_BYTES)
         return [known or new.get(number, "") for number, known in zip(numbers, types, strict=True)]
 
     def of_type(self, record_type: str, where: Filter, limit: int) -> Numbers | None:
@@ -604,7 +560,7 @@ class SearchView:
 
     def facts(self, numbers: Sequence[int], where: Filter | None = None) -> Mapping[int, ChunkFacts]:
         """Return what ranking needs of those of the chunks that are visible; see `chunks`."""
-        facts, numbers = self._remembered(self._figures.facts, numbers)
+        facts, numbers = self._remembered(self._caches.facts, numbers)
         if not numbers:
             return facts
         rows, is_of_view = self._find_now(FACTS_NOW, numbers), True
@@ -614,7 +570,7 @@ class SearchView:
                     numbers = sorted(self._among(read, where if self.has_lost_history else None, numbers))
                 is_of_view = self._is_of_view(read)
                 if read.as_of is None:
-                    rows = self._finding_in(read)(FACTS_NOW, numbers)
+                    rows = self._find_in(read, FACTS_NOW, numbers)
                 else:
                     rows = facts_then(read.connection, self._key, numbers)
         for each in map(to_facts, rows):
@@ -622,7 +578,7 @@ class SearchView:
             if is_of_view:
                 key = (self._key, self.changed_position, each.number)
                 of_texts = bytes_of(each.source_uri, each.chapter, each.section, each.section_title)
-                self._figures.facts.put(key, each, _FACTS_BYTES + of_texts + bytes_of(each.hierarchy_path))
+                self._caches.facts.put(key, each, _FACTS_BYTES + of_texts + bytes_of(each.hierarchy_path))
         return facts
 
     def newest(self, conversation_id: str, record_type: str, where: Filter | None, limit: int) -> list[int]:
@@ -660,7 +616,7 @@ class SearchView:
         what is returned always matches as it is shown.
         """
         given = numbers
-        known, numbers = self._remembered(self._figures.chunks, numbers)
+        known, numbers = self._remembered(self._caches.chunks, numbers)
         if not numbers:
             return known
         found = self._live(self._find_now, numbers, self.changed_position)
@@ -670,7 +626,7 @@ class SearchView:
                     matching = self._among(read, where, numbers)
                     numbers = [number for number in numbers if number in matching]
                 if read.as_of is None:
-                    found = self._live(self._finding_in(read), numbers, read.changed)
+                    found = self._live(partial(self._find_in, read), numbers, read.changed)
                 else:
                     found = {stored.chunk_number: stored for stored in self._then(read, numbers)}
         known |= found or {}
@@ -689,7 +645,7 @@ class SearchView:
 
         `changed` is the position of what is found. Returns None where `find` does.
         """
-        rows, cache = find(LIVE_CHUNKS, numbers), self._figures.documents
+        rows, cache = find(LIVE_CHUNKS, numbers), self._caches.documents
         if rows is None:
             return None
         keys = list({row[DOCUMENT_KEY_AT] for row in rows})
@@ -711,7 +667,7 @@ class SearchView:
                 # The document counts with each of its chunks, which keep it when it is not remembered itself any more,
                 # and the texts twice, since the chunk keeps its message.
                 weight += _CHUNK_BYTES + 2 * stored.chunk.held_bytes
-                self._figures.chunks.put((self._key, self.changed_position, row[0]), stored, weight)
+                self._caches.chunks.put((self._key, self.changed_position, row[0]), stored, weight)
         return live
 
     def _remembered(
@@ -734,7 +690,7 @@ class SearchView:
 
     def vectors(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors]:
         """Return the stored vectors of those chunks that have one: numbers, float32 rows of length 1."""
-        identity, cache = self.collection.identity, self._figures.vectors
+        identity, cache = self.collection.identity, self._caches.vectors
         if len(numbers) > _FEW:
             with self._read() as read:
                 return unit_vectors_of(read.connection, identity, numbers)

@@ -90,7 +90,7 @@ def build(
     parse_question = ParseQuestion(Vocabularies(database), extractor)
     catalog, tokens = Catalog(database), ConsistencyTokens(key)
     search = Search(
-        views=SearchViews(database, time, settings.chunk_cache_mib << 20),
+        views=SearchViews(database, settings.chunk_cache_mib << 20),
         vectors=vectors,
         engine=engine_name(vectors),
         query_vectors=QueryVectors(embedder, settings.query_cache_entries),

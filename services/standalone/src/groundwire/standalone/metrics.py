@@ -163,8 +163,8 @@ def _of_retrieve(retrieve: "RetrieveService") -> Iterator[Family]:
     results, views = retrieve.servicer.results, retrieve.search.views
     caches: dict[str, BoundedCache[Any, Any]] = {
         "query_vectors": retrieve.search.query_vectors.remembered,
-        "chunks": views.chunk_cache,
-        "postings": views.posting_cache,
+        "chunks": views.caches.chunks,
+        "postings": views.caches.words.postings,
     }
     hits = {"results": results.hits} | {name: each.hits for name, each in caches.items()}
     misses = {"results": results.lookups - results.hits} | {name: each.misses for name, each in caches.items()}
