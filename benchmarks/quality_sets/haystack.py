@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 SIZE = 2000
 _SEED = 20260203
@@ -37,144 +38,13 @@ class _Attribute:
     values: Sequence[str]
 
 
-_OF_PEOPLE = [
-    _Attribute(
-        "{s} lives in {v}.",
-        "{s} has moved to {v}.",
-        "Which city is the home of {s}?",
-        ["Ghent", "Oslo", "Porto", "Lyon", "Graz"],
-    ),
-    _Attribute(
-        "{s} works for {v}.",
-        "{s} joined {v}.",
-        "Who is the employer of {s}?",
-        ["Initech", "Globex", "Umbrella", "Hooli"],
-    ),
-    _Attribute(
-        "{s} drives a {v}.", "{s} drives a {v} now.", "What car does {s} have?", ["Volvo", "Fiat", "Skoda", "Toyota"]
-    ),
-    _Attribute(
-        "The blood group of {s} is {v}.",
-        "The blood group of {s} is {v}.",
-        "Which blood does {s} need?",
-        ["A", "B", "AB", "0"],
-    ),
-    _Attribute(
-        "{s} prefers {v} in the morning.",
-        "{s} prefers {v} in the morning now.",
-        "What does {s} drink after getting up?",
-        ["green tea", "black coffee", "hot chocolate", "orange juice"],
-    ),
-    _Attribute(
-        "{s} is {v} years old.", "{s} is {v} years old.", "What is the age of {s}?", ["31", "36", "42", "47", "53"]
-    ),
-    _Attribute(
-        "{s} was born on {v}.",
-        "{s} was born on {v}.",
-        "When is the birthday of {s}?",
-        ["3 March 1984", "17 June 1990", "9 October 1979", "22 December 1995"],
-    ),
-    _Attribute(
-        "{s} is married to {v}.",
-        "{s} is married to {v}.",
-        "Who is the spouse of {s}?",
-        ["Kim", "Robin", "Sascha", "Toni"],
-    ),
-    _Attribute(
-        "{s} reports to {v}.",
-        "{s} reports to {v} now.",
-        "Who is the boss of {s}?",
-        ["Agnes", "Bruno", "Camille", "Derek"],
-    ),
-    _Attribute(
-        "{s} has {v} children.",
-        "{s} has {v} children.",
-        "How many kids does {s} have?",
-        ["two", "three", "four", "five"],
-    ),
-    _Attribute(
-        "The locker of {s} is number {v}.",
-        "The locker of {s} is number {v}.",
-        "Where does {s} put their coat?",
-        ["12", "25", "38", "51"],
-    ),
-    _Attribute(
-        "{s}'s favourite colour is {v}.",
-        "{s}'s favourite colour is {v}.",
-        "Which colour does {s} like best?",
-        ["teal", "crimson", "ochre", "violet"],
-    ),
-    _Attribute(
-        "{s} wants to be called on {v}.",
-        "{s} wants to be called on {v}.",
-        "How should I reach {s}?",
-        ["Signal", "the landline", "Teams", "Skype"],
-    ),
-    _Attribute(
-        "{s} sits in room {v}.",
-        "{s} has moved to room {v}.",
-        "Where in the office do I find {s}?",
-        ["114", "207", "318", "421"],
-    ),
-    _Attribute(
-        "{s} flies to {v} in April.",
-        "{s} flies to {v} in April.",
-        "Where is {s} going in spring?",
-        ["Lisbon", "Tokyo", "Montreal", "Nairobi"],
-    ),
-    _Attribute("{s} is a vegetarian.", "{s} is not a vegetarian.", "Does {s} eat meat?", ["-"]),
-    _Attribute("{s} owns a dog.", "{s} does not own a dog.", "Does {s} have a pet?", ["-"]),
-]
-_OF_PROJECTS = [
-    _Attribute(
-        "Project {s} stores its data in {v}.",
-        "Project {s} stores its data in {v} now.",
-        "Which database does {s} use?",
-        ["PostgreSQL", "Cassandra", "MongoDB", "Redis"],
-    ),
-    _Attribute(
-        "The launch of {s} is on {v}.",
-        "The launch of {s} was moved to {v}.",
-        "When does {s} go live?",
-        ["4 May 2026", "18 May 2026", "2 June 2026", "30 June 2026"],
-    ),
-    _Attribute(
-        "The budget of {s} is {v} euros.",
-        "The budget of {s} is {v} euros.",
-        "How much money is there for {s}?",
-        ["40,000", "65,000", "90,000", "120,000"],
-    ),
-    _Attribute(
-        "{s} is written in {v}.",
-        "{s} is written in {v} now.",
-        "What programming language is {s} made with?",
-        ["Rust", "Kotlin", "Elixir", "Haskell"],
-    ),
-    _Attribute(
-        "The team of {s} has {v} members.",
-        "The team of {s} has {v} members.",
-        "How many people work on {s}?",
-        ["five", "seven", "nine", "twelve"],
-    ),
-    _Attribute(
-        "The stand-up of {s} is at {v}.",
-        "The stand-up of {s} was moved to {v}.",
-        "When does the team of {s} meet daily?",
-        ["9:15", "10:00", "11:30", "14:00"],
-    ),
-    _Attribute(
-        "{s} needs {v} approvals for a release.",
-        "{s} needs {v} approvals for a release.",
-        "How many people must agree before {s} is deployed?",
-        ["one", "two", "three", "four"],
-    ),
-    _Attribute(
-        "Backups of {s} are encrypted.",
-        "Backups of {s} are not encrypted.",
-        "Are the backups of {s} safe to store?",
-        ["-"],
-    ),
-]
+def _attributes(of: str) -> list[_Attribute]:
+    lines = Path(__file__).with_name("haystack_attributes.tsv").read_text(encoding="utf-8").splitlines()
+    rows = (line.split("\t") for line in lines)
+    return [_Attribute(*texts, values.split("|")) for subjects, *texts, values in rows if subjects == of]
+
+
+_OF_PEOPLE, _OF_PROJECTS = _attributes("people"), _attributes("projects")
 _NOTE_WHAT = ["lunch", "a long call", "a walk", "a workshop", "dinner", "coffee", "a review", "a train ride"]
 _NOTE_ABOUT = ["the new website", "hiring", "the budget", "holiday plans", "a broken laptop", "the summer party"]
 _NOTE_ABOUT += ["the migration", "a book on birds", "the move to the new office", "a conference"]
