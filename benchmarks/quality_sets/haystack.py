@@ -41,7 +41,11 @@ class _Attribute:
 def _attributes(of: str) -> list[_Attribute]:
     lines = Path(__file__).with_name("haystack_attributes.tsv").read_text(encoding="utf-8").splitlines()
     rows = (line.split("\t") for line in lines)
-    return [_Attribute(*texts, values.split("|")) for subjects, *texts, values in rows if subjects == of]
+    return [
+        _Attribute(first, later, question, values.split("|"))
+        for subjects, first, later, question, values in rows
+        if subjects == of
+    ]
 
 
 _OF_PEOPLE, _OF_PROJECTS = _attributes("people"), _attributes("projects")

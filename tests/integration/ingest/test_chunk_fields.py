@@ -249,7 +249,7 @@ def test_fixed_windows_have_the_figures_of_the_source_design(harness: Harness, c
 def test_chunks_longer_than_the_model_are_told(tmp_path_factory: pytest.TempPathFactory) -> None:
     embedder = CountingEmbedder()
     embedder_identity = replace(embedder.identity, max_tokens=256)
-    embedder._identity = embedder_identity
+    embedder.identity = embedder_identity
     running = Harness(tmp_path_factory.mktemp("short"), embedder=embedder).start_without_parser_process()
     try:
         running.create("docs")

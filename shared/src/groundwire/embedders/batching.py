@@ -17,7 +17,7 @@ import numpy as np
 from groundwire.embedders.model import Engine, Frame, LanguageModel, pad, unit_rows
 from groundwire.embedders.tokenization import ModelTokenizer, TokenIds
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
+from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import GroundwireError, UnavailableError
 from groundwire.kernel.latencies import Step
 
@@ -321,15 +321,19 @@ class BatchingEmbedder:
     With `windows` a text beyond the model's limit is read to its end: its tokens are cut into consecutive windows, and
     its vector is the mean of theirs, weighted by their token counts, at length 1. Texts that fit into one window
     get exactly the vector they have without. Without `windows` the text is cut at the limit.
+
+    Attributes:
+        engine_name: library and precision, for operators.
     """
 
     def __init__(self, engine: Engine, model: LanguageModel, *, windows: bool = False) -> None:
+        self.engine_name = engine.name
         self._engine = engine
         self._model = model
         self._windows = windows
         provider = model.identity.provider + (WINDOWS_SUFFIX if windows else "")
-        self._identity = replace(model.identity, provider=provider)
-        self._tokenizer = ModelTokenizer(model.tokenizer)
+        self.identity = replace(model.identity, provider=provider)
+        self.tokenizer = ModelTokenizer(model.tokenizer)
         self._schedule = Schedule(engine.parallelism)
         self._workers = [
             threading.Thread(target=self._work, name=f"embed-{number}", daemon=True)
@@ -337,11 +341,6 @@ class BatchingEmbedder:
         ]
         for worker in self._workers:
             worker.start()
-
-    @property
-    def engine_name(self) -> str:
-        """Return the name for operators: library and precision."""
-        return self._engine.name
 
     @property
     def batch_sizes(self) -> Counter[int]:
@@ -352,14 +351,6 @@ class BatchingEmbedder:
     def waiting(self) -> tuple[int, int]:
         """Return how many urgent calls and how many others wait for the model; cheap, never waits."""
         return self._schedule.waiting
-
-    @property
-    def identity(self) -> EmbeddingIdentity:
-        return self._identity
-
-    @property
-    def tokenizer(self) -> ModelTokenizer:
-        return self._tokenizer
 
     @property
     def is_responsive(self) -> bool:
@@ -402,7 +393,7 @@ class BatchingEmbedder:
                 budget.check()
                 self._refuse_if_hung(call, patience_s)
                 sequences: list[TokenIds] = []
-                for tokens in self._tokenizer.encode(texts[start : start + SLICE_TEXTS]):
+                for tokens in self.tokenizer.encode(texts[start : start + SLICE_TEXTS]):
                     # An empty text is a window too: its vector is that of its special tokens.
                     end = max(len(tokens), 1) if self._windows else 1
                     parts = [tokens[at : at + window] for at in range(0, end, window)]

@@ -27,6 +27,8 @@ class HashingEmbedder:
     Deterministic on every machine, any dimension, reads the whole text. Not a substitute for a model.
     """
 
+    is_responsive = True
+
     def __init__(self, dimensions: int) -> None:
         unproven = EmbeddingIdentity(
             provider="hashing",
@@ -38,22 +40,8 @@ class HashingEmbedder:
             probe_digest="",
         )
         self._dimensions = dimensions
-        self._tokenizer = ModelTokenizer(TokenizerDefinition("hashing-words", TokenizerFormat.HASHING_WORDS, ""))
-        self._identity = replace(unproven, probe_digest=probe_digest(self.embed_documents(PROBE_TEXTS, Budget())))
-
-    @property
-    def identity(self) -> EmbeddingIdentity:
-        return self._identity
-
-    @property
-    def tokenizer(self) -> ModelTokenizer:
-        """Return the counter of words and punctuation marks."""
-        return self._tokenizer
-
-    @property
-    def is_responsive(self) -> bool:
-        """Return True: nothing here can hang."""
-        return True
+        self.tokenizer = ModelTokenizer(TokenizerDefinition("hashing-words", TokenizerFormat.HASHING_WORDS, ""))
+        self.identity = replace(unproven, probe_digest=probe_digest(self.embed_documents(PROBE_TEXTS, Budget())))
 
     def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:  # noqa: ARG002 - nothing waits here
         check_unicode(texts)

@@ -69,7 +69,7 @@ class OpenAiCompatibleEmbedder:
 
     def __init__(self, model: EndpointModel, patience_s: float = START_PATIENCE_S) -> None:
         self._model = model
-        self._tokenizer = ModelTokenizer(TokenizerDefinition("hashing-words", TokenizerFormat.HASHING_WORDS, ""))
+        self.tokenizer = ModelTokenizer(TokenizerDefinition("hashing-words", TokenizerFormat.HASHING_WORDS, ""))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="embedding-endpoint", daemon=True)
         self._client: httpx.AsyncClient | None = None
@@ -95,7 +95,7 @@ class OpenAiCompatibleEmbedder:
             self._dimensions = vectors.shape[1]
             # Vectors made with other prompts are not comparable, so the prompts are part of the identity.
             prompts = f"{self._model.query_prompt}\0{self._model.document_prompt}"
-            self._identity = EmbeddingIdentity(
+            self.identity = EmbeddingIdentity(
                 provider=PROVIDER,
                 model_name=self._model.model,
                 revision=hashlib.sha256(prompts.encode()).hexdigest()[:12] if prompts != "\0" else "1",
@@ -107,16 +107,6 @@ class OpenAiCompatibleEmbedder:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def identity(self) -> EmbeddingIdentity:
-        """Return the identity of the vectors, as the endpoint gave it at the start."""
-        return self._identity
-
-    @property
-    def tokenizer(self) -> ModelTokenizer:
-        """Return the counter of words and punctuation marks."""
-        return self._tokenizer
 
     @property
     def is_responsive(self) -> bool:

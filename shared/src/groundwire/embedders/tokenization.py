@@ -22,18 +22,10 @@ class ModelTokenizer:
     """
 
     def __init__(self, definition: TokenizerDefinition) -> None:
-        self._definition = definition
+        self.definition, self.name = definition, definition.name
         self._tokenizer = _tokenizer(definition)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-
-    @property
-    def name(self) -> str:
-        return self._definition.name
-
-    @property
-    def definition(self) -> TokenizerDefinition:
-        return self._definition
 
     def count(self, text: str) -> int:
         check_unicode([text])

@@ -141,11 +141,13 @@ def best(query: Callable[[int], list[tuple[int, float]]], limit: int) -> list[tu
 class EngineAdapter(ABC):
     """What the methods of the port do on every engine: check, split into batches and convert.
 
-    Engines get plain integers, and payloads in their stored form; a condition is what `_compiled` makes of a filter.
+    Engines get plain integers, and payloads in their stored form. `_compiled` makes a condition of a filter: True for
+    what every point satisfies, False for what none does.
     """
 
     # Points that one write has at most.
     _batch: int
+    _compiled: Callable[[Filter], Any]
 
     def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
         checked_name(collection)
@@ -196,10 +198,6 @@ class EngineAdapter(ABC):
         Raises:
             CollectionNotFoundError: there is no such collection.
         """
-
-    @abstractmethod
-    def _compiled(self, where: Filter) -> Any:
-        """Return the condition, True for what every point satisfies, False for what none does."""
 
     @abstractmethod
     def _put(

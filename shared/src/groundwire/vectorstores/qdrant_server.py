@@ -13,7 +13,7 @@ import numpy as np
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, MissingExtraError, StoreMismatchError
-from groundwire.kernel.filters import BUILT_IN_FIELDS, FieldKind, Filter
+from groundwire.kernel.filters import BUILT_IN_FIELDS, FieldKind
 from groundwire.vectorstores.points import EngineAdapter, as_ints, batches, best
 from groundwire.vectorstores.qdrant_conditions import MIN_EF, Condition, ConditionCompiler
 from groundwire.vectorstores.servers import (
@@ -203,8 +203,6 @@ _PAGE = 10_000
 _CHECK_S = 2.0
 # Requests at a time: more than there are calls, because some may have been abandoned.
 _REQUESTS = 64
-# Servers learned to match substrings late, so those go through the catalog.
-_COMPILE = ConditionCompiler(_ENGINE, matches_substrings=False)
 
 
 class QdrantServerVectorStore(EngineAdapter):
@@ -217,6 +215,8 @@ class QdrantServerVectorStore(EngineAdapter):
 
     filters_by_index = True
     _batch = 256
+    # Servers learned to match substrings late, so those go through the catalog.
+    _compiled = ConditionCompiler(_ENGINE, matches_substrings=False)
 
     def __init__(self, options: QdrantOptions, open_client: Callable[[QdrantOptions], Any] | None = None) -> None:
         if importlib.util.find_spec("qdrant_client") is None:
@@ -279,9 +279,6 @@ class QdrantServerVectorStore(EngineAdapter):
         self._dimensions.clear()
         self._requests.shutdown(wait=False, cancel_futures=True)
         self._client.close()
-
-    def _compiled(self, where: Filter) -> Any:
-        return _COMPILE(where)
 
     def _put(
         self, collection: str, numbers: list[int], vectors: Vectors, stored: Sequence[Stored], budget: Budget

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, MissingExtraError
-from groundwire.kernel.filters import Filter
 from groundwire.vectorstores.chroma.records import (
     checked_dimensions_of,
     compile_filter,
@@ -153,6 +152,7 @@ class ChromaServerVectorStore(EngineAdapter):
     """
 
     _batch = 500
+    _compiled = staticmethod(compile_filter)
 
     def __init__(self, options: StoreServer) -> None:
         if importlib.util.find_spec("chromadb") is None:
@@ -200,9 +200,6 @@ class ChromaServerVectorStore(EngineAdapter):
     def close(self) -> None:
         self._handles.clear()
         close_server(self._client)
-
-    def _compiled(self, where: Filter) -> Any:
-        return compile_filter(where)
 
     def _put(
         self, collection: str, numbers: list[int], vectors: Vectors, stored: Sequence[Stored], budget: Budget

@@ -20,7 +20,6 @@ from groundwire.kernel.errors import (
     MissingExtraError,
     StoreUnavailableError,
 )
-from groundwire.kernel.filters import Filter
 from groundwire.vectorstores.chroma.records import Facts, checked_dimensions_of, compile_filter
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
 from groundwire.vectorstores.engine_store import EngineStore, OwnedEngine
@@ -57,6 +56,7 @@ class ChromaVectorStore(EngineStore):
 
     # Searches wait for the batch before them: 20 ms for Chroma's log and 0.4 to 0.8 ms a record.
     _batch = 64
+    _compiled = staticmethod(compile_filter)
 
     def __init__(self, folder: Path, *, scrub_at_once: int = 1_000, hung_after_s: float = HUNG_AFTER_S) -> None:
         if importlib.util.find_spec("chromadb") is None:
@@ -163,9 +163,6 @@ class ChromaVectorStore(EngineStore):
                 facts = self._engine.live(budget).write(budget, "create", collection, dimensions, is_complete)
                 self._learn({collection: facts})
             return self._dimensions[collection]
-
-    def _compiled(self, where: Filter) -> Any:
-        return compile_filter(where)
 
     def _put(
         self, collection: str, numbers: list[int], vectors: Vectors, stored: Sequence[Stored], budget: Budget

@@ -22,7 +22,6 @@ from groundwire.kernel.errors import (
     MissingExtraError,
     StoreUnavailableError,
 )
-from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
 from groundwire.vectorstores.engine_store import EngineStore, OwnedEngine
@@ -43,7 +42,6 @@ from groundwire.vectorstores.stored_fields import Stored
 
 _ENGINE = "qdrant-edge"
 _ENGINE_MODULE = "groundwire.vectorstores.qdrant_edge.engine"
-_COMPILE = ConditionCompiler(_ENGINE, matches_substrings=True)
 _BUILDER_NICENESS = 15
 # Closing a shard flushes it: up to 3 s for a large one on a busy disk.
 _CLOSE_S = 60.0
@@ -76,6 +74,7 @@ class QdrantEdgeVectorStore(EngineStore):
 
     filters_by_index = True
     _batch = 250
+    _compiled = ConditionCompiler(_ENGINE, matches_substrings=True)
 
     def __init__(
         self,
@@ -232,9 +231,6 @@ class QdrantEdgeVectorStore(EngineStore):
 
     def _dimensions_of(self, collection: str, _budget: Budget) -> int:
         return self._served(collection).dimensions
-
-    def _compiled(self, where: Filter) -> Any:
-        return _COMPILE(where)
 
     def _put(
         self, collection: str, numbers: list[int], vectors: Vectors, stored: Sequence[Stored], budget: Budget
