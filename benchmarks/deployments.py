@@ -118,7 +118,6 @@ def rate(clients: Sequence[GroundwireClient], call: Callable[[GroundwireClient],
 
 
 def main() -> int:
-    """Print a table for each call."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=100, help="of each kind and deployment")
     parser.add_argument("--clients", type=int, default=8)

@@ -65,7 +65,6 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace, files: Sequence[Path]) -> None:
-    """Measure everything that was asked for, and print it."""
     size = sum(path.stat().st_size for path in files)
     print(f"{len(files)} files, {size / 1e6:.2f} MB, cores {sorted(os.sched_getaffinity(0))}, seed {SEED}")
     report: dict[str, Any] = {"files": len(files), "bytes": size, "chunks": {}}

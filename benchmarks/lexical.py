@@ -49,7 +49,6 @@ _SEARCH = """
 
 
 def main() -> None:
-    """Measure everything that was asked for, and print it."""
     options = _parser().parse_args()
     pieces = _pieces(options.docs)
     report = [_measure(pieces, int(count), options.per_document) for count in options.chunks.split(",")]

@@ -28,7 +28,6 @@ SEARCHES = 200
 
 
 def main(arguments: list[str]) -> None:
-    """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--collections", type=int, default=1000)
     parser.add_argument("--points", type=int, default=30)

@@ -43,11 +43,9 @@ class Bench:
 
     @property
     def chunks(self) -> int:
-        """Return the number of passages."""
         return len(self.corpus.texts)
 
     def ours(self, clients: int, *, by_vector: bool) -> Ask:
-        """Return how to ask our server."""
 
         def ask(queries: Sequence[Query]) -> Run:
             return self.retrieve(requests_of(queries, LIMIT, by_vector=by_vector), clients)
@@ -61,7 +59,6 @@ class Bench:
         return replace(run, cpu_s=cpu_s(self.process_id) - before_s)
 
     def bare(self, clients: int) -> Ask:
-        """Return how to ask the engine itself."""
         return lambda queries: self.raw(ask_raw, queries, LIMIT, clients)
 
     def questions(self, count: int, wheres: Sequence[Where | None] = (None,)) -> list[Query]:

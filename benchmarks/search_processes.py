@@ -35,7 +35,6 @@ class OwnProcess:
         self._pool = pool
 
     def __call__(self, work: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
-        """Return what `work` returns there."""
         return self.start(work, *args, **kwargs).result()
 
     def start(self, work: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> "Future[ResultT]":
@@ -87,7 +86,6 @@ class Peer:
         return Run(told["seconds"], told["ms"], [])
 
     def tell(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Send a message and return the answer."""
         if self._process.stdin is None or self._process.stdout is None:
             raise SystemExit(f"{self.name} has no pipes")
         self._process.stdin.write(json.dumps(message) + "\n")

@@ -63,7 +63,6 @@ class RawEdge:
     """qdrant-edge, optimised, with indexes for the fields."""
 
     def fill(self, folder: Path, corpus: Corpus, fields: Sequence[Where]) -> None:
-        """Store the corpus in a folder."""
         import qdrant_edge as edge  # noqa: PLC0415 - only the engine's process loads it
 
         self._edge = edge
@@ -83,7 +82,6 @@ class RawEdge:
         self._shard.optimize()
 
     def query(self, query: Query, limit: int) -> list[int]:
-        """Return the numbers of the nearest passages."""
         edge, where = self._edge, query.where or {}
         conditions = [edge.FieldCondition(name, match=edge.MatchAny([value])) for name, value in where.items()]
         request = edge.QueryRequest(
@@ -101,7 +99,6 @@ class RawChroma:
     """Embedded Chroma with documents and metadata, as its guide uses it."""
 
     def fill(self, folder: Path, corpus: Corpus, fields: Sequence[Where]) -> None:
-        """Store the corpus in a folder."""
         import chromadb  # noqa: PLC0415 - only the engine's process loads it
         from chromadb.config import Settings  # noqa: PLC0415 - the same
 
@@ -118,7 +115,6 @@ class RawChroma:
             )
 
     def query(self, query: Query, limit: int) -> list[int]:
-        """Return the numbers of the nearest passages."""
         parts: list[dict[str, Any]] = [{name: value} for name, value in (query.where or {}).items()]
         where = {"$and": parts} if len(parts) > 1 else parts[0] if parts else None
         reply = self._collection.query(query_embeddings=[query.vector], n_results=limit, where=where)

@@ -53,7 +53,6 @@ class Row:
     cpu_ms: float = 0.0
 
     def cells(self) -> tuple[str, ...]:
-        """Return the line as texts."""
         verdict = {True: "met", False: "MISSED", None: ""}[self.met]
         cost = (f"{self.rate:.0f}" if self.rate else "", f"{self.cpu_ms:.2f}" if self.cpu_ms else "")
         times = (*cost, f"{self.p50_ms:.2f}", f"{self.p99_ms:.2f}")
@@ -62,7 +61,6 @@ class Row:
 
 
 def print_table(rows: Sequence[Row]) -> None:
-    """Print all lines below their names."""
     table = [_HEADER, *(row.cells() for row in rows)]
     widths = [max(len(cells[column]) for cells in table) for column in range(len(_HEADER))]
     for cells in table:
@@ -70,7 +68,6 @@ def print_table(rows: Sequence[Row]) -> None:
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return all lines as plain values."""
     return [asdict(row) for row in rows]
 
 

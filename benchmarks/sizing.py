@@ -23,7 +23,6 @@ _MIB = 1 << 20
 
 
 def main(folder: Path) -> None:
-    """Measure and print."""
     with tempfile.TemporaryDirectory() as temporary:
         began_at = time.monotonic()
         with server_process(Path(temporary), []) as (address, server):

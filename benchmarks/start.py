@@ -71,13 +71,11 @@ class Subject:
         return server, line.removeprefix("listening on ").strip(), waited
 
     def fill(self) -> None:
-        """Store some documents, and kill the server."""
         server, address, _ = self.start()
         subprocess.run([sys.executable, "-c", _FILL, address], env=self.variables, check=True)
         _kill(server)
 
     def measure(self) -> None:
-        """Start a server once, and kill it."""
         server, _, waited = self.start()
         ticks = Path(f"/proc/{server.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
         self.waited.append(waited)
@@ -85,7 +83,6 @@ class Subject:
         _kill(server)
 
     def shown(self) -> str:
-        """Return the figures in a line."""
         waited, worked = statistics.median(self.waited), statistics.median(self.worked)
         return (
             f"{self.checkout.name}: {len(self.waited)} starts, median {waited:.2f} s, max {max(self.waited):.2f} s, "
@@ -102,7 +99,6 @@ def _kill(server: "subprocess.Popen[str]") -> None:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--beside", type=Path, help="another checkout to compare with")

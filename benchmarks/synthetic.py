@@ -90,7 +90,6 @@ class Words:
 
     @property
     def count(self) -> int:
-        """Return the number of words."""
         return len(self._words)
 
     def passages(self, most: int) -> list[str]:

@@ -39,7 +39,6 @@ class Job:
 
 
 def read_job() -> Job:
-    """Return the job."""
     given: dict[str, Any] = json.load(sys.stdin)
     return Job([Path(name) for name in given["files"]], given["store"], given["model"], given["equal_chunks"])
 

@@ -35,11 +35,9 @@ class SearchJob:
 
     @property
     def store(self) -> str:
-        """Return the folder of the store."""
         return str(self.folder / "store")
 
     def batches(self) -> Iterator[Passages]:
-        """Iterate over all passages."""
         vectors = np.load(self.folder / "vectors.npy")
         with (self.folder / "passages.jsonl").open() as lines:
             rows = [json.loads(line) for line in lines]
@@ -50,7 +48,6 @@ class SearchJob:
 
 
 def read_search_job() -> SearchJob:
-    """Return the job."""
     given = json.loads(sys.stdin.readline())
     return SearchJob(Path(given["folder"]), given["model"])
 

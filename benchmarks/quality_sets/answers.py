@@ -42,13 +42,11 @@ class Question:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what only this set takes."""
     parser.add_argument("--only", choices=SETS, action="append", help="leave out the other sets")
     parser.add_argument("--every", type=int, default=1, help="ask only every n-th question")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and print."""
     narrow = "".join(f"{each:>8}" for each in ("false", "right", "F1", "AUC"))
     print(f"{'':<12}{'n':>6}{'answered':>10}{narrow}{'AUC right':>11}{'ECE':>8}{'verified':>10}")
     outcomes: list[tuple[float, bool]] = []

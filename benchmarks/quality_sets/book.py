@@ -18,7 +18,6 @@ _DEPTH = 5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what only this set takes."""
     folder = data_folder() / "rust_book"
     parser.add_argument("--docs", type=Path, default=folder / "src")
     parser.add_argument("--questions", type=Path, default=folder / "quiz_dev.json")
@@ -26,7 +25,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and print."""
     need(options.docs, options.questions)
     texts = {path.name: path.read_bytes() for path in sorted(options.docs.glob("*.md"))}
     items = json.loads(options.questions.read_text(encoding="utf-8"))

@@ -31,7 +31,6 @@ class _Question:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what only this set takes."""
     parser.add_argument("--folder", type=Path, default=data_folder() / "chunking_evaluation")
     parser.add_argument("--profile", type=ProfileName, default=DEFAULT_PROFILE)
     parser.add_argument("--target", type=int, help="tokens of a chunk; the minimum a fifth, the maximum twice of it")
@@ -40,7 +39,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and print."""
     need(options.folder / "questions.json")
     texts = {path.name: path.read_bytes() for path in sorted((options.folder / "corpora").glob("*.md"))}
     questions, left_out = _read(options.folder / "questions.json", set(texts))

@@ -18,7 +18,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and print."""
     del options
     for file in FILES:
         pairs = read_pairs(file)

@@ -40,14 +40,12 @@ class FollowUp:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what only this set takes."""
     parser.add_argument("--mtrag", type=Path, default=data_folder() / "mtrag" / "reference_dev.jsonl")
     parser.add_argument("--ikat", type=Path, default=data_folder() / "ikat")
     parser.add_argument("--profile", type=ProfileName, default=DEFAULT_PROFILE)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and print."""
     ikat = ikat_files(options.ikat)
     need(options.mtrag, *ikat)
     with opened(options) as stack:
@@ -64,7 +62,6 @@ def ikat_files(folder: Path) -> tuple[Path, Path]:
 
 
 def _measure(stack: Stack, collection: str, turns: Sequence[FollowUp]) -> None:
-    """Print the table of one set."""
 
     def ask(of: Callable[[FollowUp], tuple[str, str]], row: str) -> Scores:
         search = stack.searcher(collection, row, _TOP_K)
@@ -123,7 +120,6 @@ def read_ikat(topics: Path, passages: Path) -> tuple[dict[str, bytes], list[Foll
 
 
 def _name(passage: str) -> str:
-    """Return the source name of a passage."""
     return passage.replace(":", "-") + ".txt"
 
 

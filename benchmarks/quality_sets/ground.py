@@ -43,12 +43,10 @@ Values = NDArray[np.float64]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what only this set takes."""
     parser.add_argument("--every", type=int, default=1, help="take only every n-th claim")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and print."""
     need(path := data_folder() / "wice" / "claim_dev.jsonl")
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()][:: options.every]
     with tempfile.TemporaryDirectory(prefix="groundwire-ground-") as scratch:
@@ -109,7 +107,6 @@ def passages_of(lines: Sequence[str]) -> list[Passage]:
 
 
 def print_report(rows: Sequence[Any], grounded: Sequence[Sequence[GroundedClaim]]) -> None:
-    """Print the table."""
     is_supported = np.array([row["label"] == "supported" for row in rows])
     support = np.array([min(each.support for each in claims) for claims in grounded])
     overlap = np.array([_overlap(row["claim"], row["evidence"]) for row in rows])

@@ -124,14 +124,12 @@ class _Served:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what only this set takes."""
     parser.add_argument("--ikat", type=Path, default=data_folder() / "ikat" / "2023_train_topics.json")
     parser.add_argument("--tiage", type=Path, default=data_folder() / "tiage" / "anno_dev.json")
     parser.add_argument("--only", choices=sorted(_PARTS))
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and print."""
     need(options.ikat, options.tiage)
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groundwire-quality-")))

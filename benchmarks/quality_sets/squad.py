@@ -20,14 +20,12 @@ _SHALLOW = 5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what only this set takes."""
     parser.add_argument("--questions", type=Path, default=data_folder() / "squad" / "dev-v1.1.json")
     parser.add_argument("--profile", type=ProfileName, default=DEFAULT_PROFILE)
     parser.add_argument("--every", type=int, default=1, help="ask only every n-th question")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and print."""
     need(options.questions)
     paragraphs, questions = _read(options.questions)
     asked = questions[:: options.every]

@@ -108,7 +108,6 @@ class Stack:
         return search_plain
 
     def embed(self, query: str) -> NDArray[np.float32]:
-        """Return the vector of a query, of length 1."""
         vector = self.retrieve.search.query_vectors.of(query, Budget()).vector
         return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
 

@@ -54,14 +54,12 @@ class _Marked:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what only this set takes."""
     parser.add_argument("--tiage", type=Path, default=data_folder() / "tiage" / "anno_dev.json")
     parser.add_argument("--mtrag", type=Path, default=data_folder() / "mtrag" / "reference_dev.jsonl")
     parser.add_argument("--ikat", type=Path, default=data_folder() / "ikat")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and print."""
     ikat = ikat_files(options.ikat)
     need(options.tiage, options.mtrag, *ikat)
     sets = {

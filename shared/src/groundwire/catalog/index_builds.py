@@ -67,7 +67,8 @@ class LivePoints:
 class IndexBuilds(Aggregate):
     """The builds under way, so that nothing of them outlives a crash."""
 
-    def begin(self, collection: Collection, identity: EmbeddingIdentity) -> Collection:
+    @in_transaction
+    def begin(self, connection: Connection, collection: Collection, identity: EmbeddingIdentity) -> Collection:
         """Return the collection as it will be, with an engine name of its own; recorded until the build ends."""
         name = engine_collection_name(collection.tenant, f"{collection.uid}/{uuid.uuid4()}", identity.digest)
         # Recorded before the engine creates anything, so that leftovers of a crash are found by name and dropped.
@@ -77,12 +78,9 @@ class IndexBuilds(Aggregate):
             "collection_uid": collection.uid,
             "identity_digest": identity.digest,
             "create_time": self._now(),
+            "owner": owner_of(connection),
         }
-
-        def note(connection: Connection) -> None:
-            connection.execute(insert(index_builds).values(**row, owner=owner_of(connection)))
-
-        self._database.write(note)
+        connection.execute(insert(index_builds).values(row))
         return replace(collection, engine_name=name, identity=identity)
 
     def live_points(self, collection: Collection) -> LivePoints:

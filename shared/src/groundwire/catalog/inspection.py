@@ -273,12 +273,9 @@ class Inspection(Aggregate):
                 or_(generations.c.state == GenerationState.PENDING.value, and_(IS_LIVE, IS_INDEXED)),
             )
         )
-        # A pending task explains the difference: the point is about to be rewritten or removed.
-        tasks = select(outbox.c.numbers).where(outbox.c.engine_name == collection.engine_name)
         with self._database.read() as connection:
-            known = set(connection.execute(owned).scalars())
-            for waiting in connection.execute(tasks).scalars():
-                known.update(waiting)
+            # A pending task explains the difference: the point is about to be rewritten or removed.
+            known = {*connection.execute(owned).scalars(), *_waiting(connection, collection)}
         return [number for number in numbers if number not in known]
 
     def lost_vectors(self, collection: Collection, after: int, limit: int) -> list[tuple[int, str]]:
@@ -304,9 +301,8 @@ class Inspection(Aggregate):
 
     def waiting(self, collection: Collection) -> set[int]:
         """Return the numbers of points that a task will write or remove."""
-        tasks = select(outbox.c.numbers).where(outbox.c.engine_name == collection.engine_name)
         with self._database.read() as connection:
-            return {number for numbers in connection.execute(tasks).scalars() for number in numbers}
+            return _waiting(connection, collection)
 
     def changed_position(self, collection: Collection) -> int | None:
         """Return the position of the collection's last change, None when it is gone or another index serves it."""
@@ -434,6 +430,11 @@ class Inspection(Aggregate):
                 return [StoreFinding(FindingKind.AUDIT_BROKEN, "", str(broken.id), message)]
             last_id, last_hash = rows[-1].id, rows[-1].hash
         return []
+
+
+def _waiting(connection: Connection, collection: Collection) -> set[int]:
+    tasks = select(outbox.c.numbers).where(outbox.c.engine_name == collection.engine_name)
+    return {number for numbers in connection.execute(tasks).scalars() for number in numbers}
 
 
 @dataclass(frozen=True, slots=True)

@@ -362,7 +362,6 @@ def _merge(connection: Connection, collection_key: int, state: str) -> None:
             drop_segments(connection, parts)
 
 
-_STATES = (GenerationState.LIVE.value, GenerationState.SUPERSEDED.value)
 _PASSES = 3
 _CHUNKS_PER_TRANSACTION = 1024
 
@@ -389,7 +388,7 @@ class LexicalCheck(Aggregate):
             with self._database.read() as connection:
                 segment_keys = _segment_keys(connection, key)
                 members = [
-                    (_indexed(connection, key, state), {*_searchable(connection, key, state)}) for state in _STATES
+                    (_indexed(connection, key, state), {*_searchable(connection, key, state)}) for state in _SEARCHABLE
                 ]
             wrong = []
             for found, expected in members:
@@ -451,7 +450,7 @@ class LexicalCheck(Aggregate):
         with self._database.read() as connection:
             absent = {
                 state: sorted(set(_searchable(connection, key, state)).difference(_indexed(connection, key, state)))
-                for state in _STATES
+                for state in _SEARCHABLE
             }
         for state, numbers in absent.items():
             for start in range(0, len(numbers), _CHUNKS_PER_TRANSACTION):
@@ -499,7 +498,7 @@ class LexicalCheck(Aggregate):
 
 def _segment_keys(connection: Connection, key: int) -> list[int]:
     """Return the keys of the segments that searches read, without those of pending generations."""
-    statement = select(_s.segment_key).where(_s.collection_key == key, _s.state.in_(_STATES))
+    statement = select(_s.segment_key).where(_s.collection_key == key, _s.state.in_(_SEARCHABLE))
     return list(connection.execute(statement.order_by(_s.segment_key)).scalars())
 
 

@@ -199,6 +199,7 @@ def to_message(row: RowMapping | Mapping[str, Any]) -> SessionMessage:
 
 
 _held = message_documents.c
+_question, _answer = messages.alias("question"), messages.alias("answer")
 
 
 def redact_messages(connection: Connection, tenant: str, document_ids: Sequence[str]) -> int:
@@ -456,21 +457,11 @@ class Sessions:
 
     def unrecorded(self, after: int, limit: int) -> list[Exchange]:
         """Return up to `limit` exchanges of all tenants that are to be recorded, behind the number `after`."""
-        answer, question = messages.alias("answer"), messages.alias("question")
+        columns = [column.label(f"{side.name}_{column.name}") for side in (_question, _answer) for column in side.c]
         statement = (
-            select(
-                answer.c.message_key,
-                *(column.label(f"question_{column.name}") for column in question.c),
-                *(column.label(f"answer_{column.name}") for column in answer.c),
-                sessions,
-            )
-            .join(sessions, sessions.c.session_key == answer.c.session_key)
-            .join(
-                question,
-                and_(question.c.session_key == answer.c.session_key, question.c.sequence == answer.c.sequence - 1),
-            )
-            .where(answer.c.unrecorded == _TRUE, answer.c.message_key > after)
-            .order_by(answer.c.message_key)
+            _answers_with(_answer.c.message_key, *columns, sessions)
+            .where(_answer.c.unrecorded == _TRUE, _answer.c.message_key > after)
+            .order_by(_answer.c.message_key)
             .limit(limit)
         )
 
@@ -525,25 +516,16 @@ class Sessions:
 
         They come without what was found.
         """
-        answer, question = messages.alias("answer"), messages.alias("question")
+        asked = (_question.c[name].label(f"question_{name}") for name in ("message_id", "content", "time", "sequence"))
+        replied = (column for column in _answer.c if column.name != "found")
         statement = (
-            select(
-                *(column for column in answer.c if column.name != "found"),
-                *(question.c[name].label(f"question_{name}") for name in ("message_id", "content", "time", "sequence")),
-                sessions.c.session_id,
-                sessions.c.collection,
-            )
-            .join(sessions, sessions.c.session_key == answer.c.session_key)
-            .join(
-                question,
-                and_(question.c.session_key == answer.c.session_key, question.c.sequence == answer.c.sequence - 1),
-            )
-            .where(_visible(tenant), answer.c.tenant == tenant, answer.c.role == Role.ASSISTANT.value)
-            .order_by(answer.c.message_key.desc())
+            _answers_with(*replied, *asked, sessions.c.session_id, sessions.c.collection)
+            .where(_visible(tenant), _answer.c.tenant == tenant, _answer.c.role == Role.ASSISTANT.value)
+            .order_by(_answer.c.message_key.desc())
             .limit(limit)
         )
         if before is not None:
-            statement = statement.where(answer.c.message_key < before)
+            statement = statement.where(_answer.c.message_key < before)
         for column in (sessions.c.collection, sessions.c.user_id, sessions.c.session_id):
             if value := getattr(wanted, column.name):
                 statement = statement.where(column == value)
@@ -663,6 +645,13 @@ def _visible(tenant: str) -> ColumnElement[bool]:
         return and_(mine, sessions.c.owner.in_(("", caller.subject)))
     owner = caller.owner
     return and_(mine, sessions.c.owner == owner.subject, sessions.c.owner_scopes == owner.scopes_digest)
+
+
+def _answers_with(*columns: Any) -> Select[Any]:
+    """Return the statement for answers, their questions and their sessions."""
+    is_asked = and_(_question.c.session_key == _answer.c.session_key, _question.c.sequence == _answer.c.sequence - 1)
+    joined = select(*columns).join_from(_answer, sessions, sessions.c.session_key == _answer.c.session_key)
+    return joined.join(_question, is_asked)
 
 
 def _row(connection: Connection, tenant: str, session_id: str) -> Any:

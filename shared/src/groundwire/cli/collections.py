@@ -112,8 +112,7 @@ def delete_collection(name: str, force: bool, yes: bool) -> None:
     with connect() as client:
         if not yes:
             count = client.get_collection(collection=name).collection.document_count
-            if not confirm(f"Delete {name!r} with {counted(count, 'document')} for good?"):
-                raise click.Abort
+            confirm(f"Delete {name!r} with {counted(count, 'document')} for good?", abort=True)
         try:
             receipt = client.delete_collection(collection=name, force=force).receipt
         except PreconditionError as refusal:

@@ -201,8 +201,7 @@ def purge_documents(collection: str, filter_json: str, yes: bool, no_wait: bool)
                 printed_as_json(pb.PurgeDocumentsResponse())
                 return
             check_consent("docs purge", given=False)
-            if not confirm(f"Delete {count} for good?"):
-                raise click.Abort
+            confirm(f"Delete {count} for good?", abort=True)
         operation = client.purge_documents(collection=collection, filter=purge_filter(filter_json), force=True)
         purged = finished(client, operation, pb.PurgeDocumentsResponse, no_wait=no_wait)
     if purged is None:

@@ -313,8 +313,7 @@ def delete_records(
     # Nobody is asked where the records can be restored.
     if permanent and not yes:
         check_consent("memory delete", given=False)
-        if not confirm(f"Delete {what} for good?"):
-            raise click.Abort
+        confirm(f"Delete {what} for good?", abort=True)
     with connect() as client:
         receipt = client.collection(collection).delete_records(record_ids, filter=where, permanent=permanent).message
     if printed_as_json(receipt):

@@ -212,9 +212,9 @@ def print_message(message: Message, *, text: str = "", hidden: Sequence[str] = (
         print_text(fields[text])
 
 
-def confirm(question: str) -> bool:
+def confirm(question: str, *, abort: bool = False) -> bool:
     """Ask a person; the question goes to the error stream, because the output may go to a file."""
-    return click.confirm(one_line(question), err=True)
+    return click.confirm(one_line(question), abort=abort, err=True)
 
 
 def is_terminal(*, err: bool = False) -> bool:

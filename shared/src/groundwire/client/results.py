@@ -418,7 +418,6 @@ class CollectionInfo:
 
     @classmethod
     def of(cls, message: collection_pb2.Collection) -> "CollectionInfo":
-        """Return the facts of a message."""
         return cls(
             name=message.name,
             profile=enum_name(collection_pb2.Profile.DESCRIPTOR, message.profile),

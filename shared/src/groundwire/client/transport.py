@@ -21,21 +21,9 @@ from collections.abc import (
 )
 from contextlib import aclosing, closing, contextmanager
 from itertools import chain
-from pathlib import Path
 from queue import SimpleQueue
 from types import MethodType
-from typing import (
-    Any,
-    BinaryIO,
-    Concatenate,
-    Final,
-    Generic,
-    ParamSpec,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 import grpc
 from google.protobuf.message import Message
@@ -44,6 +32,10 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.methods import DeadlineTable
+
+if TYPE_CHECKING:
+    from groundwire.client.contract import StreamCall, UnaryCall
+    from groundwire.client.uploads import Upload
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -57,26 +49,6 @@ _SERVICES = ("ingest", "retrieve", "answer")
 _NAMED = re.compile(r"(?:^|,)(ingest|retrieve|answer)=")
 CallMetadata: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Metadata of calls by their keys, such as `{"authorization": "Bearer …"}`, or a function that returns them."""
-
-
-class ContractCall(Protocol[RequestT, ResponseT]):
-    """A line of the table in `contract`."""
-
-    request: Callable[..., RequestT]
-    response: type[ResponseT]
-
-    def bound(self, transport: Any) -> Any:
-        """Return the call on the channels of a transport."""
-
-
-class UploadAttempts(Protocol):
-    """What `uploads.Upload` knows from one attempt to the next."""
-
-    path: Path
-
-    def first_message(self) -> pb.UploadDocumentRequest: ...
-    def next_part(self, file: BinaryIO, offset: int) -> pb.UploadDocumentRequest | None: ...
-    def take(self, response: pb.UploadDocumentResponse) -> int | None: ...
 
 
 def addresses(address: str) -> dict[str, str]:
@@ -187,13 +159,13 @@ def _service_of(name: str) -> str:
 class SyncTransport(_Transport):
     """Blocks the thread, so that its coroutines never suspend."""
 
-    async def send(self, call: ContractCall[RequestT, ResponseT], request: RequestT) -> ResponseT:
+    async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
         """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
         response: ResponseT = call.bound(self).send(request)
         return response
 
     async def receive(
-        self, call: ContractCall[RequestT, ResponseT], request: RequestT
+        self, call: "StreamCall[..., RequestT, ResponseT]", request: RequestT
     ) -> AsyncGenerator[ResponseT, None]:
         """Send a request and yield the responses."""
         with closing(call.bound(self).send(request)) as responses:
@@ -215,7 +187,7 @@ class SyncTransport(_Transport):
         """Wait; return False as soon as the client is closed."""
         return not self.closed.wait(pause_s)
 
-    async def exchange(self, upload: UploadAttempts) -> None:
+    async def exchange(self, upload: "Upload") -> None:
         """Make one attempt of an upload: send its header, learn from where, and send the parts while it reports."""
         offsets: SimpleQueue[int | None] = SimpleQueue()
 
@@ -268,12 +240,12 @@ class SyncTransport(_Transport):
 class AsyncTransport(_Transport):
     """Waits in the event loop; its methods are those of `SyncTransport`."""
 
-    async def send(self, call: ContractCall[RequestT, ResponseT], request: RequestT) -> ResponseT:
+    async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
         response: ResponseT = await call.bound(self).send(request)
         return response
 
     async def receive(
-        self, call: ContractCall[RequestT, ResponseT], request: RequestT
+        self, call: "StreamCall[..., RequestT, ResponseT]", request: RequestT
     ) -> AsyncGenerator[ResponseT, None]:
         async with aclosing(call.bound(self).send(request)) as responses:
             async for response in responses:
@@ -322,7 +294,7 @@ class AsyncTransport(_Transport):
             finally:
                 call.cancel()
 
-    async def exchange(self, upload: UploadAttempts) -> None:
+    async def exchange(self, upload: "Upload") -> None:
         offsets: asyncio.Queue[int | None] = asyncio.Queue()
 
         async def parts() -> AsyncIterator[pb.UploadDocumentRequest]:
@@ -356,7 +328,7 @@ Transport: TypeAlias = SyncTransport | AsyncTransport
 
 
 async def paged_items(
-    transport: Transport, call: ContractCall[Any, Any], request: Any, field: str
+    transport: Transport, call: "UnaryCall[..., Any, Any]", request: Any, field: str
 ) -> AsyncGenerator[Any, None]:
     """Yield what the pages of a list call have in `field`; a page is fetched when it is needed."""
     while True:

@@ -124,7 +124,6 @@ class InProcessContext:
         self.messages.put_nowait(message)
 
     def taken(self) -> None:
-        """Make room for one more message."""
         self._room.release()
 
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Metadata = ()) -> NoReturn:

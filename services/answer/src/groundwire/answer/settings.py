@@ -78,7 +78,6 @@ class ChatModel:
 
     @property
     def name(self) -> str:
-        """Return the name shown in answers."""
         return self.model or "openai"
 
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from typing import TypeAlias
 
 import structlog
 
@@ -108,6 +109,11 @@ class WrittenRecord:
     embedded: bool = False
 
 
+UpsertItem: TypeAlias = NewRecord | GroundwireError
+WriteOutcome: TypeAlias = WrittenRecord | GroundwireError
+"""What became of one of several records, which may be refused alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordUpkeep:
     """Records are documents of one chunk: all of a batch become visible in one transaction, as everything else does.
@@ -126,12 +132,12 @@ class RecordUpkeep:
         self,
         identity: Identity,
         collection: str,
-        items: Sequence[NewRecord | GroundwireError],
+        items: Sequence[UpsertItem],
         budget: Budget,
-        receipt: Receipt[list[WrittenRecord | GroundwireError]] | None = None,
+        receipt: Receipt[list[WriteOutcome]] | None = None,
         *,
         allow_partial: bool = False,
-    ) -> list[WrittenRecord | GroundwireError]:
+    ) -> list[WriteOutcome]:
         """Store records of different ids, all of them or, with `allow_partial`, those that can be stored.
 
         Items that are errors already stay what they are.
@@ -182,7 +188,7 @@ class RecordUpkeep:
             try:
                 # Even without an etag of the caller: what is not changed is to stay as it is, and not as it was read.
                 item = replace(changed, etag=changed.etag or stored.document.etag)
-                of_batch: Receipt[list[WrittenRecord | GroundwireError]] | None = receipt and receipt.made_from(_only)
+                of_batch: Receipt[list[WriteOutcome]] | None = receipt and receipt.made_from(_only)
                 return _only(self.upsert(identity, collection, [item], budget, of_batch))
             except DocumentChangedError:
                 if changed.etag or attempt == _ATTEMPTS:
@@ -349,13 +355,13 @@ class RecordUpkeep:
         self,
         identity: Identity,
         collection: Collection,
-        items: Sequence[NewRecord | GroundwireError],
+        items: Sequence[UpsertItem],
         *,
         allow_partial: bool,
     ) -> "_Plan":
         """Work out what becomes of each record, given what is stored now."""
         now = self.catalog.database.clock.now()
-        named: list[NewRecord | GroundwireError] = [
+        named: list[UpsertItem] = [
             item
             if isinstance(item, GroundwireError) or item.record_id
             else replace(item, record_id=new_record_id(str(item.metadata["type"]), now))
@@ -398,15 +404,15 @@ class RecordUpkeep:
         collection: Collection,
         plan: "_Plan",
         budget: Budget,
-        receipt: Receipt[list[WrittenRecord | GroundwireError]] | None,
-    ) -> list[WrittenRecord | GroundwireError]:
+        receipt: Receipt[list[WriteOutcome]] | None,
+    ) -> list[WriteOutcome]:
         drafts, changes = plan.drafts(), plan.changes()
         # No transaction then: whoever runs the call stores its answer.
         if not drafts and not changes:
             return plan.outcomes({}, frozenset())
 
-        def publish(written: Written) -> list[WrittenRecord | GroundwireError]:
-            def outcomes(published: PublishedRecords) -> list[WrittenRecord | GroundwireError]:
+        def publish(written: Written) -> list[WriteOutcome]:
+            def outcomes(published: PublishedRecords) -> list[WriteOutcome]:
                 return plan.outcomes(published.documents, written.new_texts)
 
             of_published: Receipt[PublishedRecords] | None = receipt and receipt.made_from(outcomes)
@@ -482,7 +488,7 @@ class _Plan:
 
     stored: Mapping[str, StoredRecord]
     turns: Mapping[str, int]
-    items: list[NewRecord | GroundwireError]
+    items: list[UpsertItem]
 
     def drafts(self) -> list[GenerationDraft]:
         """Return the generations to be written: of new records and of new texts."""
@@ -519,11 +525,9 @@ class _Plan:
                 changes.append(FieldChange(live.document.document_id, live.document.etag, item.fields))
         return changes
 
-    def outcomes(
-        self, documents: Mapping[str, Document], new_texts: frozenset[str]
-    ) -> list[WrittenRecord | GroundwireError]:
+    def outcomes(self, documents: Mapping[str, Document], new_texts: frozenset[str]) -> list[WriteOutcome]:
         """Return what became of the records, given the documents that were written, by source, and the new texts."""
-        outcomes: list[WrittenRecord | GroundwireError] = []
+        outcomes: list[WriteOutcome] = []
         for item in self.items:
             if isinstance(item, GroundwireError):
                 outcomes.append(item)
@@ -614,7 +618,7 @@ def _chunk(item: NewRecord) -> Chunk:
     return Chunk(0, span, item.text, item.token_count, heading, None, (), 0)
 
 
-def _only(written: list[WrittenRecord | GroundwireError]) -> WrittenRecord:
+def _only(written: list[WriteOutcome]) -> WrittenRecord:
     (one,) = written
     if isinstance(one, GroundwireError):
         raise one

@@ -29,7 +29,7 @@ from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.ingest.collections import CollectionFigures, CollectionUpkeep
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.housekeeping import Housekeeping
-from groundwire.ingest.records import RecordUpkeep, WrittenRecord
+from groundwire.ingest.records import RecordUpkeep, WriteOutcome, WrittenRecord
 from groundwire.ingest.servicer.batches import BatchIngest, ingest_alone
 from groundwire.ingest.servicer.calls import (
     CallParts,
@@ -70,7 +70,6 @@ from groundwire.kernel.errors import (
     ChunkNotFoundError,
     CollectionNotFoundError,
     DocumentNotFoundError,
-    GroundwireError,
     InvalidRequestError,
     PermissionDeniedError,
 )
@@ -191,12 +190,7 @@ class IngestServicer(ingest_grpc.IngestServiceServicer):
     @exactly_once(ingest_pb.UpdateChunkResponse, chunk=to_chunk_message)
     def UpdateChunk(self, request: ingest_pb.UpdateChunkRequest, receipt: Receipt[StoredChunk] | None) -> StoredChunk:
         current, collection, chunk = request_context.current(), parse_collection_name(request.collection), request.chunk
-        scope = (
-            self.parts.catalog.records.scope_of(current.tenant, chunk_id=chunk.chunk_id)
-            if current.identity.scopes is not None
-            else None
-        )
-        if scope is not None and not current.identity.allows_scope(scope):
+        if not self._sees(chunk_id=chunk.chunk_id):
             raise ChunkNotFoundError(chunk.chunk_id)
         return self.upkeep.update_chunk(
             current.tenant, collection, chunk.chunk_id, parse_chunk_change(request), chunk.etag, current.budget, receipt
@@ -213,10 +207,17 @@ class IngestServicer(ingest_grpc.IngestServiceServicer):
         if identity.scopes is None:
             return reference
         document_id = self.parts.catalog.documents.id_with_deleted(identity.tenant, collection, reference)
-        scope = self.parts.catalog.records.scope_of(identity.tenant, document_id=document_id)
-        if scope is not None and not identity.allows_scope(scope):
+        if not self._sees(document_id=document_id):
             raise DocumentNotFoundError(str(reference))
         return reference
+
+    def _sees(self, **which: str) -> bool:
+        """Tell whether the caller may see a document or chunk, which may be of a record of another scope."""
+        identity = request_context.current().identity
+        if identity.scopes is None:
+            return True
+        scope = self.parts.catalog.records.scope_of(identity.tenant, **which)
+        return scope is None or identity.allows_scope(scope)
 
 
 @dataclass(frozen=True)
@@ -294,8 +295,8 @@ class RecordServicer(record_grpc.RecordServiceServicer):
     def BatchUpsertRecords(
         self,
         request: record_pb.BatchUpsertRecordsRequest,
-        receipt: Receipt[list[WrittenRecord | GroundwireError]] | None,
-    ) -> list[WrittenRecord | GroundwireError]:
+        receipt: Receipt[list[WriteOutcome]] | None,
+    ) -> list[WriteOutcome]:
         current, collection = request_context.current(), parse_collection_name(request.collection)
         items = parse_upserts(request, self.records.count_tokens)
         return self.records.upsert(

@@ -10,7 +10,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from groundwire.api.common.v1 import record_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
-from groundwire.ingest.records import NewRecord, RecordOutcome, WrittenRecord
+from groundwire.ingest.records import NewRecord, RecordOutcome, UpsertItem, WriteOutcome, WrittenRecord
 from groundwire.ingest.wire.fields import known, parse_metadata
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.document import DocumentFields
@@ -50,9 +50,7 @@ _KEY = "metadata."
 _CHANGEABLE = frozenset({"text", "timestamp", "origin", "scope", "metadata", "quoted_document_ids"})
 
 
-def parse_upserts(
-    request: pb.BatchUpsertRecordsRequest, count_tokens: Callable[[str], int]
-) -> list[NewRecord | GroundwireError]:
+def parse_upserts(request: pb.BatchUpsertRecordsRequest, count_tokens: Callable[[str], int]) -> list[UpsertItem]:
     """Return the records of a request; with `allow_partial` those that break a rule as their errors.
 
     Raises:
@@ -60,7 +58,7 @@ def parse_upserts(
     """
     if not 1 <= len(request.records) <= MAX_RECORDS:
         raise InvalidRequestError.of("records", f"must be 1 to {MAX_RECORDS} records")
-    parsed: list[NewRecord | GroundwireError] = []
+    parsed: list[UpsertItem] = []
     violations: list[FieldViolation] = []
     first: dict[str, int] = {}
     for number, message in enumerate(request.records):
@@ -240,7 +238,7 @@ def to_results(written: list[WrittenRecord]) -> list[pb.RecordResult]:
     return [to_result(each) for each in written]
 
 
-def to_outcomes(written: list[WrittenRecord | GroundwireError]) -> list[pb.BatchUpsertRecordsOutcome]:
+def to_outcomes(written: list[WriteOutcome]) -> list[pb.BatchUpsertRecordsOutcome]:
     return [
         pb.BatchUpsertRecordsOutcome(error=to_status(each))
         if isinstance(each, GroundwireError)
