@@ -145,7 +145,7 @@ async def test_a_question_that_a_crash_left_alone_gets_its_answer_or_an_empty_on
     make_rig: MakeRig, generator: _Scripted
 ) -> None:
     rig = make_rig(generator=generator, settings=settings_with(session_store=SessionStoreName.CATALOG))
-    stored = Sessions(rig.library.database, rig.clock)
+    stored = Sessions(rig.library.database)
     asked_again, given_up = await rig.session(), await rig.session()
     for session in (asked_again, given_up):
         alone = NewMessage(str(uuid.UUID(int=7)), Role.USER, _QUESTION, rig.clock.now())

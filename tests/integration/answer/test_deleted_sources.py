@@ -109,7 +109,7 @@ async def test_an_answer_made_while_its_document_is_deleted_is_not_kept(make_rig
     # As if it had been answered before the deletion and were stored after it.
     answer = await rig.ask("What do grey wolves eat?", session_id=await rig.session())
     rig.library.documents.delete(DEFAULT_TENANT, "docs", wolves.document_id)
-    sessions = Sessions(rig.library.database, rig.clock)
+    sessions = Sessions(rig.library.database)
     question = NewMessage("q", Role.USER, "What do grey wolves eat?", rig.clock.now())
     reply = NewMessage(
         "a",

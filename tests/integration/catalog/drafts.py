@@ -96,7 +96,7 @@ class Catalog:
         self.outbox = Outbox(self.database)
         self.recovery = Documents(self.database)  # knows of nothing that is being written, like a new process
         self.audit = Audit(self.database)
-        self.sessions = Sessions(self.database, self.clock)
+        self.sessions = Sessions(self.database)
         self.lexical_check = LexicalCheck(self.database)
 
     def put(self, collection: Collection, draft: GenerationDraft) -> tuple[Document, PendingGeneration]:
@@ -112,7 +112,9 @@ class Catalog:
     ) -> list[str]:
         """Return spans of a stored text."""
         with self.database.read() as connection:
-            return slice_of_generation(connection, tenant, collection, document_id, generation, spans)
+            return [
+                slice_of_generation(connection, tenant, collection, document_id, generation, *span) for span in spans
+            ]
 
     def numbers_for(self, collection: Collection, word: str) -> list[int]:
         """Return the numbers of the chunks that full-text search finds, ascending."""

@@ -256,12 +256,14 @@ def test_a_write_follows_a_moving_index_a_bounded_number_of_times(
     assert harness.ingest(collection, "a.txt", "Tides rise.").document.generation >= 1
 
 
-def test_a_collection_of_another_model_is_refused(harness: Harness, collection: str) -> None:
+def test_a_collection_of_another_model_is_refused(
+    harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use = harness.service.long_work.documents
     found = harness.collection(collection)
 
     other_model = replace(found.identity, probe_digest="0" * 64)
-    other = replace(use, identity=other_model)
+    monkeypatch.setattr(use.writer.embedder.embedder, "identity", other_model)
     with pytest.raises(EmbeddingMismatchError) as caught:
-        other.ingest(request_for(collection, "a.txt"), Original(4, b"text"), Budget(), lambda _: None)
+        use.ingest(request_for(collection, "a.txt"), Original(4, b"text"), Budget(), lambda _: None)
     assert set(caught.value.metadata) == {"expected", "got"}

@@ -128,6 +128,16 @@ class Chunks:
         with self._database.read() as connection:
             return live_chunks(connection, tenant, collection, numbers)
 
+    @contextmanager
+    def passages(self, tenant: str, collection: str) -> Iterator["PassageReader"]:
+        """Open a reader of one collection as it is now.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+        """
+        with self._database.read() as connection:
+            yield PassageReader(connection, require_collection(connection, tenant, collection))
+
     def listed(
         self,
         tenant: str,
@@ -378,7 +388,6 @@ def to_facts(row: list[Any]) -> ChunkFacts:
 
 # No chunk has a higher number, and the databases refuse integers of more than 64 bits.
 _MAX_NUMBER = 2**53
-_c = chunks.c
 _PLACE_COLUMNS = (
     _c.sequence_num,
     _c.char_start,
@@ -394,29 +403,7 @@ _PLACE_COLUMNS = (
 )
 
 
-class Passages:
-    """Opens readers; safe to use from many threads."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    @contextmanager
-    def open(self, tenant: str, collection: str) -> Iterator["PassageReader"]:
-        """Open a reader of one collection as it is now.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
-        """
-        with self._database.read() as connection:
-            yield PassageReader(connection, require_collection(connection, tenant, collection))
-
-
 # Built once: building and compiling a statement takes longer than most reads.
-_OF_COLLECTION = SELECT_LIVE_CHUNKS.where(
-    collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("collection")
-)
-_BY_NUMBER = _OF_COLLECTION.where(_c.chunk_number == bindparam("reference"))
-_BY_ID = _OF_COLLECTION.where(_c.chunk_id == bindparam("reference"))
 _OF_DOCUMENT_ID = documents.c.tenant == bindparam("tenant"), documents.c.document_id == bindparam("document_id")
 _PLACES_OF_DOCUMENT = CompiledArray(
     select(array_of(*_PLACE_COLUMNS))
@@ -442,14 +429,11 @@ class PassageReader:
         Raises:
             ChunkNotFoundError: no live generation of the collection has it.
         """
-        is_number = isinstance(reference, int)
-        if is_number and not 0 < int(reference) < _MAX_NUMBER:
-            raise ChunkNotFoundError(str(reference))
-        given = {"tenant": self.collection.tenant, "collection": self.collection.name, "reference": reference}
-        row = self._connection.execute(_BY_NUMBER if is_number else _BY_ID, given).first()
-        if row is None:
-            raise ChunkNotFoundError(str(reference))
-        return next(to_stored_chunks([row]))
+        if isinstance(reference, str) or 0 < reference < _MAX_NUMBER:
+            for stored in _chunks_of(self._connection, self.collection.tenant, [reference]):
+                if stored.document.collection == self.collection.name:
+                    return stored
+        raise ChunkNotFoundError(str(reference))
 
     def live(self, numbers: Sequence[int]) -> list[StoredChunk]:
         """Return those of the chunks that are live, in the order given."""
@@ -476,9 +460,8 @@ class PassageReader:
         Raises:
             DataLossError: they are not within the text, or a part of it is missing.
         """
-        return slice_of_generation(
-            self._connection, self.collection.tenant, self.collection.name, document_id, None, [(start, end)]
-        )[0]
+        owner = self.collection
+        return slice_of_generation(self._connection, owner.tenant, owner.name, document_id, None, start, end)
 
 
 _PER_QUERY = 5000

@@ -23,12 +23,13 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.database import Database, in_transaction
+from groundwire.catalog.audit import Aggregate
+from groundwire.catalog.database import in_transaction
 from groundwire.catalog.dialects import among, entries_of
 from groundwire.catalog.idempotency import redact_answers, settle
 from groundwire.catalog.schema import documents, message_documents, messages, sessions, tombstones
 from groundwire.kernel import session as session_rules
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms, from_epoch_ms
+from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     SessionExpiredError,
@@ -256,12 +257,8 @@ CLOSED_RETENTION = timedelta(hours=24)
 _DELETED_AT_A_TIME = 100
 
 
-class Sessions:
+class Sessions(Aggregate):
     """Sessions of all tenants; each call sees those of one, as far as the current caller may see them."""
-
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
-        self._database = database
-        self._clock = clock or SystemClock()
 
     @in_transaction
     def create(
@@ -369,7 +366,7 @@ class Sessions:
             raise SessionHeadMovedError(
                 "the session has newer messages", expected_head=expected_head, head=session.head
             )
-        now = self._clock.now()
+        now = self._database.clock.now()
         session = moved(session, SessionState.ACTIVE, now)
         # Messages outside the window stay stored: their ids must not be reused, and a repeated request still gets their
         # answers.
@@ -448,7 +445,7 @@ class Sessions:
             session,
             head=answer.message_id if session.head in {answer.related_message_id, replacing} else session.head,
             message_count=max(session.message_count, question + 1),
-            last_activity=self._clock.now(),
+            last_activity=self._database.clock.now(),
         )
         _store(connection, key, session, self._steady_ms())
         is_due = is_whole and session.conversation_id != ""
@@ -571,7 +568,7 @@ class Sessions:
         """
         session, key = self._require(connection, tenant, session_id)
         if session.state is not SessionState.ENDED:
-            session = moved(session, SessionState.ENDED, self._clock.now())
+            session = moved(session, SessionState.ENDED, self._database.clock.now())
             _store(connection, key, session)
         settle(connection, self._database.steady, tenant, receipt, session, session_id)
         return session

@@ -132,7 +132,7 @@ class Texts(Aggregate):
         for start in range(0, found.total_chars, part_chars):
             end = min(start + part_chars, found.total_chars)
             with self._database.read() as connection:
-                contents = _contents(connection, found.key, set(_segments(start, end)))
+                contents = _contents(connection, found.key, start, end)
             # The document was deleted since the part before.
             if not contents:
                 raise DocumentNotFoundError(document_id)
@@ -214,26 +214,18 @@ class SpanReader:
 
 
 def slice_of_generation(
-    connection: Connection,
-    tenant: str,
-    collection: str,
-    document_id: str,
-    generation: int | None,
-    spans: Sequence[tuple[int, int]],
-) -> list[str]:
-    """Return the code points start..end of each span of a generation, by default the live one, in the order given.
+    connection: Connection, tenant: str, collection: str, document_id: str, generation: int | None, start: int, end: int
+) -> str:
+    """Return the code points start..end of a generation, None for the live one.
 
     Raises:
         DocumentNotFoundError: no such document, or no published generation of this number.
-        DataLossError: a span is not within the text.
+        DataLossError: they are not within the text, or a part of it is missing.
     """
     found = _find(connection, tenant, collection, document_id, generation)
-    for start, end in spans:
-        if not 0 <= start <= end <= found.total_chars:
-            raise DataLossError(f"span {start}..{end} is not within the text of {found.total_chars}", what="span")
-    needed = {number for start, end in spans for number in _segments(start, end)}
-    contents = _contents(connection, found.key, needed)
-    return [_join(contents, start, end) for start, end in spans]
+    if not 0 <= start <= end <= found.total_chars:
+        raise DataLossError(f"span {start}..{end} is not within the text of {found.total_chars}", what="span")
+    return _join(_contents(connection, found.key, start, end), start, end)
 
 
 # Built once: building and compiling a statement takes longer than most reads.
@@ -280,8 +272,8 @@ def _segments(start: int, end: int) -> range:
     return range(start // SEGMENT_CHARS, -(-end // SEGMENT_CHARS))
 
 
-def _contents(connection: Connection, key: int, numbers: set[int]) -> dict[int, str]:
-    rows = connection.execute(_SEGMENTS, {"key": key, "numbers": encode_json(sorted(numbers))})
+def _contents(connection: Connection, key: int, start: int, end: int) -> dict[int, str]:
+    rows = connection.execute(_SEGMENTS, {"key": key, "numbers": encode_json([*_segments(start, end)])})
     return {row.number: row.content for row in rows}
 
 

@@ -182,9 +182,9 @@ def _session_store(
     from groundwire.answer.adapters.catalog_sessions import CatalogSessions, redact_purged  # noqa: PLC0415
     from groundwire.catalog.sessions import Sessions  # noqa: PLC0415 - the same
 
-    rows = Sessions(database, clock)
+    rows = Sessions(database)
     # In the catalog of the documents, their deletion takes their texts out of sessions itself.
-    stored = CatalogSessions(database, workers, clock, library.purged if purged else None)
+    stored = CatalogSessions(database, workers, library.purged if purged else None)
     sweepers = [SessionSweeper(rows.expire)]
     if purged is not None:
         sweepers.append(SessionSweeper(partial(redact_purged, rows, purged), settings.purged_sources_every_s))

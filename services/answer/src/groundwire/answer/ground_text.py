@@ -1,7 +1,7 @@
 """Compare any text with a collection: split it into claims, search for each, and check and number every source."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from groundwire.answer.answers import Citations
 from groundwire.answer.evidence import Passage, Source, agrees
@@ -21,13 +21,13 @@ MAX_CLAIMS = 200
 _MAX_CITATIONS_BYTES = 3 << 20
 
 
+@dataclass(frozen=True, slots=True)
 class TextGrounder:
     """Finds the sources of a text's claims in a collection."""
 
-    def __init__(self, *, retriever: Retriever, grounder: Grounder, library: Library) -> None:
-        self._retriever = retriever
-        self._grounder = grounder
-        self._library = library
+    retriever: Retriever
+    grounder: Grounder
+    library: Library
 
     async def ground(self, request: pb.GroundTextRequest) -> pb.GroundTextResponse:
         """Return the claims of a text with what supports and opposes them; every citation was compared with the store.
@@ -38,8 +38,8 @@ class TextGrounder:
             ChunkNotFoundError: one of `chunk_ids` is not a live chunk of the collection.
             GroundwireError: what the retriever and the embedder raise.
         """
-        max_chars = await self._library.max_query_chars_of(request.collection)
-        claims = await self._grounder.claims_of(request.text)
+        max_chars = await self.library.max_query_chars_of(request.collection)
+        claims = await self.grounder.claims_of(request.text)
         needing = [claim for claim in claims if claim.kind is ClaimKind.STATEMENT]
         if len(needing) > MAX_CLAIMS:
             raise InvalidRequestError.of(
@@ -51,7 +51,7 @@ class TextGrounder:
         grounded = [
             # Where there are sources, the nearest miss says nothing more.
             replace(claim, closest=None if claim.sources else claim.closest)
-            for claim in await self._grounder.ground_claims(claims, per_claim)
+            for claim in await self.grounder.ground_claims(claims, per_claim)
         ]
         sources: dict[tuple[int, int, int], Source] = {}
         for claim in grounded:
@@ -59,7 +59,7 @@ class TextGrounder:
             if claim.closest is not None:
                 named.append(claim.closest.source)
             sources |= {_key(source): source for source in named}
-        stored = await self._library.stored(request.collection, list(sources.values())) if sources else []
+        stored = await self.library.stored(request.collection, list(sources.values())) if sources else []
         good = {
             key: replace(source, page_numbers=text.page_numbers)
             for (key, source), text in zip(sources.items(), stored, strict=True)
@@ -90,7 +90,7 @@ class TextGrounder:
         if request.chunk_ids:
             # Whatever the search is for: all of these chunks come back.
             text, chunk_ids = _cut(claims[0].text, max_chars), tuple(dict.fromkeys(request.chunk_ids))
-            given = await self._retriever.retrieve(Search(request.collection, text, options, chunk_ids))
+            given = await self.retriever.retrieve(Search(request.collection, text, options, chunk_ids))
             return [given.passages] * len(claims), tuple(given.report.degraded_stages)
         searches = []
         for claim in claims:
@@ -98,7 +98,7 @@ class TextGrounder:
             together = f"{claim.antecedent} {claim.text}"
             text = together if claim.antecedent and len(together) <= max_chars else _cut(claim.text, max_chars)
             searches.append(Search(request.collection, text, options))
-        retrievals = await self._retriever.retrieve_all(searches)
+        retrievals = await self.retriever.retrieve_all(searches)
         degraded = {stage: None for each in retrievals for stage in each.report.degraded_stages}
         return [each.passages for each in retrievals], tuple(degraded)
 

@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -40,69 +40,57 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 ResultT = TypeVar("ResultT")
 
 
+@dataclass(frozen=True, kw_only=True)
 class AnswerServicer(pb_grpc.AnswerServiceServicer):
     """Serves sessions and answers."""
 
-    def __init__(
-        self,
-        *,
-        answerer: Answerer,
-        text_grounder: TextGrounder,
-        sessions: SessionStore,
-        library: Library,
-        recording: Recording | None,
-        workers: Workers,
-        clock: Clock,
-        page_tokens: PageTokens,
-        idle_timeout: timedelta,
-        max_question_chars: int,
-        heartbeat_s: float,
-    ) -> None:
-        self._answerer = answerer
-        self._text_grounder = text_grounder
-        self._sessions = sessions
-        self._library = library
-        self._recording = recording
-        self._workers = workers
-        self._clock = clock
-        self._page_tokens = page_tokens
-        self._idle_timeout = idle_timeout
-        self._max_question_chars = max_question_chars
-        self._heartbeat_s = heartbeat_s
-        # As many as concurrent searches, but separate: conversations must not crowd out searches.
-        self._questions_of_streams = asyncio.Semaphore(CALL_LIMITS[Work.SEARCH])
+    answerer: Answerer
+    text_grounder: TextGrounder
+    sessions: SessionStore
+    library: Library
+    recording: Recording | None
+    workers: Workers
+    clock: Clock
+    page_tokens: PageTokens
+    idle_timeout: timedelta
+    max_question_chars: int
+    heartbeat_s: float
+    # As many as concurrent searches, but separate: conversations must not crowd out searches.
+    _questions_of_streams: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(CALL_LIMITS[Work.SEARCH]), init=False
+    )
 
     async def CreateSession(self, request: pb.CreateSessionRequest, _context: Any) -> pb.CreateSessionResponse:  # noqa: N802 - name of the contract
         new, tenant = messages.parse_create_request(request), _tenant()
         if new.conversation_id:
             self._require_recording()
             request_context.current().identity.require_scope(new.scope)
-        session = start_session(str(uuid.uuid4()), new, self._idle_timeout, self._clock.now())
+        session = start_session(str(uuid.uuid4()), new, self.idle_timeout, self.clock.now())
         return await self._once(
             request,
             pb.CreateSessionResponse,
-            lambda receipt: create_session(self._sessions, self._library, tenant, session, receipt),
+            lambda receipt: create_session(self.sessions, self.library, tenant, session, receipt),
             lambda stored: pb.CreateSessionResponse(session=messages.to_session(stored, brief=True)),
         )
 
     async def GetSession(self, request: pb.GetSessionRequest, _context: Any) -> pb.GetSessionResponse:  # noqa: N802 - the same
-        session = await self._sessions.get(_tenant(), parse_uuid(request.session_id, "session_id"))
+        session = await self.sessions.get(_tenant(), parse_uuid(request.session_id, "session_id"))
         return pb.GetSessionResponse(session=messages.to_session(session))
 
     async def ListSessions(self, request: pb.ListSessionsRequest, _context: Any) -> pb.ListSessionsResponse:  # noqa: N802 - the same
-        position, limit = self._page_tokens.begin(request)
+        position, limit = self.page_tokens.begin(request)
         after, wanted = messages.parse_position(position), messages.parse_list_request(request)
-        rows = await self._sessions.page(_tenant(), wanted, after, limit)
-        listed, token = self._page_tokens.page(
+        rows = await self.sessions.page(_tenant(), wanted, after, limit)
+        listed, token = self.page_tokens.page(
             request, rows, limit, lambda row: messages.to_session(row, brief=True), messages.to_position
         )
         return pb.ListSessionsResponse(sessions=listed, next_page_token=token)
 
     async def ListMessages(self, request: pb.ListMessagesRequest, _context: Any) -> pb.ListMessagesResponse:  # noqa: N802 - the same
         session_id = parse_uuid(request.session_id, "session_id")
-        position, limit = self._page_tokens.begin(request)
-        rows = await self._sessions.messages(_tenant(), session_id, int(position[0]) if position else 0, limit)
-        listed, token = self._page_tokens.page(
+        position, limit = self.page_tokens.begin(request)
+        rows = await self.sessions.messages(_tenant(), session_id, int(position[0]) if position else 0, limit)
+        listed, token = self.page_tokens.page(
             request, rows, limit, lambda row: messages.to_message(row.message), lambda row: (row.place,)
         )
         return pb.ListMessagesResponse(messages=listed, next_page_token=token)
@@ -112,7 +100,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return await self._once(
             request,
             pb.EndSessionResponse,
-            lambda receipt: self._sessions.end(tenant, session_id, receipt),
+            lambda receipt: self.sessions.end(tenant, session_id, receipt),
             lambda session: pb.EndSessionResponse(session=messages.to_session(session, brief=True)),
         )
 
@@ -121,7 +109,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return await self._once(
             request,
             pb.DeleteSessionResponse,
-            lambda receipt: self._sessions.delete(tenant, session_id, receipt),
+            lambda receipt: self.sessions.delete(tenant, session_id, receipt),
             lambda count: pb.DeleteSessionResponse(deleted_message_count=count),
         )
 
@@ -130,7 +118,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         return await self._once(
             request,
             pb.DeleteSessionsResponse,
-            lambda receipt: self._sessions.delete_of_user(tenant, user_id, receipt),
+            lambda receipt: self.sessions.delete_of_user(tenant, user_id, receipt),
             lambda count: pb.DeleteSessionsResponse(deleted_session_count=count),
         )
 
@@ -155,7 +143,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             return respond(await work(None))
 
         tenant = _tenant()
-        earlier = await self._sessions.answered(tenant, key)
+        earlier = await self.sessions.answered(tenant, key)
         if earlier is None:
             try:
                 return respond(
@@ -163,13 +151,13 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
                 )
             except ConflictError:
                 # The same call may have been completed between the lookup and the effect.
-                earlier = await self._sessions.answered(tenant, key)
+                earlier = await self.sessions.answered(tenant, key)
                 if earlier is None:
                     raise  # another call conflicts
         return kind.FromString(earlier)
 
     async def Ask(self, request: pb.AskRequest, _context: Any) -> pb.AskResponse:  # noqa: N802 - the same
-        ask = messages.parse_ask_request(request, self._max_question_chars)
+        ask = messages.parse_ask_request(request, self.max_question_chars)
         async with aclosing(self._events(ask)) as events:
             answer = None
             async for event in events:
@@ -182,7 +170,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     async def AskStream(  # noqa: N802 - the same
         self, request: pb.AskStreamRequest, _context: Any
     ) -> AsyncGenerator[pb.AskStreamResponse, None]:
-        ask = messages.parse_stream_request(request, self._max_question_chars)
+        ask = messages.parse_stream_request(request, self.max_question_chars)
         after, sequence = request.after_sequence, 0
         events = self._events(ask, is_resumed=after > 0)
         async with aclosing(numbered(events)) as numbered_events:
@@ -204,24 +192,24 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             session_id = (await self.CreateSession(first.opening.create, context)).session.session_id
         else:
             session_id = parse_uuid(first.opening.session_id, "opening.session_id")
-        opened = await open_session(self._sessions, tenant, session_id)
+        opened = await open_session(self.sessions, tenant, session_id)
         yield pb.ConverseResponse(session=messages.to_session(opened, brief=True))
         stream = QuestionStream(
             self._answer_of_stream,
-            lambda: open_session(self._sessions, tenant, session_id),
+            lambda: open_session(self.sessions, tenant, session_id),
             lambda question, error: pb.ConverseResponse(
                 message_id=question, error=to_status(as_groundwire_error(error, "Converse"))
             ),
             at_a_time=self._questions_of_streams,
             limit_s=DeadlineTable().limit_s("AskStream"),
-            heartbeat_s=self._heartbeat_s,
+            heartbeat_s=self.heartbeat_s,
         )
-        parsed = messages.parse_conversation(incoming, session_id, self._max_question_chars)
+        parsed = messages.parse_conversation(incoming, session_id, self.max_question_chars)
         async with aclosing(stream.run(parsed)) as responses:
             async for response in responses:
                 yield response
         if first.opening.end_session_on_close:
-            await self._sessions.end(tenant, session_id)
+            await self.sessions.end(tenant, session_id)
 
     async def _answer_of_stream(self, ask: AskedQuestion, budget: Budget) -> AsyncGenerator[pb.AnswerEvent, None]:
         """Yield the events of an answer, in a task of its own."""
@@ -233,19 +221,19 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     async def GetAnswer(self, request: pb.GetAnswerRequest, _context: Any) -> pb.GetAnswerResponse:  # noqa: N802 - the same
         session_id, answer_id = parse_uuid(request.session_id, "session_id"), parse_uuid(request.answer_id, "answer_id")
         listed, verifications = await get_answer(
-            self._sessions, self._library, self._workers, _tenant(), session_id, answer_id
+            self.sessions, self.library, self.workers, _tenant(), session_id, answer_id
         )
         return pb.GetAnswerResponse(answer=messages.to_kept_answer(listed), verifications=verifications)
 
     async def ListAnswers(self, request: pb.ListAnswersRequest, _context: Any) -> pb.ListAnswersResponse:  # noqa: N802 - the same
         tenant, size, wanted = _tenant(), page_size(request.page_size), messages.parse_answers_request(request)
-        position = self._page_tokens.read(request.page_token, tenant=tenant, request=request)
+        position = self.page_tokens.read(request.page_token, tenant=tenant, request=request)
         after = messages.parse_answer_position(position)
         page, following = await list_answers(
-            self._sessions, self._library, tenant, wanted, after, size, only_stale=request.stale
+            self.sessions, self.library, tenant, wanted, after, size, only_stale=request.stale
         )
         entries = ((messages.to_kept_answer(each), each.kept.position) for each in page)
-        listed, token = self._page_tokens.fill(entries, following, tenant=tenant, request=request)
+        listed, token = self.page_tokens.fill(entries, following, tenant=tenant, request=request)
         return pb.ListAnswersResponse(answers=listed, next_page_token=token)
 
     async def ConsolidateConversation(  # noqa: N802 - the same
@@ -255,37 +243,37 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         recording = self._require_recording()
         caller = request_context.current().identity
         caller.require_scope(conversation.scope)
-        await self._library.profile_of(conversation.collection)
+        await self.library.profile_of(conversation.collection)
         return messages.to_consolidate_response(await recording.consolidate_recorded(caller, conversation, first, last))
 
     async def GroundText(self, request: pb.GroundTextRequest, _context: Any) -> pb.GroundTextResponse:  # noqa: N802 - the same
         messages.check_ground_request(request)
-        return await self._text_grounder.ground(request)
+        return await self.text_grounder.ground(request)
 
     async def VerifyCitations(self, request: pb.VerifyCitationsRequest, _context: Any) -> pb.VerifyCitationsResponse:  # noqa: N802 - the same
         if len(request.citations) > messages.MAX_CITATIONS:
             raise InvalidRequestError.of("citations", f"must be at most {messages.MAX_CITATIONS} citations")
-        verifications = await verify_citations(self._library, self._workers, request.citations)
+        verifications = await verify_citations(self.library, self.workers, request.citations)
         is_exact = all(each.verdict == citation_pb2.CITATION_VERDICT_EXACT for each in verifications)
         return pb.VerifyCitationsResponse(verifications=verifications, all_verified=is_exact)
 
     async def FormatCitations(self, request: pb.FormatCitationsRequest, _context: Any) -> pb.FormatCitationsResponse:  # noqa: N802 - the same
         # In a worker: a request of the maximum length would block the event loop for too long.
-        return await self._workers.run(request_context.current().budget, format_citations, request)
+        return await self.workers.run(request_context.current().budget, format_citations, request)
 
     def _require_recording(self) -> Recording:
-        if self._recording is None:
+        if self.recording is None:
             raise NotAvailableError("this server has no ingest service to record conversations with", feature="records")
-        return self._recording
+        return self.recording
 
     def _events(self, ask: AskedQuestion, *, is_resumed: bool = False) -> AsyncGenerator[pb.AnswerEvent, None]:
         if ask.keep_for is not None:
-            return self._answerer.answer_and_keep(_tenant(), ask)
+            return self.answerer.answer_and_keep(_tenant(), ask)
         if ask.splits_topics:
-            return self._answerer.answer_on_topic(_tenant(), ask, is_resumed=is_resumed)
+            return self.answerer.answer_on_topic(_tenant(), ask, is_resumed=is_resumed)
         if ask.session_id:
-            return self._answerer.answer_in_session(_tenant(), ask, is_resumed=is_resumed)
-        return self._answerer.answer(ask)
+            return self.answerer.answer_in_session(_tenant(), ask, is_resumed=is_resumed)
+        return self.answerer.answer(ask)
 
 
 def _tenant() -> str:

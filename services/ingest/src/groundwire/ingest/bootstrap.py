@@ -165,25 +165,10 @@ def build(
         ),
     )
     parser = ParserPool(embedder.tokenizer.definition, parser_limits, settings.parser_processes)
-    writer = GenerationWriter(
-        catalog,
-        vectors,
-        chunk_embedder,
-        embedder.tokenizer.name,
-        KeyedLocks(holders=settings.concurrent_documents),
-    )
+    writer = GenerationWriter(catalog, vectors, chunk_embedder, KeyedLocks(holders=settings.concurrent_documents))
     # Ingests and changes of a document exclude one another.
     sources = KeyedLocks(MAX_WAITING)
-    ingest = DocumentIngest(
-        catalog,
-        parser,
-        writer,
-        sources,
-        embedder.identity,
-        embedder.tokenizer,
-        settings.max_document_bytes,
-        after_write,
-    )
+    ingest = DocumentIngest(catalog, parser, writer, sources, settings.max_document_bytes, after_write)
     document_upkeep = DocumentUpkeep(
         catalog, engine, completer, chunk_embedder, vectors, sources, after_write=housekeeping.nudge
     )

@@ -9,7 +9,7 @@ from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.deletions import Deletion
 from groundwire.catalog.generations import IndexMovedError
 from groundwire.ingest.deletions import DeletionCompleter
-from groundwire.ingest.embedding import ChunkEmbedder, refuse_other_model
+from groundwire.ingest.embedding import ChunkEmbedder
 from groundwire.ingest.engine_upkeep import EngineUpkeep
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.writing import MAX_INDEX_MOVES, POINTS_PER_WRITE
@@ -215,7 +215,7 @@ class DocumentUpkeep:
                     restoration = self.catalog.restorations.begin(tenant, collection, document_ids, etag)
                     if restoration is None:
                         return []
-                    refuse_other_model(restoration.collection, identity)
+                    self.embedder.refuse_other_model(restoration.collection)
                     if restoration.collection.engine_name != found.engine_name:
                         continue  # the lock is that of an index which no longer serves
                     after = 0

@@ -18,7 +18,7 @@ from groundwire.ingest.chunking.ready_chunks import (
     rules_digest,
     unit_vectors,
 )
-from groundwire.ingest.embedding import new_texts, refuse_other_model
+from groundwire.ingest.embedding import new_texts
 from groundwire.ingest.ingesting import (
     DuplicatePolicy,
     IngestOutcome,
@@ -38,7 +38,6 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import ChunkingPolicy, Collection, CollectionSettings
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat, file_name
-from groundwire.kernel.embedder import EmbeddingIdentity, Tokenizer
 from groundwire.kernel.errors import DuplicateDocumentError, InvalidRequestError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.latencies import Step
@@ -110,17 +109,14 @@ class _Preparation:
 class DocumentIngest:
     """Takes documents in, one at a time for each source and for each content.
 
-    `identity` and `tokenizer` are those of the server's model; a collection of another one is refused. `max_bytes` is
-    the server's bound of the size of a document. `after_write` gets the collection that was written to, also when that
-    failed, and whether the write leaves work to housekeeping.
+    `max_bytes` is the server's bound of the size of a document. `after_write` gets the collection that was written to,
+    also when that failed, and whether the write leaves work to housekeeping.
     """
 
     catalog: Catalog
     parser: Parser
     writer: GenerationWriter
     locks: KeyedLocks
-    identity: EmbeddingIdentity
-    tokenizer: Tokenizer
     max_bytes: int
     after_write: Callable[[Collection, bool], None]
 
@@ -135,7 +131,7 @@ class DocumentIngest:
         """
         collection = self.catalog.collections.get(request.tenant, request.collection)
         # The cheap checks come first, so that a large document is refused at once.
-        refuse_other_model(collection, self.identity)
+        self.writer.embedder.refuse_other_model(collection)
         check_source(request.source_uri, collection.settings)
         request.chunking.over(collection.settings.chunking, "chunking")
         if size_bytes is not None:
@@ -212,7 +208,13 @@ class DocumentIngest:
             stored = existing.fields if existing else DocumentFields()
             fields = stored if request.fields is None else request.fields
             fallback = fields.title or file_name(request.source_uri)
-            chunks = make_chunks(ready.chunks, text, collection.settings.chunking, fallback, self.tokenizer.count)
+            chunks = make_chunks(
+                ready.chunks,
+                text,
+                collection.settings.chunking,
+                fallback,
+                self.writer.embedder.embedder.tokenizer.count,
+            )
             ids = [chunk.chunk_id for chunk in ready.chunks if chunk.chunk_id is not None] or None
             draft = GenerationDraft(
                 document_id=existing.document_id if existing else request.document_id,

@@ -9,7 +9,7 @@ from groundwire.catalog.vectors import NewVectors, VectorCache
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import LEAD_CHARS, Chunk, embedding_text
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.embedder import Embedder, EmbeddingIdentity, Vectors
+from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.errors import EmbeddingMismatchError
 
 _LOOK_UP_BATCH = 1000
@@ -156,17 +156,16 @@ class ChunkEmbedder:
             counts.append(headings[chunk.headings] + own)
         return counts
 
+    def refuse_other_model(self, collection: Collection) -> None:
+        """Raise EmbeddingMismatchError when the vectors of a collection are another model's."""
+        own = self.embedder.identity
+        if collection.identity != own:
+            expected, got = (f"{each.model_name}@{each.probe_digest[:12]}" for each in (collection.identity, own))
+            message = f"collection {collection.name!r} was embedded by {expected}, this server has {got}"
+            raise EmbeddingMismatchError(message, expected=expected, got=got)
+
     def _store(self, new: NewVectors) -> None:
         self.cache.put(new.identity_digest, new.embedding_hashes, new.vectors)
-
-
-def refuse_other_model(collection: Collection, identity: EmbeddingIdentity) -> None:
-    """Raise EmbeddingMismatchError when the vectors of a collection are another model's."""
-    if collection.identity == identity:
-        return
-    expected, got = (f"{each.model_name}@{each.probe_digest[:12]}" for each in (collection.identity, identity))
-    message = f"collection {collection.name!r} was embedded by {expected}, this server has {got}"
-    raise EmbeddingMismatchError(message, expected=expected, got=got)
 
 
 def new_texts(chunks: Sequence[Chunk], known: Container[str]) -> dict[str, int]:

@@ -17,7 +17,6 @@ from groundwire.catalog.deletions import Deletion
 from groundwire.catalog.documents import FieldChange, PublishedRecords
 from groundwire.catalog.generations import GenerationDraft
 from groundwire.ingest.changes import DocumentUpkeep
-from groundwire.ingest.embedding import refuse_other_model
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.writing import GenerationWriter, Written
 from groundwire.kernel.budget import Budget
@@ -152,7 +151,7 @@ class RecordUpkeep:
             ConflictError: the same request was completed meanwhile.
         """
         found = self.catalog.collections.get(identity.tenant, collection)
-        refuse_other_model(found, self.writer.embedder.embedder.identity)
+        self.writer.embedder.refuse_other_model(found)
         turns = (item for item in items if isinstance(item, NewRecord) and _wants_number(item))
         with ExitStack() as stack:
             # In one order, so that two batches cannot wait for one another.

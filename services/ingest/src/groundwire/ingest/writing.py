@@ -52,14 +52,13 @@ class Written:
 class GenerationWriter:
     """Rows first, then vectors, then one transaction that makes it visible; any failure takes it all back.
 
-    The last vectors come into the catalog with the transaction that makes the chunks visible. `tokenizer` is the name
-    of the counter of tokens. Each of the `slots` stands for a generation with its vectors in memory.
+    The last vectors come into the catalog with the transaction that makes the chunks visible. Each of the `slots`
+    stands for a generation with its vectors in memory.
     """
 
     catalog: Catalog
     vectors: VectorStore
     embedder: ChunkEmbedder
-    tokenizer: str
     slots: KeyedLocks
 
     def write(
@@ -85,7 +84,7 @@ class GenerationWriter:
                     chunks=draft.chunks
                     if draft.fields.record is not None
                     else self.without_repeated(collection, draft.document_id, draft.chunks),
-                    tokenizer=self.tokenizer,
+                    tokenizer=self.embedder.embedder.tokenizer.name,
                 )
                 for draft in drafts
             ]

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc, retrieve_service_pb2_grpc
 from groundwire.catalog.catalog import Catalog
-from groundwire.catalog.chunks import Passages
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
 from groundwire.catalog.query_log import QueryLogs
@@ -119,7 +118,7 @@ def build(
         limits=RequestLimits(settings.max_query_chars, settings.max_top_k),
         clock=time,
         results=ResultCache(settings.result_cache_mib << 20, database, search.views, tokens),
-        expand_chunks=ExpandChunks(Passages(database), settings.approved_source_prefixes),
+        expand_chunks=ExpandChunks(catalog.chunks, settings.approved_source_prefixes),
         parse_question=parse_question,
         retrieve_context=RetrieveContext(search, settings.rag_persona_min_relevance),
         context_limits=settings.context_limits,

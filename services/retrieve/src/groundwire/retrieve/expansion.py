@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import takewhile
 from operator import itemgetter
 
-from groundwire.catalog.chunks import PassageReader, Passages
+from groundwire.catalog.chunks import Chunks, PassageReader
 from groundwire.catalog.filters import is_in_scopes
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import ChunkLocation, StoredChunk
@@ -251,7 +251,7 @@ class Passage:
 class ExpandChunks:
     """Expands chunks of one collection on one snapshot of the catalog."""
 
-    passages: Passages
+    chunks: Chunks
     approved_prefixes: tuple[str, ...] = ()
 
     def expand(
@@ -265,7 +265,7 @@ class ExpandChunks:
             PreconditionError: a window is asked for around a chunk that is no sentence.
             InvalidRequestError: the passages are longer together than one response may be.
         """
-        with self.passages.open(caller.tenant, collection) as reader:
+        with self.chunks.passages(caller.tenant, collection) as reader:
             approved = (self.approved_prefixes, reader.collection.settings.approved_source_prefixes)
             requested = {}
             for reference in references:
@@ -285,7 +285,7 @@ class ExpandChunks:
 
         What was deleted or replaced since is left out. Errors are otherwise those of `expand`.
         """
-        with self.passages.open(caller.tenant, collection) as reader:
+        with self.chunks.passages(caller.tenant, collection) as reader:
             return _passages(reader, reader.live(numbers), rule, budget)
 
 

@@ -1,7 +1,7 @@
 """The chunks nearest to a query among those that may be returned, by the cheapest path that finds them all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -102,6 +102,7 @@ def neighbours_for(depth: int, share: float) -> int:
     return int(min(OVERFETCHED + 1.0, depth / max(share, 1e-9) * _SPARE_SHARE)) + _SPARE
 
 
+@dataclass(slots=True)
 class VectorSearch:
     """The search by vector of one call.
 
@@ -109,25 +110,14 @@ class VectorSearch:
     engine.
     """
 
-    def __init__(
-        self,
-        engine: VectorStore,
-        view: SearchView,
-        matches: FilterMatches,
-        budget: Budget,
-        *,
-        exact: bool,
-        exact_chunks: int = SCANNED_AT_FIRST,
-    ) -> None:
-        self._engine = engine
-        self._view = view
-        self._matches = matches
-        self._budget = budget
-        self._exact = exact
-        self._exact_chunks = exact_chunks
-        self._name = view.collection.engine_name
-        self._unsupported = False
-        self.resolved_clause = ""
+    engine: VectorStore
+    view: SearchView
+    matches: FilterMatches
+    budget: Budget
+    exact: bool
+    exact_chunks: int
+    resolved_clause: str = field(default="", init=False)
+    _unsupported: bool = field(default=False, init=False)
 
     def nearest(self, vector: Vectors, limit: int) -> tuple[Neighbours, VectorPlan]:
         """Return the `limit` nearest chunks that may be returned, or all, and how they were found.
@@ -144,10 +134,10 @@ class VectorSearch:
             plan = self._plan(limit)
             # The engine cannot filter, so one of the other paths is left; a comparison with all always works.
             near = self._run(plan, vector, limit) or self._scan(vector, limit)
-        if self._matches.where is None and plan.path not in {VectorPath.EXACT, VectorPath.APPROXIMATE}:
+        if self.matches.where is None and plan.path not in {VectorPath.EXACT, VectorPath.APPROXIMATE}:
             # The caller gave no filter, and is not to learn that there are records it must not see.
             plan = VectorPlan(VectorPath.APPROXIMATE)
-        superseded = self._view.superseded(self._matches.where)
+        superseded = self.view.superseded(self.matches.where)
         if len(superseded) > 0:
             # The view still sees chunks that are no longer live, and the engine has forgotten them.
             others = superseded[~np.isin(superseded, near.numbers)]
@@ -167,21 +157,21 @@ class VectorSearch:
         return self._compare(vector, *stored, missing if asks_engine else missing[:0], len(numbers))
 
     def _plan(self, depth: int) -> VectorPlan:
-        if self._exact:
+        if self.exact:
             return VectorPlan(VectorPath.EXACT, detail="asked for")
-        if self._matches.is_rare:
+        if self.matches.is_rare:
             return VectorPlan(VectorPath.SCAN, detail="few chunks match: compares each of them")
-        total = self._view.chunk_count()
-        if total <= self._exact_chunks:
+        total = self.view.chunk_count()
+        if total <= self.exact_chunks:
             # Engines approximate differently, also in what they leave out. Here none of them needs to.
-            path = VectorPath.EXACT if self._matches.where is None else VectorPath.SCAN
+            path = VectorPath.EXACT if self.matches.where is None else VectorPath.SCAN
             return VectorPlan(path, detail=f"{total} chunks are compared one by one, on every engine")
-        if self._matches.is_open:
+        if self.matches.is_open:
             return VectorPlan(VectorPath.APPROXIMATE)
-        if isinstance(self._engine, FiltersByIndex) and not self._unsupported:
+        if isinstance(self.engine, FiltersByIndex) and not self._unsupported:
             return VectorPlan(VectorPath.ENGINE_FILTER, detail="the engine has indexes for filters")
-        share = self._matches.share()
-        return choose_path(share, total, depth, is_known=self._matches.is_known, seen_share=self._view.seen_share())
+        share = self.matches.share()
+        return choose_path(share, total, depth, is_known=self.matches.is_known, seen_share=self.view.seen_share())
 
     def _run(self, plan: VectorPlan, vector: Vectors, limit: int) -> Neighbours | None:
         """Take one path; None when the engine cannot evaluate the filter, or has not stored the new filter keys yet."""
@@ -189,17 +179,17 @@ class VectorSearch:
             case VectorPath.EXACT | VectorPath.SCAN:
                 return self._scan(vector, limit)
             case VectorPath.WITHIN:
-                return self._ask(vector, limit, within=self._matches.numbers())
+                return self._ask(vector, limit, within=self.matches.numbers())
             case VectorPath.OVERFETCH:
-                near = self._ask(vector, neighbours_for(limit, (plan.share or 0.0) * self._view.seen_share()))
-                passing = self._matches.first_passing(near.numbers, limit)
+                near = self._ask(vector, neighbours_for(limit, (plan.share or 0.0) * self.view.seen_share()))
+                passing = self.matches.first_passing(near.numbers, limit)
                 count = int(passing.sum())
                 # The share was an estimate and too high: only a comparison with all that match finds them all.
                 if count < limit and not near.is_all:
                     return self._scan(vector, limit)
                 return near.take(passing, limit, is_all=near.is_all and count <= limit)
             case _:
-                where = self._matches.engine_filter
+                where = self.matches.engine_filter
                 try:
                     near = self._ask(vector, limit, where=where)
                 except UnsupportedFilterError as error:
@@ -207,15 +197,20 @@ class VectorSearch:
                         raise
                     self.resolved_clause = error.metadata.get("clause", "")
                     return None
-                if where is not None and not self._view.engine_keeps_up():
+                if where is not None and not self.view.engine_keeps_up():
                     return None  # filter keys are being changed; the catalog has all of them or none
                 return near
 
     def _ask(
         self, vector: Vectors, limit: int, *, where: Filter | None = None, within: Numbers | None = None
     ) -> Neighbours:
-        points = self._engine.search(
-            self._name, vector, limit, self._budget, where=where, within=None if within is None else within.tolist()
+        points = self.engine.search(
+            self.view.collection.engine_name,
+            vector,
+            limit,
+            self.budget,
+            where=where,
+            within=None if within is None else within.tolist(),
         )
         numbers = np.array([point.number for point in points], dtype=np.int64)
         similarities = np.array([point.similarity for point in points], dtype=np.float64)
@@ -223,10 +218,10 @@ class VectorSearch:
 
     def _scan(self, vector: Vectors, limit: int) -> Neighbours:
         """Compare with every chunk that may be returned."""
-        numbers = self._matches.numbers()
+        numbers = self.matches.numbers()
         is_all = len(numbers) <= limit
         if len(numbers) <= _MATRIX_NUMBERS:
-            stored, rows = self._matches.vectors()
+            stored, rows = self.matches.vectors()
             near = self._compare(vector, stored, rows, _missing(numbers, stored), limit)
             return Neighbours(near.numbers, near.similarities, is_all)
         # Part by part, so that the vectors of a large collection are never in memory together.
@@ -238,7 +233,7 @@ class VectorSearch:
 
     def _stored(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors, Numbers]:
         """Return the stored vectors of chunks at length 1, and the numbers of those that have none."""
-        stored, rows = self._view.vectors(numbers)
+        stored, rows = self.view.vectors(numbers)
         return stored, rows, _missing(np.asarray(numbers, dtype=np.int64), stored)
 
     def _compare(self, vector: Vectors, stored: Numbers, rows: Vectors, missing: Numbers, limit: int) -> Neighbours:

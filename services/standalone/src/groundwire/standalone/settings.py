@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -138,16 +139,14 @@ class ServerSettings(BaseSettings):
         return hashlib.sha256(given.encode()).digest() if given else None
 
 
+@dataclass(frozen=True, slots=True)
 class ProcessSettings:
     """All settings of the process, one frozen model for each part."""
 
-    def __init__(
-        self, server: ServerSettings, ingest: IngestSettings, retrieve: RetrieveSettings, answer: AnswerSettings
-    ) -> None:
-        self.server = server
-        self.ingest = ingest
-        self.retrieve = retrieve
-        self.answer = answer
+    server: ServerSettings
+    ingest: IngestSettings
+    retrieve: RetrieveSettings
+    answer: AnswerSettings
 
     def of_process(self, index: int, listen: str) -> "ProcessSettings":
         """Return the settings of one of several processes that share a port; figures have one of its own each."""

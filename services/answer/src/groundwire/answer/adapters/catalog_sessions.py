@@ -22,7 +22,6 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.idempotency import Ledger
 from groundwire.catalog.sessions import Sessions
 from groundwire.kernel.budget import current_budget
-from groundwire.kernel.clock import Clock
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.kernel.session import AnswerFilter, SessionFilter
@@ -47,10 +46,9 @@ class CatalogSessions:
         self,
         catalog: Database,
         workers: Workers,
-        clock: Clock,
         purged: Callable[[Sequence[str]], Awaitable[frozenset[str]]] | None = None,
     ) -> None:
-        self._sessions = Sessions(catalog, clock)
+        self._sessions = Sessions(catalog)
         self._ledger = Ledger(catalog)
         self._workers = workers
         self._purged = purged

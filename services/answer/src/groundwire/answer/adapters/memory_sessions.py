@@ -290,21 +290,21 @@ def _is_seen(held: _Held, owner: str, tenant: str) -> bool:
     return owner == tenant and current_identity().sees(held.session.owner)
 
 
+@dataclass(frozen=True, slots=True)
 class SessionsByProfile:
     """Keeps questions and answers about collections with the book profile off the disk."""
 
-    def __init__(self, catalog: SessionStore, memory: MemorySessions, collections: Library) -> None:
-        self._catalog = catalog
-        self._memory = memory
-        self._collections = collections
+    catalog: SessionStore
+    memory: MemorySessions
+    collections: Library
 
     async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
-        answer = await self._memory.answered(tenant, key)
-        return await self._catalog.answered(tenant, key) if answer is None else answer
+        answer = await self.memory.answered(tenant, key)
+        return await self.catalog.answered(tenant, key) if answer is None else answer
 
     async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
-        is_book = await self._collections.profile_of(session.collection) is ProfileName.BOOK
-        store: SessionStore = self._memory if is_book else self._catalog
+        is_book = await self.collections.profile_of(session.collection) is ProfileName.BOOK
+        store: SessionStore = self.memory if is_book else self.catalog
         return await store.create(tenant, session, receipt)
 
     async def get(self, tenant: str, session_id: str) -> Session:
@@ -314,8 +314,8 @@ class SessionsByProfile:
         self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
     ) -> list[Session]:
         # Both in full: how many of the page come from which store shows only when they are in one order.
-        found = await self._catalog.page(tenant, wanted, after, limit)
-        return most_recent([*found, *await self._memory.page(tenant, wanted, after, limit)])[:limit]
+        found = await self.catalog.page(tenant, wanted, after, limit)
+        return most_recent([*found, *await self.memory.page(tenant, wanted, after, limit)])[:limit]
 
     async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
         return await self._store_of(tenant, session_id).messages(tenant, session_id, after, limit)
@@ -334,11 +334,11 @@ class SessionsByProfile:
     ) -> list[KeptAnswer]:
         # All answers of the catalog come before all in memory: their numbers cannot be compared.
         if after is not None and after[0] != CATALOG:
-            return await self._memory.answers(tenant, wanted, after, limit)
-        stored = await self._catalog.answers(tenant, wanted, after, limit)
+            return await self.memory.answers(tenant, wanted, after, limit)
+        stored = await self.catalog.answers(tenant, wanted, after, limit)
         if len(stored) == limit:
             return stored
-        return [*stored, *await self._memory.answers(tenant, wanted, None, limit - len(stored))]
+        return [*stored, *await self.memory.answers(tenant, wanted, None, limit - len(stored))]
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         return await self._store_of(tenant, session_id).end(tenant, session_id, receipt)
@@ -348,9 +348,9 @@ class SessionsByProfile:
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
         # The receipt goes into the catalog, which keeps it for longer than this process lives, and counts both.
-        in_memory = await self._memory.delete_of_user(tenant, user_id)
+        in_memory = await self.memory.delete_of_user(tenant, user_id)
         both = receipt and Receipt(receipt.key, lambda count: receipt.encode(in_memory + count))
-        return in_memory + await self._catalog.delete_of_user(tenant, user_id, both)
+        return in_memory + await self.catalog.delete_of_user(tenant, user_id, both)
 
     def _store_of(self, tenant: str, session_id: str) -> SessionStore:
-        return self._memory if self._memory.has(tenant, session_id) else self._catalog
+        return self.memory if self.memory.has(tenant, session_id) else self.catalog
