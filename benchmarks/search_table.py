@@ -106,10 +106,6 @@ class Exact:
         self._limit = limit
         self._matching: dict[str, Any] = {}
 
-    def share(self, where: Where) -> float:
-        """Return the share of passages that match."""
-        return len(self._numbers(where)) / len(self._vectors)
-
     def recall(self, queries: Sequence[Query], runs: Sequence[Run]) -> tuple[float, int]:
         """Return recall and how many results were missing though they exist; queries of all rounds in their order."""
         found = [numbers for run in runs for numbers in run.found]

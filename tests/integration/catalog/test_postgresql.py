@@ -211,7 +211,7 @@ def test_who_waits_too_long_for_another_writer_is_told(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as threads:
         holding = threads.submit(database.write, hold)
         assert inside.wait(10)
-        probe = waiting.probe(of_writes=True)
+        probe = waiting.probe()
         probe.check_writable()
         with pytest.raises(StoreUnavailableError):
             waiting.write(advance_position)  # after 10 s

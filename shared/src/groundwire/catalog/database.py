@@ -315,9 +315,9 @@ class Database:
                 return False
             time.sleep(_SCRUB_PAUSE_S)
 
-    def probe(self, *, of_writes: bool = False) -> Probe:
+    def probe(self) -> Probe:
         """Return a probe of the catalog with a connection of its own; close it."""
-        return self._storage.probe(self.writer_busy_s) if of_writes else self._storage.probe()
+        return self._storage.probe(self.writer_busy_s)
 
     def writer_busy_s(self) -> float | None:
         """Return how long the writer has used the processor, None unless it is inside a transaction; never waits."""

@@ -708,7 +708,7 @@ class CatalogServer:
 
     translated_failures = staticmethod(translated_failures)
 
-    def probe(self, _writer_busy_s: Callable[[], float | None] = lambda: None) -> "ServerProbe":
+    def probe(self, _writer_busy_s: Callable[[], float | None]) -> "ServerProbe":
         alone = self._engine(lambda waited_s: waited_s >= _SILENT_S, poolclass=NullPool, isolation_level="AUTOCOMMIT")
         return ServerProbe(alone, self._schema)
 

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, func, select, tuple_
 
-from groundwire.catalog.database import Database, in_transaction
+from groundwire.catalog.audit import Aggregate
+from groundwire.catalog.database import in_transaction
 from groundwire.catalog.dialects import insert_rows
 from groundwire.catalog.schema import collections, query_logs
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
@@ -15,11 +16,8 @@ from groundwire.kernel.query_log import LoggedQuery, QueryType
 _REPLACEMENT = "\ufffd"
 
 
-class QueryLogs:
+class QueryLogs(Aggregate):
     """Log entries of all tenants; each reading call sees those of one."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @in_transaction
     def append(self, connection: Connection, entries: Sequence[LoggedQuery]) -> None:

@@ -472,7 +472,6 @@ class CatalogFile:
     """The file of a catalog, which this process owns: nobody else reads or writes it."""
 
     is_shared = False
-    owner = 0
 
     def __init__(self, path: Path) -> None:
         check_sqlite_version()
@@ -561,7 +560,7 @@ class CatalogFile:
         driver_rows(self._writing, f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         return not busy
 
-    def probe(self, writer_busy_s: Callable[[], float | None] = lambda: None) -> "FileProbe":
+    def probe(self, writer_busy_s: Callable[[], float | None]) -> "FileProbe":
         return FileProbe(self.path, writer_busy_s)
 
     def close(self) -> None:

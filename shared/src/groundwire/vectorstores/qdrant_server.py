@@ -21,6 +21,7 @@ from groundwire.vectorstores.servers import (
     StoreServer,
     name_prefix,
     one_of,
+    own_names,
     parse_server_url,
     repeated,
     truth,
@@ -198,7 +199,6 @@ def vendor_filter(condition: Condition) -> Any:
 
 T = TypeVar("T")
 _ENGINE = "qdrant"
-_OURS = "gw-"
 _PAGE = 10_000
 _CHECK_S = 2.0
 # Requests at a time: more than there are calls, because some may have been abandoned.
@@ -241,10 +241,8 @@ class QdrantServerVectorStore(EngineAdapter):
 
     def collections(self, budget: Budget) -> list[str]:
         """Return the names of the collections that this system has made there, sorted."""
-        prefix = self._options.prefix
         found = self._guarded("", lambda _: self._client.get_collections(), budget).collections
-        names = [each.name.removeprefix(prefix) for each in found if each.name.startswith(prefix)]
-        return sorted(name for name in names if name.startswith(_OURS))
+        return own_names(self._options.prefix, (each.name for each in found))
 
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         self._dimensions_of(collection, budget)

@@ -1,7 +1,7 @@
 """Vector store servers: parsing of their URLs, and calls that are retried within bounds."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
@@ -10,6 +10,8 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, StoreUnavailableError
 
 _TIMEOUT_S = 30
+# What all names of ours begin with, behind the prefix.
+_OURS = "gw-"
 Parse = Callable[[str], Any]
 """Turns the text of an option into its value; raises ValueError, which says what it must be."""
 
@@ -81,6 +83,11 @@ def parse_server_url(
     if problems:
         raise InvalidRequestError([FieldViolation("vectors", f"the URL {problem}") for problem in problems])
     return ServerUrl(str(parts.hostname), port, parts.scheme in encrypted_schemes, given)
+
+
+def own_names(prefix: str, names: Iterable[str]) -> list[str]:
+    """Return the names of the collections that this system has made on a server, without their prefix, sorted."""
+    return sorted(name.removeprefix(prefix) for name in names if name.startswith(f"{prefix}{_OURS}"))
 
 
 def whole_number(least: int, most: int) -> Parse:

@@ -108,7 +108,7 @@ def dependencies_of(
     services: list[Service], database: Database, vectors: VectorStore, embedder: Embedder, stack: ExitStack
 ) -> list[Dependency]:
     """Return what the services need, each with a check; `stack` closes what the checks use."""
-    reads, writes = database.probe(), database.probe(of_writes=True)
+    reads, writes = database.probe(), database.probe()
     stack.callback(reads.close)
     stack.callback(writes.close)
 

@@ -73,7 +73,7 @@ def build_answer(settings: ProcessSettings, stack: ExitStack) -> Parts:
     names = frozenset(service.name for service in services)
     dependencies = [Dependency("retrieve", retrieve.check, names)]
     if database is not None:
-        probe = database.probe(of_writes=True)
+        probe = database.probe()
         stack.callback(probe.close)
         dependencies.append(Dependency("sessions", probe.check_writable, names))
     services.append(server_service(settings, services))

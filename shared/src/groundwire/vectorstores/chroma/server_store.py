@@ -26,6 +26,7 @@ from groundwire.vectorstores.servers import (
     Parse,
     StoreServer,
     name_prefix,
+    own_names,
     parse_server_url,
     repeated,
     unavailable,
@@ -139,7 +140,6 @@ def is_missing(error: Exception) -> bool:
 T = TypeVar("T")
 
 _ENGINE = "chroma"
-_OURS = "gw-"
 _CHECK_S = 2.0
 
 
@@ -179,8 +179,7 @@ class ChromaServerVectorStore(EngineAdapter):
     def collections(self, budget: Budget) -> list[str]:
         """Return the names of the collections that this system has made there, sorted."""
         found = self._guarded("", self._client.list_collections, budget)
-        names = [each.name.removeprefix(self._prefix) for each in found if each.name.startswith(self._prefix)]
-        return sorted(name for name in names if name.startswith(_OURS))
+        return own_names(self._prefix, (each.name for each in found))
 
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         self._call(collection, lambda held: remove(held, as_ints(numbers)), budget)
