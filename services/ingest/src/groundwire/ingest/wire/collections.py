@@ -148,7 +148,7 @@ def to_collection_message(figures: CollectionFigures) -> pb.Collection:
 
 def to_settings_message(settings: CollectionSettings) -> pb.CollectionSettings:
     """Return the message of settings; a limit that is the server's is left out."""
-    retrieval, limits = settings.retrieval, settings.limits
+    mode = search_mode_pb2.SearchMode.Value(f"SEARCH_MODE_{settings.retrieval.mode.name}")
     retention = Duration()
     retention.FromTimedelta(settings.generation_retention)
     return pb.CollectionSettings(
@@ -162,18 +162,8 @@ def to_settings_message(settings: CollectionSettings) -> pb.CollectionSettings:
             chunker=pb.Chunker.Value(f"CHUNKER_{settings.chunking.chunker.name}"),
             window_size=settings.chunking.window_size,
         ),
-        retrieval=pb.RetrievalDefaults(
-            mode=search_mode_pb2.SearchMode.Value(f"SEARCH_MODE_{retrieval.mode.name}"),
-            top_k=retrieval.top_k,
-            min_relevance=retrieval.min_relevance,
-            dense_weight=retrieval.dense_weight,
-            memory=pb.MemoryWeights(**asdict(retrieval.memory)),
-        ),
-        limits=pb.CollectionLimits(
-            max_query_chars=limits.max_query_chars,
-            max_document_bytes=limits.max_document_bytes,
-            require_url=limits.require_url,
-        ),
+        retrieval=pb.RetrievalDefaults(**asdict(settings.retrieval) | {"mode": mode}),
+        limits=pb.CollectionLimits(**asdict(settings.limits)),
         approved_source_prefixes=settings.approved_source_prefixes,
         generation_retention=retention,
         duplicate_chunk_policy=pb.DuplicateChunkPolicy.Value(
