@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from groundwire.api.answer.v1 import answer_pb2
-from groundwire.client import Answer, Citation, Span
+from groundwire.client import Answer, Citation, GroundwireClient, Span
+from groundwire.client.records import new_record
 from groundwire.client.values import (
     Fields,
     FilterJson,
@@ -47,6 +48,11 @@ def test_a_date_is_its_first_moment_in_utc() -> None:
     [
         ({"metadata": {"a": None}}, "metadata['a']"),
         ({"metadata": {"a": {"b": 1}}}, "metadata['a']"),
+        ({"metadata": {1: 2}}, "metadata"),
+        ({"metadata": "x"}, "metadata"),
+        ({"date_created": "2024-05-01"}, "date_created"),
+        ({"creators": "Doe"}, "creators"),
+        ({"tags": {"sea": 1}}, "tags"),
         ({"metadata": {"a": 2**63}}, "metadata['a']"),
         ({"date_created": datetime(2024, 5, 1)}, "date_created"),  # noqa: DTZ001 - it lacks a zone on purpose
         ({"title": 7}, "title"),
@@ -59,6 +65,47 @@ def test_what_no_message_can_hold_is_named(fields: Any, place: str) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         fields_message(given)
     assert [violation.field for violation in refused.value.violations] == [place]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"metadata": {"a": {1, 2}}}, r"must be a text, a number, .* a date or time, or a list .*, not set"),
+        ({"date_created": "2024-05-01"}, r"must be a datetime.date, .* not '2024-05-01'"),
+        ({"author": "x"}, r"is not a field of a document; these are title, creators, "),
+        ({"title": 7}, r"must be a text, not 7"),
+        ({"creators": "Doe"}, r"must be a list of texts, not 'Doe'"),
+    ],
+)
+def test_a_refusal_says_what_is_taken(fields: Any, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
+        fields_message(fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tags": "sea"}, r"tags: must be a list of texts, not 'sea'"),
+        ({"importance": "high"}, r"importance: must be a whole number, not 'high'"),
+        ({"metadata": ["a"]}, r"metadata: must be a mapping"),
+        ({"impotance": 3}, r"impotance: is not a field of records of type memory; these are .*importance"),
+        ({"timestamp": "now"}, r"timestamp: must be a datetime.date"),
+    ],
+)
+def test_a_record_refuses_as_a_document_does(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
+        new_record("memory", "The tide is high.", fields)
+
+
+def test_a_date_in_metadata_is_its_first_moment_as_well() -> None:
+    message = fields_message({"metadata": {"on": date(2024, 5, 1)}})
+    assert message is not None
+    assert plain_metadata(message.metadata) == {"on": "2024-05-01T00:00:00Z"}
+
+
+def test_one_path_is_no_list_of_paths() -> None:
+    with GroundwireClient("127.0.0.1:1") as client, pytest.raises(InvalidRequestError, match="a list of paths"):
+        client.collection("handbook").ingest_many("spans.md")
 
 
 def test_nothing_said_is_no_message() -> None:

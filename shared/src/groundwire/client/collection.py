@@ -263,6 +263,8 @@ class CollectionOperations(Operations, RecordOperations):
             for outcome in handbook.ingest_many(["spans.md"], metadata={"year": 2024}):
                 print(outcome)
         """
+        if isinstance(files, str | PathLike):  # a text is iterable, too
+            raise InvalidRequestError.of("files", f"must be a list of paths or a mapping to paths, not {files!r}")
         named = files.items() if isinstance(files, Mapping) else ((Path(file).name, file) for file in files)
         given = [(source, Path(file)) for source, file in named]
         return await ingest_files(self._transport, self.name, given, fields_message(fields))

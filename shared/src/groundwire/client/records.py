@@ -22,10 +22,11 @@ from groundwire.client.values import (
     both_filters,
     enum_name,
     filter_message,
+    metadata_messages,
     named_value,
     plain_metadata,
+    set_field,
     timestamp_message,
-    value_message,
 )
 from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError
 from groundwire.kernel.identifiers import ENTITY_SCOPE, GLOBAL_SCOPE
@@ -641,18 +642,23 @@ def _record(record_type: str, fields: Mapping[str, Any], place: str = "") -> rec
                 case "timestamp":
                     message.timestamp.CopyFrom(timestamp_message(value, place + name))
                 case "metadata":
-                    for key, each in value.items():
-                        message.metadata[key].CopyFrom(value_message(each, f"{place}metadata[{key!r}]"))
+                    for key, each in metadata_messages(value, place).items():
+                        message.metadata[key].CopyFrom(each)
                 case _ if name not in holder.DESCRIPTOR.fields_by_name:
                     kind = enum_name(record_pb2.RecordType.DESCRIPTOR, message.record_type)
-                    violations.append(FieldViolation(place + name, f"is not a field of records of type {kind}"))
+                    names = (
+                        *_OF_ALL_TYPES,
+                        "timestamp",
+                        "metadata",
+                        *(each.name for each in details.DESCRIPTOR.fields),
+                    )
+                    rule = f"is not a field of records of type {kind}; these are {', '.join(names)}"
+                    violations.append(FieldViolation(place + name, rule))
                 case _:
                     given = named_value(place + name, _ENUMS[name], value) if name in _ENUMS else value
-                    holder.MergeFrom(type(holder)(**{name: given}))
+                    set_field(holder, name, given, place + name)
         except InvalidRequestError as error:
             violations += error.violations
-        except (TypeError, ValueError) as error:
-            violations.append(FieldViolation(place + name, f"is not a value of this field: {error}"))
     if violations:
         raise InvalidRequestError(violations)
     return message

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any, TypeAlias, TypedDict
 
-from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import filter_pb2
@@ -15,11 +15,18 @@ from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter, parse_filter_text
 from groundwire.rpc.value_messages import enum_prefix, to_value
 
-MetadataValue: TypeAlias = str | int | float | bool | datetime | Sequence[str] | Sequence[int] | Sequence[float]
-"""A value of metadata. Times come back as ISO 8601 texts, sequences as lists."""
+MetadataValue: TypeAlias = str | int | float | bool | date | Sequence[str] | Sequence[int] | Sequence[float]
+"""A value of metadata. Dates and times come back as ISO 8601 texts, sequences as lists."""
 FilterJson: TypeAlias = Mapping[str, Any] | str
 """A filter in its JSON form, such as `{"year": {"$gte": 2024}}`, or the text of it."""
 
+# What a field holds, and what one holds that may have several.
+_KINDS_OF_FIELDS = {
+    FieldDescriptor.CPPTYPE_STRING: ("a text", "a list of texts"),
+    FieldDescriptor.CPPTYPE_INT32: ("a whole number", "a list of whole numbers"),
+    FieldDescriptor.CPPTYPE_DOUBLE: ("a number", "a list of numbers"),
+    FieldDescriptor.CPPTYPE_BOOL: ("true or false", "a list of truth values"),
+}
 _KINDS_OF_LISTS = ({bool}, {int}, {float}, {int, float}, {str})
 
 
@@ -49,19 +56,56 @@ def fields_message(fields: Fields) -> DocumentFields | None:
     """
     if not fields:
         return None
-    said: dict[str, Any] = dict(fields)
     message = DocumentFields()
-    for key, value in said.pop("metadata", {}).items():
-        message.metadata[key].CopyFrom(value_message(value, f"metadata[{key!r}]"))
-    if (created := said.pop("date_created", None)) is not None:
-        message.date_created.CopyFrom(timestamp_message(created, "date_created"))
+    said: Mapping[str, Any] = fields
     for name, value in said.items():
-        try:
-            # One at a time, so that the error names the field.
-            message.MergeFrom(DocumentFields(**{name: value}))
-        except (TypeError, ValueError) as error:
-            raise InvalidRequestError.of(name, f"is not a value of this field: {error}") from error
+        kind = message.DESCRIPTOR.fields_by_name.get(name)
+        if kind is None:
+            names = ", ".join(each.name for each in message.DESCRIPTOR.fields)
+            raise InvalidRequestError.of(name, f"is not a field of a document; these are {names}")
+        if value is None:
+            continue
+        if name == "metadata":
+            for key, each in metadata_messages(value, "").items():
+                message.metadata[key].CopyFrom(each)
+        elif name == "date_created":
+            message.date_created.CopyFrom(timestamp_message(value, name))
+        else:
+            set_field(message, name, value, name)
     return message
+
+
+def set_field(message: Any, name: str, value: Any, place: str) -> None:
+    """Set a field of a message, which has it, to a plain value or a list of these; None leaves it.
+
+    Raises:
+        InvalidRequestError: naming `place`, the field cannot hold the value.
+    """
+    kind = message.DESCRIPTOR.fields_by_name[name]
+    must = _KINDS_OF_FIELDS.get(kind.cpp_type, ("a value of this field", "a list"))[kind.is_repeated]
+    # A text is a sequence of texts as well, each of one character.
+    if kind.is_repeated and isinstance(value, str | bytes | Mapping):
+        raise InvalidRequestError.of(place, f"must be {must}, not {value!r}")
+    try:
+        message.MergeFrom(type(message)(**{name: value}))
+    except TypeError as error:
+        raise InvalidRequestError.of(place, f"must be {must}, not {value!r}") from error
+    except ValueError as error:
+        raise InvalidRequestError.of(place, f"cannot be stored: {error}") from error
+
+
+def metadata_messages(metadata: Any, place: str) -> dict[str, pb.MetadataValue]:
+    """Return the messages of metadata by their keys; `place` is what stands before `metadata` in errors.
+
+    Raises:
+        InvalidRequestError: naming the value or key that no message can hold.
+    """
+    if not isinstance(metadata, Mapping):
+        raise InvalidRequestError.of(f"{place}metadata", f"must be a mapping of keys to values, not {metadata!r}")
+    for key in metadata:
+        if not isinstance(key, str):
+            raise InvalidRequestError.of(f"{place}metadata", f"has the key {key!r}, which must be a text")
+    return {key: value_message(value, f"{place}metadata[{key!r}]") for key, value in metadata.items()}
 
 
 def filter_message(condition: FilterJson | None) -> filter_pb2.Filter | None:
@@ -126,7 +170,7 @@ def value_message(value: Any, place: str) -> pb.MetadataValue:
         match value:
             case str() | int() | float():
                 return to_value(value)
-            case datetime():
+            case date():
                 return pb.MetadataValue(timestamp_value=timestamp_message(value, place))
             case [*items]:
                 kinds = {type(item) for item in items}
@@ -136,7 +180,8 @@ def value_message(value: Any, place: str) -> pb.MetadataValue:
                 return to_value(tuple(items))
     except ValueError as error:
         raise InvalidRequestError.of(place, f"cannot be stored: {error}") from error
-    raise InvalidRequestError.of(place, "must be a text, a number, true, false, or a list of one kind of these")
+    known = "a text, a number, true, false, a date or time, or a list of texts, of numbers or of truth values"
+    raise InvalidRequestError.of(place, f"must be {known}, not {type(value).__name__}")
 
 
 def enum_value(kind: EnumDescriptor, name: str) -> Any:
@@ -146,7 +191,7 @@ def enum_value(kind: EnumDescriptor, name: str) -> Any:
         ValueError: there is none; says which there are.
     """
     prefix = enum_prefix(kind)
-    value = kind.values_by_name.get(prefix + name.upper().replace("-", "_"))
+    value = kind.values_by_name.get(prefix + str(name).upper().replace("-", "_"))
     if value is None or value.number == 0:
         names = [each.name.removeprefix(prefix).lower().replace("_", "-") for each in kind.values[1:]]
         raise ValueError(f"must be one of {', '.join(names)}, not {name!r}")
@@ -193,12 +238,15 @@ def timestamp_message(moment: date, place: str) -> Timestamp:
     """Return the message of a time, or of the first moment of a day in UTC.
 
     Raises:
-        InvalidRequestError: naming `place`, it has no time zone.
+        InvalidRequestError: naming `place`, it has no time zone, or is no date and no time.
     """
+    if not isinstance(moment, date):
+        must = "must be a datetime.date, or a datetime.datetime with a time zone"
+        raise InvalidRequestError.of(place, f"{must}, not {moment!r}")
     if not isinstance(moment, datetime):
         moment = datetime.combine(moment, time(), UTC)
     if moment.tzinfo is None:
-        raise InvalidRequestError.of(place, "must have a time zone")
+        raise InvalidRequestError.of(place, "must have a time zone, such as tzinfo=datetime.UTC")
     message = Timestamp()
     message.FromDatetime(moment)
     return message
