@@ -66,6 +66,7 @@ ANSWER_KEYS = {
     "generator",
     "generation",
     "session_id",
+    "topic_shift",
     "message_id",
     "related_message_id",
     "timestamp",
@@ -529,7 +530,11 @@ def test_a_missing_path_is_a_usage_error(address: str) -> None:
         ("serve --embedder openai+http://127.0.0.1:bad/v1#m --data {folder}/data", "embedder"),
         ("serve --embedder openai+http://[::1/v1#m --data {folder}/data", "embedder"),
         ("config show --env-file {folder}/latin.env", "--env-file"),
+        ("config show --env-file {folder}/cut.env", "line 2 of "),
         ("vault import {folder}/nowhere -c c", "DIR"),
+        ("keys list --keys {folder}/nowhere", "'{folder}/nowhere' does not exist"),
+        ("keys revoke 000000000000 --keys {folder}/nowhere", "'{folder}/nowhere' does not exist"),
+        ("search x -c c --radius 2", "--expand"),
         ("vault check {folder}/nowhere", "DIR"),
         ("keys create a --right service --scope entity:x --keys {folder}/keys.yaml", "scopes"),
         ("keys create a --right read --keys {folder}/missing/keys.yaml", "missing/keys.yaml' cannot be written"),
@@ -537,11 +542,12 @@ def test_a_missing_path_is_a_usage_error(address: str) -> None:
 )
 def test_what_cannot_be_meant_is_a_usage_error_that_names_it(tmp_path: Path, command: str, named: str) -> None:
     (tmp_path / "latin.env").write_bytes(b"GROUNDWIRE_DATA=caf\xe9\n")
+    (tmp_path / "cut.env").write_text("GROUNDWIRE_VECTORS=memory:\nGROUNDWIRE_LISTEN\n")
     done = groundwire(*(word.format(folder=tmp_path) for word in command.split()))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error ")
-    assert named in done.stderr
-    assert {path.name for path in tmp_path.iterdir()} <= {"latin.env", "data"}
+    assert named.format(folder=tmp_path) in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} <= {"latin.env", "cut.env", "data"}
 
 
 def test_answer_alone_has_to_know_where_to_search() -> None:

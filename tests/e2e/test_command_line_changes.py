@@ -126,7 +126,11 @@ def test_a_version_that_comes_late_is_refused(address: str, tmp_path: Path) -> N
     file.write_text("# Versioned\n\nThe sixth version.\n", encoding="utf-8")
     late = groundwire(*run, "--source-version", "6", address=address)
     assert (late.returncode, "SOURCE_VERSION_STALE" in late.stdout + late.stderr) == (1, True)
-    assert "seventh" in groundwire("docs", "text", "versioned.md", "-c", "versions", address=address).stdout
+    shown = ("docs", "text", "versioned.md", "-c", "versions")
+    assert "seventh" in groundwire(*shown, address=address).stdout
+    absent = groundwire(*shown, "--generation", "9", address=address)
+    assert (absent.returncode, absent.stdout) == (1, "")
+    assert "has no generation 9; its live one is 1" in absent.stderr
 
 
 def test_a_chunk_has_tags_and_metadata_of_its_own(address: str) -> None:
@@ -156,7 +160,10 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
     assert (settings["retrieval"]["top_k"], settings["chunking"]["chunker"]) == (7, "CHUNKER_SENTENCE")
     assert "novels" in [each["name"] for each in _json(address, "collections", "list")]
     shown = groundwire("collections", "get", "novels", address=address).stdout
-    assert ["retrieval.top_k", "7"] in [line.split() for line in shown.splitlines()]
+    assert {("retrieval.top_k", "7"), ("uses_default_embedder", "yes")} <= set(
+        map(tuple, map(str.split, shown.splitlines()))
+    )
+    assert "uses_default_embedder" not in groundwire("collections", "get", "notes", address=address).stdout
     changes = ("--unset", "retrieval.top_k", "--set", "generation_retention=12h")
     settings = _json(address, "collections", "update", "novels", *changes)["settings"]
     assert (settings["retrieval"]["top_k"], settings["generation_retention"]) == (5, "43200s")

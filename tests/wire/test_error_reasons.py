@@ -67,7 +67,7 @@ def test_reserved_reasons_and_no_others_say_so_in_the_contract_and_in_the_docume
 def test_a_client_of_today_takes_a_reserved_reason_by_its_code(reason: str, code: str) -> None:
     status = status_pb2.Status(code=getattr(grpc.StatusCode, code).value[0], message="no")
     status.details.add().Pack(error_details_pb2.ErrorInfo(reason=reason, domain="groundwire"))
-    expected = {"NOT_FOUND": NotFoundError, "RESOURCE_EXHAUSTED": ExhaustedError}
+    expected: dict[str, type[GroundwireError]] = {"NOT_FOUND": NotFoundError, "RESOURCE_EXHAUSTED": ExhaustedError}
     assert type(from_status(status)) is expected.get(code, PreconditionError)
 
 

@@ -204,6 +204,7 @@ async def test_what_breaks_a_rule_is_refused_by_name(rig: Rig, fields: dict[str,
     with pytest.raises(InvalidRequestError) as caught:
         await rig.stub.FormatCitations(request)
     assert [each.field for each in caught.value.violations] == [field]
+    assert field != "style" or "must be one of CITATION_STYLE_INLINE, " in caught.value.message
 
 
 async def test_long_requests_are_written_in_workers(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

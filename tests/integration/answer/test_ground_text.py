@@ -142,6 +142,20 @@ def _source_is(source: str) -> filter_pb2.Filter:
     return filter_pb2.Filter(json=json.dumps({"source_uri": source}))
 
 
+async def test_options_are_checked_though_no_claim_needs_a_source(stub: "Stub") -> None:
+    thanks = "Thanks for asking!"
+    assert _verdicts(await _ground(stub, thanks)) == ["NOT_NEEDED"]
+    assert _verdicts(await _ground(stub, thanks, options=retrieval_options_pb2.RetrievalOptions(top_k=3)))
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await _ground(stub, thanks, options=retrieval_options_pb2.RetrievalOptions(top_k=-1))
+    error = from_rpc_error(refused.value)
+    assert isinstance(error, InvalidRequestError)
+    assert [each.field for each in error.violations] == ["options.top_k"]
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await _ground(stub, thanks, chunk_ids=["none"])
+    assert isinstance(from_rpc_error(refused.value), ChunkNotFoundError)
+
+
 async def test_a_text_that_claims_nothing_needs_no_search(rig: Rig) -> None:
     service = build(
         retrieve=None,

@@ -103,6 +103,7 @@ def test_a_newer_revision_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(StoreMismatchError) as raised:
         _open(path)
     assert raised.value.metadata["got"] == "9999"
+    assert "by a later version of groundwire: it has revision 9999, " in raised.value.message
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 

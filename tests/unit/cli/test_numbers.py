@@ -1,5 +1,6 @@
 """Numbers that no message can hold are refused where they are given, by every option of every command."""
 
+import re
 from collections.abc import Iterator
 
 import click
@@ -26,6 +27,12 @@ OPTIONS = dict(number_options(app))
 
 def test_there_are_such_options() -> None:
     assert {"search --radius", "search --snapshot", "memory search --top-k", "keys create --days"} <= OPTIONS.keys()
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_the_help_of_a_number_has_no_bounds_of_messages(name: str) -> None:
+    record = OPTIONS[name].get_help_record(click.Context(click.Command("any")))
+    assert not re.search(r"\d{10}", " ".join(record or ()))
 
 
 @pytest.mark.parametrize("name", OPTIONS)

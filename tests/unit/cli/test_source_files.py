@@ -55,7 +55,8 @@ def test_two_files_with_one_source_are_refused_naming_both(
 ) -> None:
     other = tmp_path_factory.mktemp("other") / "b.md"
     other.write_text("another text")
-    with pytest.raises(InvalidRequestError, match="has the same source as"):
+    advice = r"stored as 'b.md', as .*b.md would: ingest the folder of both, /.* --include"
+    with pytest.raises(InvalidRequestError, match=advice):
         find_source_files([folder, other])
 
 

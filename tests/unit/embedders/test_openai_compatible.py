@@ -180,3 +180,12 @@ def test_a_long_text_is_read_in_windows_that_cut_no_character(endpoint: Embeddin
     assert len(sent) > 6
     assert vectors.shape == (2, 64)
     assert np.abs(np.linalg.norm(vectors, axis=1) - 1.0).max() < 1e-5
+
+
+def test_a_start_that_waits_says_for_what(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(openai_compatible, "_SAY_AFTER_S", 0.05)
+    with pytest.raises(UnavailableError):
+        OpenAiCompatibleEmbedder(EndpointModel("http://127.0.0.1:1/v1", "words"), patience_s=1)
+    assert [each.message for each in caplog.records if each.levelname == "WARNING"] == [
+        "waiting for the embedding endpoint http://127.0.0.1:1/v1, for up to 1 s"
+    ]

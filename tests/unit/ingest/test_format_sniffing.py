@@ -126,6 +126,8 @@ def test_a_text_that_mentions_svg_is_no_picture(data: bytes) -> None:
 def test_binary_data_that_nobody_knows_is_refused() -> None:
     with pytest.raises(BinaryDocumentError, match="NUL at byte 3"):
         recognise(b"abc\x00def")
+    with pytest.raises(BinaryDocumentError, match=r"binary data with 1 control character$"):
+        recognise(b"abc\x01def")
 
 
 def test_an_encrypted_office_document_is_refused_as_encrypted() -> None:

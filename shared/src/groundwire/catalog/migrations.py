@@ -190,7 +190,8 @@ def _pending(revision: str | None) -> list[str]:
         return known
     if revision not in known:
         raise StoreMismatchError(
-            f"the catalog was made by another version (revision {revision}, known up to {HEAD})",
+            f"the catalog was made or migrated by a later version of groundwire: it has revision {revision}, and this "
+            f"version knows those up to {HEAD}",
             setting="catalog revision",
             expected=HEAD,
             got=revision,
@@ -211,7 +212,7 @@ def _revision_of(connection: Connection) -> str | None:
         revision = connection.execute(select(alembic_version.c.version_num)).scalar()
     if revision is None and tables:
         raise StoreMismatchError(
-            "the database is no catalog and holds other tables",
+            "the database belongs to another program: it has tables, and none of them are those of a catalog",
             setting="catalog revision",
             expected=HEAD,
             got="none",

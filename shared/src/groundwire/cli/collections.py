@@ -95,6 +95,9 @@ def _show(collection: collection_pb2.Collection) -> None:
         return
     fields = message_json(collection, short_names=True)
     settings = fields.pop("settings")
+    # That a profile has no model of its own says nothing, and "no" would read as if another embedder was used.
+    if not collection.uses_default_embedder:
+        fields.pop("uses_default_embedder", None)
     print_fields(fields)
     print_line()
     print_line("settings")

@@ -10,7 +10,7 @@ from groundwire.cli.connection import all_items, by_id_or_source, connect
 from groundwire.cli.fields import assign_fields, changed_names
 from groundwire.cli.operations import finished, no_wait_option
 from groundwire.cli.options import (
-    MOST,
+    WholeNumber,
     check_consent,
     collection_option,
     etag_option,
@@ -79,7 +79,7 @@ def get_document(document: str, collection: str) -> None:
 @app.command("text")
 @document_argument
 @collection_option
-@click.option("--generation", type=click.IntRange(0, MOST), default=0, help="Generation; 0 is the live one.")
+@click.option("--generation", type=WholeNumber(32, least=0), default=0, help="Generation; 0 is the live one.")
 @server_options
 def document_text(document: str, collection: str, generation: int) -> None:
     """Print the canonical text: the text that citations point into, exactly unless it goes to a terminal."""

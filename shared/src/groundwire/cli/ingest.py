@@ -19,8 +19,8 @@ from groundwire.cli.connection import answers, connect
 from groundwire.cli.fields import assign, merged_fields, read_metadata_file
 from groundwire.cli.messages import shown_name
 from groundwire.cli.options import (
+    COUNT,
     INT64,
-    MOST,
     PROFILES,
     Interrupted,
     check_consent,
@@ -215,17 +215,17 @@ _NAMED = 20
 )
 @click.option(
     "--target-size",
-    type=click.IntRange(1, MOST),
+    type=COUNT,
     help="Target size of a chunk in the collection's unit, tokens by default, instead of its setting.",
 )
 @click.option(
     "--minimum-size",
-    type=click.IntRange(1, MOST),
+    type=COUNT,
     help="Minimum size of a chunk in the collection's unit, tokens by default, instead of its setting.",
 )
 @click.option(
     "--maximum-size",
-    type=click.IntRange(1, MOST),
+    type=COUNT,
     help="Maximum size of a chunk in the collection's unit, tokens by default, instead of its setting.",
 )
 @click.option(

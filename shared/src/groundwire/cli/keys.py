@@ -1,12 +1,13 @@
 """`groundwire keys`: make, list and revoke API keys in the file that servers read."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
-from groundwire.cli.options import INT64, MOST, json_option
+from groundwire.cli.options import COUNT, WholeNumber, json_option
 from groundwire.cli.output import print_fields, print_line, print_list, printed_as_json
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.identity import Identity, Quota, Right
@@ -15,14 +16,17 @@ from groundwire.rpc.key_file import ApiKey, create_key, parse_rights, parse_scop
 app = click.Group("keys", help="Create, list and revoke API keys in the key file of a server.")
 _COLUMNS = ("key", "tenant", "subject", "rights", "scopes", "state", "expires")
 
-keys_option = click.option(
-    "--keys",
-    "path",
-    required=True,
-    envvar="GROUNDWIRE_KEYS",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The file of keys.",
-)
+
+def keys_option(*, exists: bool) -> Callable[[Any], Any]:
+    """Return the option that names the file of keys, which only `create` may have to make."""
+    return click.option(
+        "--keys",
+        "path",
+        required=True,
+        envvar="GROUNDWIRE_KEYS",
+        type=click.Path(path_type=Path, dir_okay=False, exists=exists),
+        help="The file of keys.",
+    )
 
 
 @app.command("create")
@@ -46,12 +50,10 @@ keys_option = click.option(
 @click.option("--days", type=click.IntRange(1, 36_500), help="Days until the key expires; never if not given.")
 @click.option("--per-second", type=click.FloatRange(min=0, min_open=True), help="Units of work a second.")
 @click.option("--burst", type=click.FloatRange(min=0, min_open=True), help="Units of work at once after a pause.")
-@click.option("--at-a-time", type=click.IntRange(1, MOST), help="Concurrent calls.")
-@click.option("--documents", type=click.IntRange(1, MOST), help="Documents that the tenant may have stored.")
-@click.option(
-    "--stored-bytes", type=click.IntRange(1, INT64.max), help="Bytes of text that the tenant may have stored."
-)
-@keys_option
+@click.option("--at-a-time", type=COUNT, help="Concurrent calls.")
+@click.option("--documents", type=COUNT, help="Documents that the tenant may have stored.")
+@click.option("--stored-bytes", type=WholeNumber(64, least=1), help="Bytes of text that the tenant may have stored.")
+@keys_option(exists=False)
 @json_option
 def create(
     subject: str,
@@ -84,7 +86,7 @@ def create(
 
 
 @app.command("list")
-@keys_option
+@keys_option(exists=True)
 @json_option
 def list_keys(path: Path) -> None:
     """List the keys without their secrets, which are not stored."""
@@ -106,7 +108,7 @@ def list_keys(path: Path) -> None:
 
 @app.command("revoke")
 @click.argument("key_id", metavar="KEY", help="Id of the key, as `keys list` shows it.")
-@keys_option
+@keys_option(exists=True)
 @json_option
 def revoke(key_id: str, path: Path) -> None:
     """Revoke a key: servers refuse it within a second, on open connections too."""

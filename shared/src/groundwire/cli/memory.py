@@ -16,7 +16,7 @@ from groundwire.cli.docs import show_receipt
 from groundwire.cli.fields import assign
 from groundwire.cli.messages import search_json
 from groundwire.cli.options import (
-    MOST,
+    COUNT,
     check_consent,
     collection_option,
     etag_option,
@@ -157,7 +157,7 @@ def list_records(
     "--top-k",
     "-k",
     "k",
-    type=click.IntRange(1, MOST),
+    type=COUNT,
     help="Maximum number of results; the collection's default if not given.",
 )
 @click.option("--entity", help="Entity whose memories are searched; global ones if not given.")
@@ -182,7 +182,7 @@ def search_memories(
 @click.option("--conversation", default="", help="Conversation whose latest turns and summaries are included.")
 @click.option("--entity", help="Entity whose records are included; global ones if not given.")
 @click.option("--include-global", is_flag=True, help="Include global records too.")
-@click.option("--max-tokens", type=click.IntRange(1, MOST), help="Maximum number of tokens of all texts together.")
+@click.option("--max-tokens", type=COUNT, help="Maximum number of tokens of all texts together.")
 @server_options
 def retrieve_context(
     query: str,

@@ -107,6 +107,7 @@ def answer_json(answer: answer_pb2.Answer, question_id: str) -> dict[str, Any]:
         if answer.HasField("generation")
         else None,
         "session_id": answer.session_id or None,
+        "topic_shift": answer.topic_shift,
         "message_id": answer.message_id,
         "related_message_id": question_id,
         "timestamp": answer.answer_time.ToJsonString(),

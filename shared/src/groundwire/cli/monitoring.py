@@ -13,7 +13,7 @@ from groundwire.api.ingest.v1 import maintenance_service_pb2
 from groundwire.api.retrieve.v1 import stats_pb2
 from groundwire.cli.connection import all_items, connect
 from groundwire.cli.messages import message_json, milliseconds
-from groundwire.cli.options import MOST, is_json, server_options
+from groundwire.cli.options import COUNT, is_json, server_options
 from groundwire.cli.output import counted, print_fields, print_json, print_line, print_table, printed_as_json
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import GroundwireError, InvalidRequestError, NotFoundError, UnavailableError
@@ -117,7 +117,7 @@ def pipeline(collection: str, window: float | None) -> None:
 
 @click.command()
 @click.option("--collection", "-c", default="", help="Only queries of this collection.")
-@click.option("-n", "--count", type=click.IntRange(1, MOST), default=20, help="Most entries to show.")
+@click.option("-n", "--count", type=COUNT, default=20, help="Most entries to show.")
 @click.option("--since", type=click.DateTime(), help="Only queries from this time on; UTC.")
 @click.option("--until", type=click.DateTime(), help="Only queries before this time; UTC.")
 @server_options

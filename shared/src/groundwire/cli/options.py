@@ -14,9 +14,21 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 PROFILES = ("general", "documents", "conversations", "memory", "web", "book")
 
-INT32, INT64 = click.IntRange(-(2**31), 2**31 - 1), click.IntRange(-(2**63), 2**63 - 1)
-"""Whole numbers that a message can hold; the server says which of them it takes."""
-MOST = INT32.max
+
+class WholeNumber(click.types.IntParamType):
+    """A whole number that a message can hold, of at least `least`; the server says which of them it takes.
+
+    Unlike those of `click.IntRange`, its bounds are not in the help, where 2147483647 would only puzzle.
+    """
+
+    def __init__(self, bits: int, least: int | None = None) -> None:
+        self._range = click.IntRange(-(2 ** (bits - 1)) if least is None else least, 2 ** (bits - 1) - 1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        return self._range.convert(value, param, ctx)
+
+
+INT32, INT64, COUNT = WholeNumber(32), WholeNumber(64), WholeNumber(32, least=1)
 collection_option = click.option("--collection", "-c", required=True, help="Collection to use.")
 etag_option = click.option("--etag", default="", help="Change it only if it still has this etag.")
 filter_option = click.option(

@@ -204,6 +204,8 @@ def _retrieved(
 ) -> tuple[pb.RetrieveResponse, list[pb.ExpandedPassage] | None]:
     """Return the response to a search and the passages around its results, None without a mode."""
     if mode is None:
+        if radius is not None:
+            raise click.UsageError("--radius can only be given with --expand")
         return client.retrieve.send(request), None
     is_hierarchy = mode == _HIERARCHY
     expansion = pb.ResultExpansion(

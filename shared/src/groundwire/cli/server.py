@@ -4,6 +4,7 @@ Imports neither the client nor the contract: what this process serves loads them
 """
 
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,12 +23,21 @@ def _read_variables(_context: click.Context, _option: click.Parameter, file: Pat
     """Set the variables of a file that the environment does not have; they are for the processes of a server, too."""
     if file is not None:
         with server_packages("serve"):
-            from dotenv import load_dotenv  # noqa: PLC0415 - may not be installed
+            from dotenv.parser import parse_stream  # noqa: PLC0415 - may not be installed
 
         try:
-            load_dotenv(file, interpolate=False)
+            with file.open(encoding="utf-8") as text:
+                found = list(parse_stream(text))
         except UnicodeDecodeError:
             raise InvalidRequestError.of("--env-file", f"{str(file)!r} is not UTF-8 text") from None
+        for each in found:
+            if each.error or (each.key is not None and each.value is None):
+                # Not the line itself, which may be a secret.
+                raise InvalidRequestError.of(
+                    "--env-file", f"line {each.original.line} of {str(file)!r} is no NAME=value"
+                )
+            if each.key is not None:
+                os.environ.setdefault(each.key, each.value or "")
 
 
 env_file_option = click.option(

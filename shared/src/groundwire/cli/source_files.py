@@ -147,7 +147,11 @@ def find_source_files(paths: Iterable[Path], *, follow_links: bool = False) -> S
                     # The same file named twice is fine; two files under one source would replace each other.
                     known = path_of.setdefault(source, file)
                     if known.resolve() != file.resolve():
-                        clash = f"has the same source as {shown_path(known)}; name a folder that contains both instead"
+                        both = os.path.commonpath([known.resolve(), file.resolve()])
+                        clash = (
+                            f"would be stored as {source!r}, as {shown_path(known)} would: ingest the folder of both, "
+                            f"{shown_path(both)}, and select files with --include, or rename one"
+                        )
                         violations.append(FieldViolation(shown_path(file), clash))
     if violations:
         raise InvalidRequestError(violations)

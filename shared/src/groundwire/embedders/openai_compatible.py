@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 import threading
 import time
 from collections.abc import Sequence
@@ -19,10 +20,14 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 from groundwire.kernel.errors import DeadlineError, PreconditionError, UnavailableError
 
+_LOG = logging.getLogger(__name__)
+
 PROVIDER: Final = "openai-compatible+windows"
 DEFAULT_MAX_TOKENS: Final = 512
 START_PATIENCE_S: Final = 30.0
 """The endpoint may start beside this server, and somewhat later."""
+# Longer than an endpoint takes that is there; a person who waits wonders soon.
+_SAY_AFTER_S = 1.0
 
 # Texts of one request: what every service takes, and a query waits for at worst.
 _BATCH = 32
@@ -79,6 +84,10 @@ class OpenAiCompatibleEmbedder:
         self._looked_at = 0.0
         self._dimensions = 0
         self._thread.start()
+        waiting = "waiting for the embedding endpoint %s, for up to %g s"
+        slow = threading.Timer(_SAY_AFTER_S, _LOG.warning, (waiting, model.url, patience_s))
+        slow.daemon = True
+        slow.start()
         try:
             gives_up_at = time.monotonic() + patience_s
             while True:
@@ -107,6 +116,8 @@ class OpenAiCompatibleEmbedder:
         except BaseException:
             self.close()
             raise
+        finally:
+            slow.cancel()
 
     @property
     def is_responsive(self) -> bool:

@@ -135,8 +135,8 @@ class NotFoundError(GroundwireError):
     reason = "NOT_FOUND"
     resource_type: ClassVar[str] = "resource"
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"{self.resource_type} {name!r} does not exist", resource=name)
+    def __init__(self, name: str, message: str = "") -> None:
+        super().__init__(message or f"{self.resource_type} {name!r} does not exist", resource=name)
         self.name = name
 
 

@@ -169,9 +169,9 @@ class EngineStore(EngineAdapter):
             marker, expected = folder / _FORMAT_FILE, f"{engine_name} {LAYOUT}"
             got = marker.read_text(encoding="ascii", errors="replace").strip() if marker.exists() else ""
             if got != expected and _FORMAT.fullmatch(got):
-                message = f"{folder} was written as {got!r}, not {expected!r}"
-                advice = "use another folder and rebuild it from the catalog"
-                raise StoreMismatchError(f"{message}; {advice}", setting="format", expected=expected, got=got)
+                message = f"the folder {str(folder)!r} holds an index in the format {got!r}, not {expected!r}"
+                advice = "name another folder with --vectors, which is then filled from the catalog"
+                raise StoreMismatchError(f"{message}: {advice}", setting="format", expected=expected, got=got)
             # A file that a power cut left empty or garbled is rewritten: the engine finds out which collections it can
             # open, and the others are rebuilt from the catalog.
             if got != expected:

@@ -34,7 +34,8 @@ def format_citations(request: pb.FormatCitationsRequest) -> pb.FormatCitationsRe
     """
     style = request.style
     if style not in citation_style_pb2.CitationStyle.values() or not style:
-        raise InvalidRequestError.of("style", "must be one of the styles")
+        names = ", ".join(citation_style_pb2.CitationStyle.keys()[1:])
+        raise InvalidRequestError.of("style", f"must be one of {names}")
     if len(request.citations) > MAX_CITATIONS:
         raise InvalidRequestError.of("citations", f"must be at most {MAX_CITATIONS} citations")
     if len(request.references) not in {0, len(request.citations)}:

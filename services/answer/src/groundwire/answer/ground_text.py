@@ -84,9 +84,13 @@ class TextGrounder:
         self, request: pb.GroundTextRequest, claims: Sequence[WrittenClaim], max_chars: int
     ) -> tuple[list[tuple[Passage, ...]], tuple["DegradedStage.ValueType", ...]]:
         """Return the passages to compare each claim with, and the stages that the searches left out."""
-        if not claims:
-            return [], ()
         options = request.options if request.HasField("options") else None
+        if not claims:
+            if options or request.chunk_ids:
+                # For its errors: which options and chunks there are does not depend on what the text says.
+                text, chunk_ids = _cut(request.text.strip(), max_chars), tuple(dict.fromkeys(request.chunk_ids))
+                await self._retriever.retrieve(Search(request.collection, text, options, chunk_ids))
+            return [], ()
         if request.chunk_ids:
             # Whatever the search is for: all of these chunks come back.
             text, chunk_ids = _cut(claims[0].text, max_chars), tuple(dict.fromkeys(request.chunk_ids))

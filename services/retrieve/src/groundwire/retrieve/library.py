@@ -124,7 +124,13 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             total = document.total_chars
         else:
             # A document has the figures of its live generation alone, so that others are read to be counted.
-            total = sum(len(part.text) for part in self.catalog.texts.parts(*where))
+            try:
+                total = sum(len(part.text) for part in self.catalog.texts.parts(*where))
+            except DocumentNotFoundError as error:
+                message = (
+                    f"document {error.name!r} has no generation {generation}; its live one is {document.generation}"
+                )
+                raise DocumentNotFoundError(error.name, message) from error
         start, stop = request.start, request.end if request.HasField("end") else total
         if start < 0 or stop < 0:
             raise InvalidRequestError.of("start" if start < 0 else "end", "must not be negative")

@@ -152,7 +152,9 @@ def binary_kind(data: bytes) -> str | None:
     if nul >= 0:
         return f"binary data with NUL at byte {nul}"
     controls = len(data) - len(data.translate(None, _NOT_IN_TEXT))
-    return f"binary data with {controls} control characters" if controls > _MAX_CONTROL_SHARE * len(data) else None
+    if controls <= _MAX_CONTROL_SHARE * len(data):
+        return None
+    return f"binary data with {controls} control character{'' if controls == 1 else 's'}"
 
 
 def _invalid(field: str, encoding: str, offset: int, reason: str) -> DocumentEncodingError:
