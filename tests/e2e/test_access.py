@@ -22,7 +22,7 @@ from groundwire.kernel.errors import PermissionDeniedError, UnauthenticatedError
 from groundwire.kernel.identity import Right
 from groundwire.rpc.key_file import PREFIX, read_key_file, revoke_key
 from groundwire.rpc.methods import METHODS
-from tests.credentials import RULES, Metadata, Provider, bearer, call, make_key, methods_of
+from tests.credentials import RULES, Authority, Metadata, Provider, bearer, call, make_key, methods_of
 from tests.e2e.server import ServerProcess, groundwire
 from tests.stubs import METHOD_PATHS
 
@@ -298,3 +298,17 @@ def test_tokens_are_read_as_the_settings_say(tmp_path: Path) -> None:
         assert code(METHOD_PATHS["GetCollection"], get, org="other") == "NOT_FOUND"
         spent = [code(LIST_COLLECTIONS, b"", sub="eve") for _ in range(5)]
         assert spent == ["OK"] * 3 + ["RESOURCE_EXHAUSTED"] * 2
+
+
+def test_a_connection_that_fails_for_its_certificates_says_so(tmp_path: Path) -> None:
+    ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
+    certificate, key = ours.issue("localhost", "server")
+    variables = {"GROUNDWIRE_TLS_CERTIFICATE": str(certificate), "GROUNDWIRE_TLS_KEY": str(key)}
+    with ServerProcess(tmp_path / "data", MEMORY, **variables) as server:
+        listing, address = ("collections", "list"), server.address
+        assert groundwire(*listing, "--tls-ca", str(ours.path), address=address).returncode == 0
+        strangers = groundwire(*listing, "--tls-ca", str(theirs.path), address=address)
+        assert (strangers.returncode, "over TLS: " in strangers.stderr) == (1, True)
+        assert "CERTIFICATE_VERIFY_FAILED" in strangers.stderr
+        plain = groundwire(*listing, address=address)
+        assert (plain.returncode, "add --tls-ca" in plain.stderr) == (1, True)

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from groundwire.catalog.file_copy import copy_file
 from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import PreconditionError
 from tests.catalogs import POSTGRESQL, SQLITE
 from tests.e2e.server import ServerProcess, groundwire
 from tests.postgresql import server as postgresql
@@ -179,3 +181,22 @@ def test_a_folder_without_a_catalog_is_named(tmp_path: Path) -> None:
     done = groundwire("backup", str(tmp_path / "backup"), "--data", str(tmp_path / "nowhere"))
     assert (done.returncode, "there is no catalog.db" in done.stderr) == (1, True)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["backup", "copy"])
+def test_a_folder_that_cannot_be_made_is_one_sentence(
+    backed_up: tuple[Path, set[str]], tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "file").touch()
+    target = str(tmp_path / "file" / "new")
+    given = (
+        [target, "--data", str(backed_up[0])] if command == "backup" else ["--from", str(backed_up[0]), "--to", target]
+    )
+    done = groundwire(command, *given)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith(f"error FAILED_PRECONDITION: cannot use '{tmp_path / 'file'}")
+
+
+def test_a_copy_for_which_there_is_no_room_is_no_damage(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:
+    with pytest.raises(PreconditionError, match="cannot be copied to"):
+        copy_file(backed_up[0] / "catalog.db", tmp_path / "missing" / "catalog.db")

@@ -11,6 +11,7 @@ from groundwire.kernel.errors import (
     DocumentNotFoundError,
     InvalidFilterError,
     InvalidPageTokenError,
+    InvalidRequestError,
 )
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
@@ -102,6 +103,9 @@ def test_chunks_by_document_and_by_prefix_of_their_ids_agree(filled: Store) -> N
     assert {chunk_id.partition("#")[0] for chunk_id in by_document} == {document.document_id}
     assert filled.chunks(chunk_id_prefix="doc_") == filled.chunks()
     assert filled.chunks(chunk_id_prefix="doc%") == filled.chunks(chunk_id_prefix="d_c") == []
+    assert filled.chunks(chunk_id_prefix="d" * 256) == []
+    with pytest.raises(InvalidRequestError, match="chunk_id_prefix: must be at most 256 characters"):
+        filled.chunks(chunk_id_prefix="d" * 100_000)
 
 
 def test_chunks_of_a_document_are_filtered_in_the_order_of_the_text(filled: Store) -> None:

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from groundwire.kernel.errors import DataLossError
+from groundwire.kernel.errors import DataLossError, PreconditionError
 
 
 def copy_file(source: Path, target: Path) -> None:
@@ -12,11 +12,14 @@ def copy_file(source: Path, target: Path) -> None:
 
     Raises:
         DataLossError: it is damaged.
+        PreconditionError: it cannot be read or the copy not written, as where the disk is full.
     """
     try:
         with closing(sqlite3.connect(source)) as reading, closing(sqlite3.connect(target)) as writing:
             # In one step: a write between two steps would restart the copy, and a busy server writes all the time.
             reading.backup(writing)
+    except sqlite3.OperationalError as error:
+        raise PreconditionError(f"the catalog {str(source)!r} cannot be copied to {str(target)!r}: {error}") from error
     except sqlite3.DatabaseError as error:
         raise DataLossError(f"the catalog {str(source)!r} cannot be copied: {error}") from error
     settle(target, source)
@@ -27,11 +30,14 @@ def settle(path: Path, what: Path) -> None:
 
     Raises:
         DataLossError: it is damaged; names `what` it was made of.
+        PreconditionError: it cannot be read or written.
     """
     try:
         with closing(sqlite3.connect(path)) as connection:
             (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             connection.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.OperationalError as error:
+        raise PreconditionError(f"the copy {str(path)!r} cannot be made: {error}") from error
     except sqlite3.DatabaseError as error:
         raise DataLossError(f"the catalog {str(what)!r} cannot be copied: {error}") from error
     if state != "ok":

@@ -71,6 +71,12 @@ def _run(arguments: Sequence[str]) -> int:
 
         code = EXIT_USAGE if isinstance(failure, InvalidRequestError) else EXIT_FAILED
         error = error_json(failure)
+    except OSError as failure:
+        # Of a file or folder that the command was told to use: calls to servers have errors of their own.
+        path = failure.filename2 or failure.filename  # of a copy that which is written
+        place = f"cannot use {os.fsdecode(path)!r}: " if isinstance(path, str | bytes) else ""
+        message = f"{place}{failure.strerror or failure}"
+        code, error = EXIT_FAILED, {"reason": "FAILED_PRECONDITION", "message": message}
     except UnicodeEncodeError as failure:
         # Arguments may be any bytes, as names of files are, and JSON may name half a character; messages hold neither.
         code, error = EXIT_USAGE, {"reason": "USAGE", "message": f"{failure.object[:_SHOWN_CHARS]!a} is not UTF-8"}

@@ -43,9 +43,21 @@ def connect() -> Iterator[GroundwireClient]:
             # A subclass is the error of a server that can be reached.
             if type(error) is UnavailableError and not answers():
                 nobody = f"no server answers at {option_value('address')}"
-                advice = f"{nobody}; start one with `groundwire serve`, or name one with --address"
-                raise UnavailableError(advice) from error
+                raise UnavailableError(nobody + _advice(error.message)) from error
             raise
+
+
+def _advice(message: str) -> str:
+    """Return what people can do, who are told that no server answers, where the library said `message`."""
+    _, _, reason = message.rpartition("last error: ")
+    if "handshake" in reason or "Verification" in reason:
+        return f" over TLS: {reason}"
+    if "Socket closed" in reason:
+        return (
+            "; what listens there hangs up, as servers do that ask for TLS or a client certificate: add --tls-ca, or "
+            "--tls-client-certificate and --tls-client-key"
+        )
+    return "; start one with `groundwire serve`, or name one with --address"
 
 
 def answers() -> bool:

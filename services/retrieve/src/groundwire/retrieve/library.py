@@ -33,7 +33,7 @@ from groundwire.kernel.errors import (
     PreconditionError,
 )
 from groundwire.kernel.filter_parsing import resolve_filter
-from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Like
+from groundwire.kernel.filters import MAX_PATTERN_CHARS, And, Comparator, Comparison, Filter, Like
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.latencies import Latencies
@@ -361,6 +361,8 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             clauses += [] if where is None else [where]
             clauses += [Comparison("document_id", Comparator.EQ, document_id)] if document_id else []
             if request.chunk_id_prefix:
+                if len(request.chunk_id_prefix) > MAX_PATTERN_CHARS:
+                    raise InvalidRequestError.of("chunk_id_prefix", f"must be at most {MAX_PATTERN_CHARS} characters")
                 # Ids may contain `_`, which is no wildcard here.
                 prefix = request.chunk_id_prefix.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
                 clauses.append(Like("chunk_id", prefix + "%"))

@@ -161,11 +161,15 @@ def check_folder(data: Path) -> None:
         except (FileExistsError, NotADirectoryError) as error:
             message = f"{str(data)!r} is a file, or below one, and must be a folder"
             raise InvalidRequestError.of("data", message) from error
-        with tempfile.TemporaryFile(dir=data) as file:
-            file.write(_BLOCK)
-            file.flush()
-            # Some file systems report a full disk only when the bytes are on their way to it.
-            os.fsync(file.fileno())
+        try:
+            with tempfile.TemporaryFile(dir=data) as file:
+                file.write(_BLOCK)
+                file.flush()
+                # Some file systems report a full disk only when the bytes are on their way to it.
+                os.fsync(file.fileno())
+        except OSError as error:
+            error.filename = str(data)  # that of a temporary file would say nothing
+            raise
 
 
 @contextmanager
@@ -181,8 +185,7 @@ def plain_disk_failures(data: Path) -> Iterator[None]:
         if error.errno in _NO_ROOM:
             raise PreconditionError(f"the disk of the data folder {str(data)!r} is full") from error
         place = error.filename if isinstance(error.filename, str) else str(data)
-        # Temporary files have names that say nothing.
-        where = f"the data folder {str(data)!r}" if Path(place).parent == data or place == str(data) else repr(place)
+        where = f"the data folder {str(data)!r}" if place == str(data) else repr(place)
         raise PreconditionError(f"cannot use {where}: {error.strerror or error}") from error
     except (StoreUnavailableError, ExhaustedError) as error:
         # The catalog may call it an error of input and output when its disk is full.

@@ -791,7 +791,7 @@ class ListChunksRequest(_message.Message):
     collection: _builtins.str
     """Required. Name of the collection."""
     chunk_id_prefix: _builtins.str
-    """Optional. Only chunks whose id starts with it."""
+    """Optional. Only chunks whose id starts with it, at most 256 characters."""
     include_embedding: _builtins.bool
     """Optional. Adds the vectors."""
     page_size: _builtins.int
