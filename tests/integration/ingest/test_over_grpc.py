@@ -309,7 +309,8 @@ async def test_bad_uploads_are_refused_and_store_no_document(stub: Any, harness:
         "part.offset": [head, pb.UploadDocumentRequest(part=pb.UploadPart(offset=4, data=b"5678"))],
         "part.data": [head, pb.UploadDocumentRequest(part=pb.UploadPart(offset=0, data=b"123456789"))],
     }
-    for field, messages in cases.items():
+    before_it = pb.UploadDocumentRequest(part=pb.UploadPart(offset=-1, data=b"012345678"))
+    for field, messages in [*cases.items(), ("part.offset", [head, before_it])]:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await upload(stub, messages)
         refused = from_rpc_error(caught.value)

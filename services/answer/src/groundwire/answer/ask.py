@@ -681,6 +681,8 @@ async def _with_heartbeats(
             if not coming.done():
                 coming.cancel()
                 await asyncio.gather(coming, return_exceptions=True)
+            elif not coming.cancelled():
+                coming.exception()  # looked at even where the call is cancelled now, or the loop logs it as lost
         try:
             batch = coming.result()
         except StopAsyncIteration:

@@ -185,7 +185,8 @@ class IncomingUpload:
         """Add a part; bytes that are here already are skipped. Return whether more became durable.
 
         Raises:
-            InvalidRequestError: the part is empty, too long, leaves a gap, or exceeds the announced size.
+            InvalidRequestError: the part is empty or too long, begins before the document, leaves a gap, or exceeds the
+                announced size.
             ConflictError: the upload was closed.
         """
         with self._lock:
@@ -193,6 +194,8 @@ class IncomingUpload:
             received, total = self._staged.size_bytes, self.stored.total_bytes
             if not 1 <= len(data) <= MAX_PART_BYTES:
                 raise InvalidRequestError.of("part.data", f"must have 1 to {MAX_PART_BYTES} bytes")
+            if offset < 0:
+                raise InvalidRequestError.of("part.offset", "must not be negative")
             if offset > received:
                 raise InvalidRequestError.of("part.offset", f"leaves a gap: {received} bytes have arrived")
             if offset + len(data) > total:
