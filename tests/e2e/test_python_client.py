@@ -160,6 +160,30 @@ async def test_questions_may_come_while_answers_do(server: ServerProcess, notes:
     assert len(texts) == 2
 
 
+async def test_an_error_of_the_questions_ends_their_conversation_as_it_is(
+    server: ServerProcess, notes: Collection
+) -> None:
+    def questions() -> Iterator[str]:
+        yield "What causes the tides of the sea?"
+        raise LookupError("no more")
+
+    async def questions_to_come() -> AsyncIterator[str]:
+        for question in questions():
+            yield question
+
+    with pytest.raises(LookupError, match="no more"):
+        await asyncio.to_thread(list, notes.converse(questions()))
+    async with AsyncGroundwireClient(server.address) as asynchronous:
+        with pytest.raises(LookupError, match="no more"):
+            async for _ in asynchronous.collection(notes.name).converse(questions_to_come()):
+                pass
+
+
+def test_an_asynchronous_client_outside_of_a_loop_says_where_it_belongs() -> None:
+    with pytest.raises(RuntimeError, match="create it in a coroutine"):
+        AsyncGroundwireClient("127.0.0.1:1")
+
+
 def test_documents_are_listed_found_and_deleted(client: GroundwireClient, notes: Collection) -> None:
     assert [each.source for each in notes.documents()] == ["bread.md", "tides.md"]
     assert [each.source for each in notes.documents(filter={"year": 2024})] == ["tides.md"]

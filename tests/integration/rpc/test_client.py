@@ -22,6 +22,7 @@ from groundwire.kernel.errors import (
     DeadlineError,
     DocumentNotFoundError,
     InvalidRequestError,
+    OverloadedError,
     StoreUnavailableError,
     UnavailableError,
 )
@@ -280,6 +281,42 @@ async def test_metadata_go_out_with_every_call_and_a_function_is_asked_anew() ->
             await awaited.collection("fine").ingest_text("t", source="a.md")
 
     assert [seen.request_id for seen in servicer.seen] == ["fixed"] * 3 + ["n0", "n1", "n2"] + ["awaited"]
+
+
+@pytest.mark.parametrize("metadata", [{"authorization": "Bearer tok\n"}, {"x": "ü"}, {"a b": "x"}, {"": "x"}])
+def test_metadata_that_cannot_be_sent_are_named_without_their_value(metadata: dict[str, str]) -> None:
+    (key,) = metadata
+    with GroundwireClient("127.0.0.1:1", metadata=metadata) as client:
+        for call in (client.list_collections, client.collection("fine").info):
+            with pytest.raises(InvalidRequestError, match=f"metadata: {key!r} cannot be sent") as refused:
+                call()
+            assert "tok" not in refused.value.message
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1, float("nan")])
+def test_a_client_without_time_is_refused(timeout_s: float) -> None:
+    with pytest.raises(InvalidRequestError, match="timeout_s: must be above 0"):
+        GroundwireClient("127.0.0.1:1", timeout_s=timeout_s)
+
+
+@pytest.mark.parametrize("timeout_s", [float("inf"), 1e30])
+async def test_a_limit_that_no_clock_can_hold_is_none(timeout_s: float) -> None:
+    request = pb.IngestDocumentRequest(collection="fine", text="t")
+    async with (
+        serving(fake_ingest()) as (_, port),
+        AsyncGroundwireClient(f"127.0.0.1:{port}", timeout_s=timeout_s) as client,
+    ):
+        await client.ingest_document.send(request)
+        await client.ingest_document.send(request, timeout_s=timeout_s)
+
+
+async def test_hundreds_of_calls_at_once_on_one_connection_are_answered_or_refused_with_a_reason() -> None:
+    async with serving(fake_ingest()) as (_, port), AsyncGroundwireClient(f"127.0.0.1:{port}") as client:
+        await client.ingest_document(collection="fine", text="t")
+        calls = (client.ingest_document(collection="fine", text="t") for _ in range(500))
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    failed = {repr(each) for each in outcomes if isinstance(each, Exception) and not isinstance(each, OverloadedError)}
+    assert failed == set()
 
 
 async def test_an_upload_carries_metadata_too(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The two clients: connections to servers, the calls of the contract, and collections."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -77,7 +78,7 @@ class GroundwireClient(Contract, ClientOperations, SyncCaller):
         address: HOST:PORT of a server that has all services or the one that is called, or an address for each
             service: `ingest=HOST:PORT,retrieve=HOST:PORT,answer=HOST:PORT`. Instead of HOST:PORT any name that gRPC
             resolves, such as `dns:///retrieve:50051`. Calls that every server answers go to the first.
-        timeout_s: time limit of every call, instead of the defaults in `groundwire.rpc.methods`.
+        timeout_s: time limit of every call, above 0, instead of the defaults in `groundwire.rpc.methods`.
         credentials: for TLS; without them the connection is plain. Files of `tls_from_files` are read again when they
             change.
         metadata: sent with every call, such as `{"authorization": "Bearer …"}`; a function is called before each.
@@ -139,6 +140,11 @@ class AsyncGroundwireClient(Contract, ClientOperations, AsyncCaller):
         credentials: grpc.ChannelCredentials | None = None,
         metadata: CallMetadata | None = None,
     ) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            message = "an AsyncGroundwireClient belongs to the running event loop: create it in a coroutine"
+            raise RuntimeError(message) from None
         channels = _open_channels(grpc.aio, address, credentials, "groundwire-python-asyncio")
         self._transport = AsyncTransport(channels, timeout_s, metadata)
 

@@ -24,6 +24,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.api.server.v1 import server_service_pb2 as server_pb
 from groundwire.client.transport import (
+    LONGEST_S,
     AsyncCaller,
     AsyncTransport,
     RequestT,
@@ -48,7 +49,7 @@ class _Bound(Generic[Params, RequestT]):
         """Send a copy of the request with a request id, if it can have one and has none."""
         return self.invoke(
             with_request_id(request),
-            timeout=self.limit_s if timeout_s is None else timeout_s,
+            timeout=self.limit_s if timeout_s is None else min(timeout_s, LONGEST_S),
             metadata=self.transport.sent_metadata(),
         )
 

@@ -21,6 +21,7 @@ from collections.abc import (
 )
 from contextlib import aclosing, closing, contextmanager
 from itertools import chain
+from pathlib import Path
 from queue import SimpleQueue
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar, overload
@@ -46,6 +47,9 @@ CONVERSE_PATH: Final = "/groundwire.api.answer.v1.AnswerService/Converse"
 UPLOAD_PATH: Final = "/groundwire.api.ingest.v1.IngestService/UploadDocument"
 HEALTH_PATH: Final = "/grpc.health.v1.Health/Check"
 _SERVICES = ("ingest", "retrieve", "answer")
+# Longer than any call; the library takes a limit that no clock can hold, such as infinity, for one that has passed.
+LONGEST_S: Final = 365 * 86_400.0
+_METADATA_KEY = re.compile(r"[A-Za-z0-9_.-]+")
 _NAMED = re.compile(r"(?:^|,)(ingest|retrieve|answer)=")
 CallMetadata: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Metadata of calls by their keys, such as `{"authorization": "Bearer …"}`, or a function that returns them."""
@@ -84,15 +88,26 @@ class _Transport:
         self.closed = threading.Event()
         self.bound_calls: dict[object, Any] = {}
         """Calls of the contract that have been opened on these channels."""
-        self._timeout_s = timeout_s
+        if timeout_s is not None and not timeout_s > 0:
+            raise InvalidRequestError.of("timeout_s", f"must be above 0, not {timeout_s}")
+        self._timeout_s = None if timeout_s is None else min(timeout_s, LONGEST_S)
         self._metadata = metadata
 
     def limit_s(self, path: str) -> float | None:
         return DeadlineTable().limit_s(path) if self._timeout_s is None else self._timeout_s
 
     def sent_metadata(self) -> tuple[tuple[str, str], ...] | None:
-        """Return the metadata of a call that begins now."""
+        """Return the metadata of a call that begins now.
+
+        Raises:
+            InvalidRequestError: HTTP/2 cannot carry them; names the key, not the value, which may be a secret.
+        """
         given = self._metadata() if callable(self._metadata) else self._metadata
+        for key, value in given.items() if given else ():
+            shown = str(value)  # the library takes bytes under some keys
+            if not (_METADATA_KEY.fullmatch(key) and shown.isascii() and shown.isprintable()):
+                rule = "a key must be of letters, digits and '._-', and its value a text of printable ASCII"
+                raise InvalidRequestError.of("metadata", f"{key!r} cannot be sent: {rule}")
         # HTTP/2 has lower-case keys only; the library would refuse others.
         return tuple((key.lower(), value) for key, value in given.items()) if given else None
 
@@ -147,7 +162,7 @@ class _Transport:
     ) -> Any:
         """Begin a call with a stream of requests and one response; return what the library does."""
         method = self.open_method(path, "stream_unary", response_type)
-        limit_s = self.limit_s(path) if timeout_s is None else timeout_s
+        limit_s = self.limit_s(path) if timeout_s is None else min(timeout_s, LONGEST_S)
         return method(messages, timeout=limit_s, metadata=self.sent_metadata())
 
 
@@ -227,12 +242,26 @@ class SyncTransport(_Transport):
         """
         if isinstance(items, AsyncIterable):
             raise TypeError("a blocking client takes no asynchronous iterable")
-        messages = (make(item) for item in items)
+        failures: list[Exception] = []
+
+        def messages() -> Iterator[Message]:
+            yield first
+            try:
+                for item in items:
+                    yield make(item)
+            except Exception as error:
+                failures.append(error)
+                raise
+
         with self.typed_errors():
-            call = self.open_exchange(path, chain([first], messages), response_type)
+            call = self.open_exchange(path, messages(), response_type)
             try:
                 for response in call:
                     yield response
+            except grpc.RpcError:
+                if failures:  # the library ends the call, and says nothing of why
+                    raise failures[0] from None
+                raise
             finally:
                 call.cancel()
 
@@ -276,21 +305,30 @@ class AsyncTransport(_Transport):
         response_type: type[ResponseT],
     ) -> AsyncGenerator[ResponseT, None]:
         """Send a message and one for each item as they come, and yield the responses meanwhile."""
+        failures: list[Exception] = []
 
         async def messages() -> AsyncIterator[Message]:
             yield first
-            if isinstance(items, AsyncIterable):
-                async for item in items:
-                    yield make(item)
-            else:
-                for item in items:
-                    yield make(item)
+            try:
+                if isinstance(items, AsyncIterable):
+                    async for item in items:
+                        yield make(item)
+                else:
+                    for item in items:
+                        yield make(item)
+            except Exception as error:
+                failures.append(error)
+                raise
 
         with self.typed_errors():
             call = self.open_exchange(path, messages(), response_type)
             try:
                 async for response in call:
                     yield response
+            except (grpc.RpcError, asyncio.CancelledError):
+                if failures:  # the library cancels the call, and says nothing of why
+                    raise failures[0] from None
+                raise
             finally:
                 call.cancel()
 

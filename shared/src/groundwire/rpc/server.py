@@ -78,7 +78,10 @@ class ServerOptions:
     drain_notice_s: float = 0.2
     max_receive_bytes: int = MAX_RECEIVE_BYTES
     max_metadata_bytes: int = 16 * 1024
-    max_streams_per_connection: int = 100
+    # Far more than run at a time, so that `Admission` refuses the others, with a status that says when to call again.
+    # Beyond the limit the library resets calls, which clients see as UNAVAILABLE, and it counts those that have just
+    # ended, too. There is one because a client that opens and resets calls costs the more, the more it may have.
+    max_streams_per_connection: int = 1000
     handshake_timeout_s: float = 5.0
     # Services ping one another every five seconds of a quiet call (`rpc/channels.py`).
     keepalive_permitted_s: float = 4.0
