@@ -312,3 +312,14 @@ def test_a_connection_that_fails_for_its_certificates_says_so(tmp_path: Path) ->
         assert "CERTIFICATE_VERIFY_FAILED" in strangers.stderr
         plain = groundwire(*listing, address=address)
         assert (plain.returncode, "add --tls-ca" in plain.stderr) == (1, True)
+
+
+def test_of_several_servers_the_one_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data", MEMORY) as server:
+        address = f"ingest={server.address},retrieve=127.0.0.1:1,answer={server.address}"
+        assert groundwire("collections", "create", "notes", address=address).returncode == 0
+        done = groundwire("search", "tides", "-c", "notes", address=address)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(
+        "error UNAVAILABLE: no server answers at 127.0.0.1:1; start one with `groundwire serve`"
+    )

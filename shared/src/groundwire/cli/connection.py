@@ -8,7 +8,14 @@ from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.cli.options import option_value
 from groundwire.client import GroundwireClient
 from groundwire.client.clients import tls_from_files, token_from_file
-from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, InvalidRequestError, UnavailableError
+from groundwire.client.transport import addresses
+from groundwire.kernel.errors import (
+    DeadlineError,
+    DocumentNotFoundError,
+    GroundwireError,
+    InvalidRequestError,
+    UnavailableError,
+)
 
 ResultT = TypeVar("ResultT")
 
@@ -41,9 +48,8 @@ def connect() -> Iterator[GroundwireClient]:
             yield client
         except UnavailableError as error:
             # A subclass is the error of a server that can be reached.
-            if type(error) is UnavailableError and not answers():
-                nobody = f"no server answers at {option_value('address')}"
-                raise UnavailableError(nobody + _advice(error.message)) from error
+            if type(error) is UnavailableError and (silent := unreachable()):
+                raise UnavailableError(f"no server answers at {silent}{_advice(error.message)}") from error
             raise
 
 
@@ -60,14 +66,20 @@ def _advice(message: str) -> str:
     return "; start one with `groundwire serve`, or name one with --address"
 
 
-def answers() -> bool:
-    """Tell whether the server can be reached at all: whether it says anything about its health."""
+def unreachable() -> str:
+    """Return the addresses at which no server can be reached at all, not even for its health; empty if all can."""
+    # One service for each address: the client asks where that service is.
+    at = {target: service for service, target in addresses(str(option_value("address"))).items()}
+    silent = []
     with GroundwireClient(**connection(_PROBE_S)) as client:
-        try:
-            client.health(service="liveness")
-        except (UnavailableError, DeadlineError):
-            return False
-    return True
+        for target, service in at.items():
+            try:
+                client.health(service=f"groundwire.api.{service}.v1.{service.title()}Service")
+            except (UnavailableError, DeadlineError):
+                silent.append(target)
+            except GroundwireError:  # such as that it has no such service: it answers
+                continue
+    return ", ".join(silent)
 
 
 def all_items(call: Callable[..., Any], field: str, page_size: int = _PAGE_SIZE, **request: Any) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from groundwire.api.common.v1.document_pb2 import DocumentFields, DocumentRefere
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy
-from groundwire.cli.connection import answers, connect
+from groundwire.cli.connection import connect, unreachable
 from groundwire.cli.fields import assign, merged_fields, read_metadata_file
 from groundwire.cli.messages import shown_name
 from groundwire.cli.options import (
@@ -26,7 +26,6 @@ from groundwire.cli.options import (
     check_consent,
     collection_option,
     is_json,
-    option_value,
     server_options,
     set_option,
     yes_option,
@@ -303,7 +302,8 @@ def ingest(
     except StoppedRun as stopped:
         if isinstance(stopped.__cause__, KeyboardInterrupt):
             raise Interrupted(f"interrupted: {stopped}") from stopped
-        why = str(stopped.__cause__) if answers() else f"no server answers at {option_value('address')} any more"
+        silent = unreachable()
+        why = f"no server answers at {silent} any more" if silent else str(stopped.__cause__)
         raise UnavailableError(f"{why}: {stopped}") from stopped
     if not is_complete:
         raise click.exceptions.Exit(1)
