@@ -531,6 +531,7 @@ def test_a_missing_path_is_a_usage_error(address: str) -> None:
         ("serve --embedder openai+http://[::1/v1#m --data {folder}/data", "embedder"),
         ("config show --env-file {folder}/latin.env", "--env-file"),
         ("config show --env-file {folder}/cut.env", "line 2 of "),
+        ("config show --env-file {folder}/nul.env", "line 1 of "),
         ("vault import {folder}/nowhere -c c", "DIR"),
         ("keys list --keys {folder}/nowhere", "'{folder}/nowhere' does not exist"),
         ("keys revoke 000000000000 --keys {folder}/nowhere", "'{folder}/nowhere' does not exist"),
@@ -542,12 +543,13 @@ def test_a_missing_path_is_a_usage_error(address: str) -> None:
 )
 def test_what_cannot_be_meant_is_a_usage_error_that_names_it(tmp_path: Path, command: str, named: str) -> None:
     (tmp_path / "latin.env").write_bytes(b"GROUNDWIRE_DATA=caf\xe9\n")
+    (tmp_path / "nul.env").write_bytes(b"GROUNDWIRE_LISTEN=a\0b\n")
     (tmp_path / "cut.env").write_text("GROUNDWIRE_VECTORS=memory:\nGROUNDWIRE_LISTEN\n")
     done = groundwire(*(word.format(folder=tmp_path) for word in command.split()))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error ")
     assert named.format(folder=tmp_path) in done.stderr
-    assert {path.name for path in tmp_path.iterdir()} <= {"latin.env", "cut.env", "data"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"latin.env", "nul.env", "cut.env", "data"}
 
 
 def test_answer_alone_has_to_know_where_to_search() -> None:
@@ -666,7 +668,8 @@ def test_settings_are_read_from_the_environment_and_a_file_of_variables(
 ) -> None:
     file = tmp_path / ".env"
     file.write_text(
-        "# of the server\nGROUNDWIRE_RETRIEVE_MAX_TOP_K=7\nexport GROUNDWIRE_RETRIEVE_MAX_QUERY_CHARS='90'\n"
+        "\ufeff# of the server\nGROUNDWIRE_RETRIEVE_MAX_TOP_K=5\nGROUNDWIRE_RETRIEVE_MAX_TOP_K=7\n"
+        "export GROUNDWIRE_RETRIEVE_MAX_QUERY_CHARS='90'\n"
         "RAG_MEMORY_TOP_K=3\nGROUNDWIRE_VECTORS=memory:\nGROUNDWIRE_EMBEDDER=hashing:64\nOTHER=$HOME\n",
         encoding="utf-8",
     )

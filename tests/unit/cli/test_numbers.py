@@ -35,6 +35,11 @@ def test_the_help_of_a_number_has_no_bounds_of_messages(name: str) -> None:
     assert not re.search(r"\d{10}", " ".join(record or ()))
 
 
+def test_a_count_of_nothing_is_refused_by_the_least_that_there_is() -> None:
+    with pytest.raises(click.BadParameter, match=r"^0 is below 1$"):
+        OPTIONS["logs -n"].type_cast_value(click.Context(click.Command("any")), "0")
+
+
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("value", [str(10**30), str(-(10**30))])
 def test_a_number_that_no_message_can_hold_is_refused(name: str, value: str) -> None:

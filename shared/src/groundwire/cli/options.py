@@ -22,10 +22,13 @@ class WholeNumber(click.types.IntParamType):
     """
 
     def __init__(self, bits: int, least: int | None = None) -> None:
-        self._range = click.IntRange(-(2 ** (bits - 1)) if least is None else least, 2 ** (bits - 1) - 1)
+        self._least, self._most = -(2 ** (bits - 1)) if least is None else least, 2 ** (bits - 1) - 1
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        return self._range.convert(value, param, ctx)
+        number: int = super().convert(value, param, ctx)
+        if not self._least <= number <= self._most:
+            self.fail(f"{number} is {'too large' if number > 0 else f'below {self._least}'}", param, ctx)
+        return number
 
 
 INT32, INT64, COUNT = WholeNumber(32), WholeNumber(64), WholeNumber(32, least=1)

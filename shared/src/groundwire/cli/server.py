@@ -26,18 +26,21 @@ def _read_variables(_context: click.Context, _option: click.Parameter, file: Pat
             from dotenv.parser import parse_stream  # noqa: PLC0415 - may not be installed
 
         try:
-            with file.open(encoding="utf-8") as text:
+            with file.open(encoding="utf-8-sig") as text:
                 found = list(parse_stream(text))
         except UnicodeDecodeError:
             raise InvalidRequestError.of("--env-file", f"{str(file)!r} is not UTF-8 text") from None
+        variables: dict[str, str] = {}
         for each in found:
-            if each.error or (each.key is not None and each.value is None):
+            if each.error or "\0" in each.original.string or (each.key is not None and each.value is None):
                 # Not the line itself, which may be a secret.
                 raise InvalidRequestError.of(
                     "--env-file", f"line {each.original.line} of {str(file)!r} is no NAME=value"
                 )
             if each.key is not None:
-                os.environ.setdefault(each.key, each.value or "")
+                variables[each.key] = each.value or ""
+        for name, value in variables.items():
+            os.environ.setdefault(name, value)
 
 
 env_file_option = click.option(
