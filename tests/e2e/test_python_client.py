@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
+from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.client import (
     Answer,
     AsyncGroundwireClient,
@@ -21,6 +23,7 @@ from groundwire.client import (
 )
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
+    AlreadyExistsError,
     CollectionNotFoundError,
     DocumentNotFoundError,
     InvalidFilterError,
@@ -182,6 +185,18 @@ async def test_an_error_of_the_questions_ends_their_conversation_as_it_is(
 def test_an_asynchronous_client_outside_of_a_loop_says_where_it_belongs() -> None:
     with pytest.raises(RuntimeError, match="create it in a coroutine"):
         AsyncGroundwireClient("127.0.0.1:1")
+
+
+def test_a_collection_whose_settings_have_changed_is_taken_as_it_is(client: GroundwireClient) -> None:
+    handled = client.collection("handled")
+    handled.create()
+    changed = collection_pb2.Collection(name="handled")
+    changed.settings.retrieval.top_k = 5
+    client.update_collection(collection=changed, update_mask=FieldMask(paths=["settings.retrieval.top_k"]))
+    for profile in (None, "general"):
+        assert handled.create(profile=profile).message.settings.retrieval.top_k == 5
+    with pytest.raises(AlreadyExistsError, match="exists with the profile general, not book"):
+        handled.create(profile="book")
 
 
 def test_documents_are_listed_found_and_deleted(client: GroundwireClient, notes: Collection) -> None:

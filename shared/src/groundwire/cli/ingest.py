@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import click
 
 from groundwire.api.common.v1.document_pb2 import DocumentFields, DocumentReference
-from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2, progress_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy
 from groundwire.cli.connection import connect, unreachable
@@ -45,7 +45,6 @@ from groundwire.client import GroundwireClient
 from groundwire.client.uploads import UNARY_BYTES
 from groundwire.kernel.errors import (
     CallCancelledError,
-    CollectionNotFoundError,
     DocumentNotFoundError,
     GroundwireError,
     InvalidRequestError,
@@ -414,16 +413,7 @@ class IngestRun:
             AlreadyExistsError: the collection exists with another profile.
             StoppedRun: it ended before its end; what was done until then is printed.
         """
-        if profile is not None:
-            # Also where there is one: the server refuses another profile than it has.
-            kind = collection_pb2.Profile.Value(f"PROFILE_{profile.upper()}")
-            self.client.create_collection(collection=self.collection, profile=kind)
-        else:
-            # An existing collection is taken as it is, whatever its profile and its settings.
-            try:
-                self.client.get_collection(collection=self.collection)
-            except CollectionNotFoundError:
-                self.client.create_collection(collection=self.collection)
+        self.client.collection(self.collection).create(profile=profile)
         try:
             outcomes = self._for_each(self.sources.files, self._ingest_file)
         except StoppedRun as stopped:

@@ -54,6 +54,8 @@ from groundwire.client.transport import (
 from groundwire.client.uploads import UNARY_BYTES, ingest_files, put_chunks, upload
 from groundwire.client.values import Fields, FilterJson, fields_message, filter_message, named_value, purge_filter
 from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    CollectionNotFoundError,
     DataLossError,
     DocumentNotFoundError,
     GroundwireError,
@@ -130,7 +132,7 @@ class CollectionOperations(Operations, RecordOperations):
 
     @Operation
     async def create(self, *, profile: str | None = None) -> CollectionInfo:
-        """Create the collection; one with the same profile is left as it is.
+        """Create the collection; one with the same profile is left as it is, whatever its settings.
 
         Args:
             profile: general, documents, conversations, memory, web or book; None takes the collection as it is when
@@ -146,7 +148,16 @@ class CollectionOperations(Operations, RecordOperations):
         request = collections_pb.CreateCollectionRequest(collection=self.name)
         if profile is not None:
             request.profile = named_value("profile", collection_pb2.Profile, profile)
-        return CollectionInfo.of((await self._transport.send(Contract.create_collection, request)).collection)
+        # Looked at first: the call compares the settings as well, which somebody may have changed since.
+        known = collections_pb.GetCollectionRequest(collection=self.name)
+        try:
+            found = CollectionInfo.of((await self._transport.send(Contract.get_collection, known)).collection)
+        except CollectionNotFoundError:
+            return CollectionInfo.of((await self._transport.send(Contract.create_collection, request)).collection)
+        if request.profile not in {collection_pb2.PROFILE_UNSPECIFIED, found.message.profile}:
+            message = f"collection {self.name!r} exists with the profile {found.profile}, not {profile}"
+            raise AlreadyExistsError(message, resource=self.name)
+        return found
 
     @Operation
     async def info(self) -> CollectionInfo:

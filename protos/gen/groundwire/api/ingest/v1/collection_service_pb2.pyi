@@ -34,7 +34,7 @@ class CreateCollectionRequest(_message.Message):
     collection: _builtins.str
     """Required. Name: 1 to 63 characters of `[a-z0-9_-]`, first and last alphanumeric."""
     profile: _collection_pb2.Profile.ValueType
-    """Optional. Profile to start from; unset means `DOCUMENTS`."""
+    """Optional. Profile to start from; unset means `GENERAL`."""
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
     @_builtins.property
