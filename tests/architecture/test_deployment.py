@@ -163,6 +163,11 @@ def test_the_composition_is_one() -> None:
     assert "COMPOSE_PROFILES=qdrant\n" in (ROOT / ".env").read_text(encoding="utf-8")
 
 
+def test_the_database_is_ready_once_others_reach_it() -> None:
+    command = compose()["postgres"]["healthcheck"]["test"]
+    assert command[command.index("--host") + 1] == "127.0.0.1"
+
+
 def test_nobody_outside_reaches_a_store_of_the_composition() -> None:
     document = yaml.safe_load(COMPOSE)
     published = {name: service.get("ports", []) for name, service in compose().items()}
