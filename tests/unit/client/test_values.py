@@ -1,12 +1,13 @@
 """Plain Python values become the messages of the contract, and come back."""
 
+import inspect
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 
 from groundwire.api.answer.v1 import answer_pb2
-from groundwire.client import Answer, Citation, GroundwireClient, Span
+from groundwire.client import Answer, AsyncGroundwireClient, Citation, GroundwireClient, Span
 from groundwire.client.records import new_record
 from groundwire.client.values import (
     Fields,
@@ -101,6 +102,19 @@ def test_a_date_in_metadata_is_its_first_moment_as_well() -> None:
     message = fields_message({"metadata": {"on": date(2024, 5, 1)}})
     assert message is not None
     assert plain_metadata(message.metadata) == {"on": "2024-05-01T00:00:00Z"}
+
+
+async def test_an_argument_that_a_method_does_not_have_is_answered_with_those_that_it_has() -> None:
+    told = r"unexpected keyword argument 'top_k'; it takes query, k, "
+    with GroundwireClient("127.0.0.1:1") as client:
+        search: Any = client.collection("handbook").search
+        with pytest.raises(TypeError, match=told):
+            search("tides", top_k=3)
+    async with AsyncGroundwireClient("127.0.0.1:1") as asynchronous:
+        search = asynchronous.collection("handbook").search
+        assert inspect.iscoroutinefunction(search)
+        with pytest.raises(TypeError, match=told):
+            await search("tides", top_k=3)
 
 
 def test_one_path_is_no_list_of_paths() -> None:

@@ -6,6 +6,7 @@ the event loop; with `SyncTransport` it blocks the thread, never suspends, and s
 
 import asyncio
 import functools
+import inspect
 import re
 import threading
 from collections.abc import (
@@ -417,9 +418,13 @@ class Operation(_TwoWays, Generic[Params, ResultT]):
 
     def __init__(self, body: Callable[Concatenate[Any, Params], Coroutine[Any, Any, ResultT]]) -> None:
         def blocking(owner: Any, *arguments: Params.args, **named: Params.kwargs) -> Any:
-            return _finish(body(owner, *arguments, **named))
+            return _finish(_begin(body, owner, *arguments, **named))
 
-        super().__init__(body, blocking)
+        @functools.wraps(body)
+        async def awaited(owner: Any, *arguments: Params.args, **named: Params.kwargs) -> Any:
+            return await _begin(body, owner, *arguments, **named)
+
+        super().__init__(awaited, blocking)
 
     @overload
     def __get__(self, owner: None, kind: type) -> Callable[..., Any]: ...
@@ -439,7 +444,7 @@ class StreamOperation(_TwoWays, Generic[Params, ItemT]):
 
     def __init__(self, body: Callable[Concatenate[Any, Params], AsyncGenerator[ItemT, None]]) -> None:
         def blocking(owner: Any, *arguments: Params.args, **named: Params.kwargs) -> Generator[ItemT, None, None]:
-            items = body(owner, *arguments, **named)
+            items = _begin(body, owner, *arguments, **named)
             try:
                 while True:
                     try:
@@ -460,6 +465,19 @@ class StreamOperation(_TwoWays, Generic[Params, ItemT]):
     def __get__(self, owner: AsyncCaller, kind: type) -> Callable[Params, AsyncGenerator[ItemT, None]]: ...
     def __get__(self, owner: Any, kind: type) -> Any:
         return super().__get__(owner, kind)
+
+
+def _begin(body: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Call a method that was written as a coroutine or generator: it does not run yet, only its arguments are taken.
+
+    Raises:
+        TypeError: it does not take them; says what it takes.
+    """
+    try:
+        return body(*arguments, **named)
+    except TypeError as error:
+        taken = ", ".join(list(inspect.signature(body).parameters)[1:])
+        raise TypeError(f"{error}; it takes {taken}") from None
 
 
 def _finish(coroutine: Any) -> Any:
