@@ -267,3 +267,9 @@ def test_where_torch_is_faster_auto_takes_torch_and_remembers(
     third.close()
     assert [first.engine_name, second.engine_name] == ["torch f32", "torch f32"]
     assert third.engine_name.startswith("openvino ")
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(PreconditionError, match=r"cannot keep the converted model in .*/file'.* set GROUNDWIRE_CACHE"):
+        open_model(find_model("all-MiniLM-L6-v2"), EngineName.OPENVINO, tmp_path / "file")
