@@ -2,6 +2,7 @@
 
 import inspect
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,6 +121,16 @@ async def test_an_argument_that_a_method_does_not_have_is_answered_with_those_th
 def test_one_path_is_no_list_of_paths() -> None:
     with GroundwireClient("127.0.0.1:1") as client, pytest.raises(InvalidRequestError, match="a list of paths"):
         client.collection("handbook").ingest_many("spans.md")
+
+
+def test_of_two_files_of_one_name_neither_replaces_the_other() -> None:
+    with GroundwireClient("127.0.0.1:1") as client:
+        with pytest.raises(
+            InvalidRequestError, match=r"a.md and sub/a.md would both be stored as 'a.md': give a mapping"
+        ):
+            client.collection("handbook").ingest_many(["a.md", Path("sub/a.md")])
+        with pytest.raises(FileNotFoundError):  # it gets as far as the files
+            client.collection("handbook").ingest_many({"a.md": "no/a.md", "sub/a.md": "no/sub/a.md"})
 
 
 def test_nothing_said_is_no_message() -> None:

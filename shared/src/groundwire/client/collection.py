@@ -262,7 +262,7 @@ class CollectionOperations(Operations, RecordOperations):
         """Ingest files in batches and return, in their order, the result or the error of each.
 
         Args:
-            files: the files, stored and cited under their names; or a mapping from sources to files.
+            files: the files, stored and cited under their names, which differ; or a mapping from sources to files.
             fields: facts about every one of them; see `Fields`.
 
         Raises:
@@ -278,6 +278,13 @@ class CollectionOperations(Operations, RecordOperations):
             raise InvalidRequestError.of("files", f"must be a list of paths or a mapping to paths, not {files!r}")
         named = files.items() if isinstance(files, Mapping) else ((Path(file).name, file) for file in files)
         given = [(source, Path(file)) for source, file in named]
+        path_of: dict[str, Path] = {}
+        for source, path in given:
+            if (other := path_of.setdefault(source, path)) != path:  # one would replace the other
+                advice = "give a mapping from sources to files, such as their paths below a folder"
+                raise InvalidRequestError.of(
+                    "files", f"{other} and {path} would both be stored as {source!r}: {advice}"
+                )
         return await ingest_files(self._transport, self.name, given, fields_message(fields))
 
     @Operation
