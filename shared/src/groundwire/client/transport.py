@@ -21,8 +21,6 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import aclosing, closing, contextmanager
-from itertools import chain
-from pathlib import Path
 from queue import SimpleQueue
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar, overload
