@@ -89,7 +89,7 @@ class TextGrounder:
             if options or request.chunk_ids:
                 # For its errors: which options and chunks there are does not depend on what the text says.
                 text, chunk_ids = _cut(request.text.strip(), max_chars), tuple(dict.fromkeys(request.chunk_ids))
-                await self._retriever.retrieve(Search(request.collection, text, options, chunk_ids))
+                await self.retriever.retrieve(Search(request.collection, text, options, chunk_ids))
             return [], ()
         if request.chunk_ids:
             # Whatever the search is for: all of these chunks come back.
