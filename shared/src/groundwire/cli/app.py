@@ -1,6 +1,9 @@
 """The command tree. A command's module is imported when the command runs, and `groundwire --help` imports none."""
 
+import signal
 from collections import UserDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -75,12 +78,26 @@ _SUMMARIES = {
 }
 
 
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block, in which modules are imported.
+
+    The module of grpcio that is interrupted while it loads is loaded again, and aborts the process.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 class _Commands(UserDict[str, Any]):
     """Commands by name, imported when they are looked up."""
 
     def __getitem__(self, name: str) -> click.Command:
         module, _, function = super().__getitem__(name)[0].partition(".")
-        command: click.Command = getattr(import_module(f"groundwire.cli.{module}"), function)
+        with uninterrupted():
+            command: click.Command = getattr(import_module(f"groundwire.cli.{module}"), function)
         return command
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from groundwire.cli.app import uninterrupted
 from groundwire.cli.options import INT32, json_option
 from groundwire.cli.output import is_terminal, print_line, printed_as_json
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError
@@ -84,8 +85,9 @@ def serve(service: str, **flags: Any) -> None:
     # Nothing that is made until the process serves is garbage; `run` enables it then.
     gc.disable()
     with server_packages("serve"):
-        from groundwire.standalone.process import run  # noqa: PLC0415 - may not be installed
-        from groundwire.standalone.settings import ServiceName, load_settings  # noqa: PLC0415 - the same
+        with uninterrupted():
+            from groundwire.standalone.process import run  # noqa: PLC0415 - may not be installed
+            from groundwire.standalone.settings import ServiceName, load_settings  # noqa: PLC0415 - the same
 
         settings = load_settings(**flags)
         run(ServiceName(service), settings, announce)
