@@ -1,4 +1,4 @@
-"""Asks 302 questions as a newcomer would, over eight corpora, and prints the answers to be graded.
+"""Asks 450 questions as a newcomer would, over eight corpora, and prints the answers to be graded.
 
     python benchmarks/natural_questions.py [--only CORPUS] [--data DIR] [--address HOST:PORT]
 

@@ -223,7 +223,7 @@ def test_what_a_dead_process_left_half_converted_is_swept(tiny: ModelFiles, tmp_
 
 def test_a_cache_that_cannot_be_made_is_a_clear_error_or_a_reason_for_torch(tiny: ModelFiles, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(PreconditionError, match="OpenVINO cannot run tiny"):
+    with pytest.raises(PreconditionError, match=r"cannot keep the converted model in .*/file'.* set GROUNDWIRE_CACHE"):
         open_model(tiny, EngineName.OPENVINO, tmp_path / "file")
     embedder = open_model(tiny, EngineName.AUTO, tmp_path / "file")
     assert embedder.engine_name == "torch f32"
@@ -267,9 +267,3 @@ def test_where_torch_is_faster_auto_takes_torch_and_remembers(
     third.close()
     assert [first.engine_name, second.engine_name] == ["torch f32", "torch f32"]
     assert third.engine_name.startswith("openvino ")
-
-
-def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(PreconditionError, match=r"cannot keep the converted model in .*/file'.* set GROUNDWIRE_CACHE"):
-        open_model(find_model("all-MiniLM-L6-v2"), EngineName.OPENVINO, tmp_path / "file")
