@@ -978,6 +978,7 @@ def test_a_heading_that_names_somebody_does_not_say_who_did_something() -> None:
         ("When was Rule 14 rejected?", False),
         # It stands in the passage, but not where the answer is.
         ("Why was Rule 7 rejected?", False),
+        ("Why was Rule 2 rejected?", True),
         ("When was Rule 7 rejected?", True),
         # None of these is a name with a number.
         ("List 5 rules that were rejected.", False),
@@ -986,7 +987,7 @@ def test_a_heading_that_names_somebody_does_not_say_who_did_something() -> None:
     ],
 )
 def test_what_a_question_names_by_a_number_is_not_what_has_another(question: str, is_of_another: bool) -> None:
-    content = "Rule 14 was rejected in May because foxes sleep.\n\nNothing is known of foxes.\n\nRule 7 is older."
+    content = "Rule 14 was rejected in May because foxes sleep.\n\nNothing is known of 2,000 foxes.\n\nRule 7 is older."
     scored = _scored(question, content)
     assert Support(read_question(question), scored).parts(scored[0])["other_number"] == float(is_of_another)
 

@@ -75,7 +75,7 @@ class Scored:
 
 # Names of code and of constants: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`, `SIGTERM`.
 _IDENTIFIER = re.compile(r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+|[A-Z]{5,})\b")
-_DIGITS = re.compile(r"(?!0+\d)\d+(?:\.\d+)*")
+_DIGITS = re.compile(r"(?!0+\d)\d+(?:[.,]\d+)*")
 _NUMBERED = re.compile(r"^1\. ", re.MULTILINE)
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 # "To replace a key, make a second one": what is done to what end.
