@@ -996,6 +996,14 @@ def test_a_document_named_by_its_number_is_what_a_question_names_by_it() -> None
     content = "The proposal was rejected because foxes sleep."
     assert _parts("Why was PEP 204 rejected?", content, source_uri="pep-0204.rst")["other_number"] == 0.0
     assert _parts("Why was PEP 204 rejected?", content, source_uri="pep-0205.rst")["other_number"] == 1.0
+    assert _parts("Why was PEP 0204 rejected?", content, source_uri="pep-0204.rst")["other_number"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("question", "is_of_another"), [("What does Rust 0.5 add?", 0.0), ("What does Rust 0.6 add?", 1.0)]
+)
+def test_a_version_may_begin_with_zero(question: str, is_of_another: float) -> None:
+    assert _parts(question, "Rust 0.5 adds foxes.")["other_number"] == is_of_another
 
 
 def test_a_name_that_a_heading_of_the_document_has_is_not_missing_from_its_other_sections() -> None:

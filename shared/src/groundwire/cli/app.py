@@ -84,11 +84,11 @@ def uninterrupted() -> Iterator[None]:
 
     The module of grpcio that is interrupted while it loads is loaded again, and aborts the process.
     """
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Commands(UserDict[str, Any]):

@@ -308,11 +308,11 @@ class Support:
         self._reading = read(question.text)
         # "PEP 8" and "Python 2.0" are one thing each; the first word of "List 5 reasons" is no name.
         self._named_by = {
-            number.text.lstrip("0")
+            digits[0]
             for name, number in pairwise(self._reading.facts)
             if (name.kind, number.kind) == (FactKind.NAME, FactKind.NUMBER)
             and number.start - name.end <= 1
-            and number.text[0].isdigit()
+            and (digits := _DIGITS.search(number.text)) is not None
             and (name.start > 0 or name.text.isupper())
         }
         self._is_negated = NEGATION.search(question.text) is not None
