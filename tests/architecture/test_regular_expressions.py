@@ -33,7 +33,7 @@ BOUNDED: dict[str, dict[str, str]] = {
 
 _METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "split")
 _CHARACTERS = {codes.CATEGORY_DIGIT: "7", codes.CATEGORY_SPACE: " ", codes.CATEGORY_NOT_WORD: "-"}
-_SIZE = 800
+_SIZE = 2400
 _SUSPICIOUS_S = 0.0015
 """Less than a quadratic search of the size takes, more than a linear one does."""
 

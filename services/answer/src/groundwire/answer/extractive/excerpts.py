@@ -80,7 +80,7 @@ _URL = re.compile(r"[a-z]+://\S+")
 _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
 # A quote with `[1]` in it could not be told from the answer's own markers.
 _LIKE_A_MARKER = re.compile(r"\[\d+\]")
-_LINE = re.compile(r"[^\r\n]*+(?:\r?\n|$)")
+_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|$)")
 _WORD = re.compile(r"\w")
 _ADORNMENT = re.compile(r"^([~^\"'`+*#.:])\1{2,}+[ \t]*+$", re.MULTILINE)
 # `== Gameplay ==`, the heading of a wiki; some of their dumps have spaces between the signs.

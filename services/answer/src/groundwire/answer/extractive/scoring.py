@@ -75,7 +75,8 @@ class Scored:
 
 # Names of code and of constants: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`, `SIGTERM`.
 _IDENTIFIER = re.compile(r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+|[A-Z]{5,})\b")
-_DIGITS = re.compile(r"(?!0+\d)\d+(?:[.,]\d+)*")
+# "013" is 13, "0.5" stays as it is.
+_DIGITS = re.compile(r"0*(\d+(?:[.,]\d+)*)")
 _NUMBERED = re.compile(r"^1\. ", re.MULTILINE)
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 # "To replace a key, make a second one": what is done to what end.
@@ -308,7 +309,7 @@ class Support:
         self._reading = read(question.text)
         # "PEP 8" and "Python 2.0" are one thing each; the first word of "List 5 reasons" is no name.
         self._named_by = {
-            digits[0]
+            digits[1]
             for name, number in pairwise(self._reading.facts)
             if (name.kind, number.kind) == (FactKind.NAME, FactKind.NUMBER)
             and number.start - name.end <= 1

@@ -38,7 +38,7 @@ class WrittenClaim:
     antecedent: str = ""
 
 
-_MARKER = re.compile(r"[ \t]*+\[\d{1,3}(?:, ?\d{1,3}){0,20}\]")
+_MARKER = re.compile(r"(?<![ \t])[ \t]*+\[\d{1,3}(?:, ?\d{1,3}){0,20}\]")
 _POINTS_BACK = re.compile(
     r"(?:it|its|they|their|them|he|she|his|her|this|that|these|those|such|there|the (?:former|latter))\b", re.IGNORECASE
 )
