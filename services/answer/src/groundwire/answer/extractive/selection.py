@@ -12,6 +12,7 @@ from groundwire.answer.extractive.weights import (
     ELSEWHERE_DROP,
     MAX_CORROBORATIONS,
     MAX_EXCERPTS,
+    NEARLY_AS_GOOD,
     OPENED_BY,
     RANKING,
     SAME_LIST_DROP,
@@ -39,7 +40,8 @@ def select_excerpts(
 
     The leads come in first, the best of them at the head. A further one comes in while its score is close to that of
     the best, it says something else, and it belongs there: it stands in a paragraph, list or table that is quoted, or
-    it has words of the question that none chosen so far has. The best is read first, a sentence together with chosen
+    it has words of the question that none chosen so far has. A second sentence that is nearly as good comes in as well:
+    either may be the answer. The best is read first, a sentence together with chosen
     sentences right before or after it; the others follow document by document, each in source order. Equal scores go by
     rank of the passage, then by place, so the choice is deterministic.
 
@@ -60,15 +62,18 @@ def select_excerpts(
         worth = {}
         for each in others:
             is_beside = any(_shares_block(each, other) for other in chosen)
-            if is_beside or not unmet.keys().isdisjoint(each.excerpt.stems):
-                gain = RANKING.unmet * open_share * covered(unmet, each.excerpt.stems)
-                # How far below the best it may score: a row, an item or code from elsewhere says little without what
-                # stands around it.
-                if each.excerpt.kind is BlockKind.PROSE:
-                    allowance = SAME_PARAGRAPH_DROP if is_beside else ELSEWHERE_DROP
-                else:
-                    allowance = SAME_LIST_DROP if is_beside else 0.0
-                worth[id(each)] = each.score + allowance + gain
+            is_prose = each.excerpt.kind is BlockKind.PROSE
+            # How far below the best it may score: a row, an item or code from elsewhere says little without what
+            # stands around it.
+            if is_beside:
+                allowance = SAME_PARAGRAPH_DROP if is_prose else SAME_LIST_DROP
+            elif not unmet.keys().isdisjoint(each.excerpt.stems):
+                allowance = ELSEWHERE_DROP if is_prose else 0.0
+            elif is_prose and len(chosen) == 1 and best.definition < INTRODUCED_AS_TERM:
+                allowance = NEARLY_AS_GOOD
+            else:
+                continue
+            worth[id(each)] = each.score + allowance + RANKING.unmet * open_share * covered(unmet, each.excerpt.stems)
         fitting = [each for each in others if id(each) in worth and worth[id(each)] >= best.score]
         if not fitting:
             break

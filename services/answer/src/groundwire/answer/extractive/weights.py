@@ -145,6 +145,13 @@ to natural questions then had 1.8 excerpts rather than 1.4, and met the sentence
 F1 of .496 rather than .478, but few of them belonged together. With only the next sentence of the paragraph it is .453.
 """
 
+NEARLY_AS_GOOD = 0.05
+"""How far below the best excerpt's score a second sentence may be that has no further word of the question.
+
+Where the first two are that close, the right one of natural questions is the second nearly as often as the first. It
+makes answers 2 % longer, and 6 of 241 more of them right; with 0.08, 5 % and 8.
+"""
+
 CONTEXT_CHARS = 350
 """Most characters of the sentence that leads an answer together with the one that it is read with."""
 
