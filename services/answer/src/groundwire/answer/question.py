@@ -75,6 +75,17 @@ _FRONT = (
     r"|can you (?:tell me|explain|say|show me)|in|at|on|for|to|from|by|since|until|during|with|of|about)\s++)*"
 )
 _MEASURES = "long|old|far|large|big|tall|high|often|fast|deep|wide|late|early|soon"
+VERSION_ASKED = (
+    r"(?:what|which) (?:(?:is|was) the )?(?:[\w.+-]+ ){0,2}versions?"
+    r"(?! (?:control|numbers?|identifiers?|strings?|schemes?|specifiers?))"
+)
+"""Pattern of questions for a version: "which Python version", "what is the latest version"."""
+# "The best height" asks for an opinion.
+_MEASURE_ASKED = (
+    r"what(?:'s| is| was| are| were) the (?!best |ideal |right )(?:[\w-]+ ){0,3}(?:rate|limit|size|length|width|height"
+    r"|weight|price|cost|fee|salary|population|speed|temperature|age|port|percentage|timeout|budget|score|distance"
+    r"|capacity)"
+)
 _TIMES = "year|date|day|month|century|decade|time|era|period"
 _PLACES = "city|country|state|place|region|county|town|continent"
 # Who does what "How do …?" asks for; "How do closures work?" asks for no steps.
@@ -88,7 +99,7 @@ _DONE = (
     "|published|invoked|called|used|declared|defined|specified|written|changed|updated|upgraded|built|tested|deployed"
 )
 _CUES = {
-    QuestionKind.QUANTITY: rf"how (?:{_MEASURES})",
+    QuestionKind.QUANTITY: rf"how (?:{_MEASURES})|{VERSION_ASKED}|{_MEASURE_ASKED}",
     QuestionKind.TIME: rf"when(?! should| would| to\b| is it)|(?:what|which) (?:{_TIMES})",
     QuestionKind.PERSON: r"who(?:m|se)?",
     QuestionKind.PLACE: rf"where|(?:what|which) (?:{_PLACES})",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Set as AbstractSet
 from itertools import takewhile
 
-from groundwire.answer.question import Question, QuestionKind
+from groundwire.answer.question import VERSION_ASKED, Question, QuestionKind
 from groundwire.kernel.facts import Fact, FactKind, names_in, read
 from groundwire.kernel.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
@@ -25,9 +25,12 @@ _FREQUENCY = re.compile(
     r"|\w+-(?:hour|day|week|month|year))\b",
     re.IGNORECASE,
 )
+_WHICH_VERSION = re.compile(rf"\b(?:{VERSION_ASKED})", re.IGNORECASE)
+_VERSION = re.compile(r"(?<![\w.])v?\d+(?:\.\d+)+\b|\b(?:[Vv]ersion|release|Python|Rust) \d")
 # What each way to ask for an amount is answered with.
 _AMOUNTS = [
     (_HOW_OFTEN, _FREQUENCY),
+    (_WHICH_VERSION, _VERSION),
     (
         re.compile(r"\bhow (?:long|soon|old)\b", re.IGNORECASE),
         re.compile(
@@ -156,6 +159,8 @@ def kind_match(question: Question, text: str) -> float:
     if question.kind is QuestionKind.QUANTITY:
         if _HOW_OFTEN.search(question.text):
             return 1.0 if _FREQUENCY.search(text) else -1.0
+        if _WHICH_VERSION.search(question.text):
+            return 1.0 if any(found[0] not in question.text for found in _VERSION.finditer(text)) else -1.0
         # Neither a date nor a number of the question, such as that of a highway, says how many or how long.
         known = {fact.values for fact in read(question.text).facts}
         is_age = _HOW_OLD.search(question.text) is not None
