@@ -20,6 +20,7 @@ from groundwire.answer.extractive.selection import (
     corroborations,
     of_each_side,
     select_excerpts,
+    with_code,
     with_context,
 )
 from groundwire.answer.extractive.similarity import estimate_similarities
@@ -108,6 +109,7 @@ class ExtractiveGenerator:
         limit = 1 if answers_in_full(question, lead) else self._max_excerpts
         weights = rarities(question, [each.excerpt for each in every])
         leads = of_each_side(question, lead, scored) if question.sides else with_context(question, lead, quotable)
+        leads = with_code(question, leads, scored)
         chosen = select_excerpts(leads[:limit], scored, weights, limit)
         if len(chosen) == 1:
             chosen = [completed(question, chosen[0], quotable)]

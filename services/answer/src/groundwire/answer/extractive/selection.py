@@ -8,6 +8,7 @@ from groundwire.answer.extractive.cues import INTRODUCED_AS_TERM, defines, is_an
 from groundwire.answer.extractive.excerpts import Excerpt
 from groundwire.answer.extractive.scoring import Scored, covered, resemble
 from groundwire.answer.extractive.weights import (
+    CODE_DROP,
     CONTEXT_CHARS,
     ELSEWHERE_DROP,
     MAX_CORROBORATIONS,
@@ -148,6 +149,22 @@ def with_context(question: Question, lead: Scored, excerpts: Sequence[Excerpt]) 
     if shown is not None:
         context[-1:] = [shown] if _source_position(shown) <= _source_position(one) else [one, shown]
     return [replace(lead, excerpt=each) for each in context]
+
+
+def with_code(question: Question, leads: Sequence[Scored], scored: Sequence[Scored]) -> list[Scored]:
+    """Return the leads of an answer to how something is done with code that shows it, where none of them does."""
+    if question.kind is not QuestionKind.PROCEDURE or any(each.excerpt.kind is not BlockKind.PROSE for each in leads):
+        return [*leads]
+    least = leads[0].score - CODE_DROP
+    shown = [
+        each
+        for each in scored
+        if each.excerpt.kind is BlockKind.CODE
+        and each.score >= least
+        and (each.coverage == 1.0 or _shares_section(each.excerpt, leads[0].excerpt))
+        and not any(_says_the_same(each.excerpt, other.excerpt) for other in leads)
+    ]
+    return [*leads, *sorted(shown, key=Scored.order)[:1]]
 
 
 def completed(question: Question, lead: Scored, excerpts: Sequence[Excerpt]) -> Scored:
