@@ -1,6 +1,7 @@
 """How an extractive answer is chosen: what is asked, how excerpts are scored, which of them are quoted."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from groundwire.answer.extractive.selection import (
     corroborations,
     of_each_side,
     select_excerpts,
+    with_code,
     with_context,
 )
 from groundwire.answer.extractive.summary import summarise
@@ -76,6 +78,11 @@ def _selected(question: str, scored: list[Scored]) -> list[str]:
         ("In which year was it written?", QuestionKind.TIME),
         ("Rust has how many keywords?", QuestionKind.QUANTITY),
         ("How often are sessions removed?", QuestionKind.QUANTITY),
+        ("Which version of Rust is needed?", QuestionKind.QUANTITY),
+        ("Which version control systems can be used?", QuestionKind.ENUMERATION),
+        ("What is a version?", QuestionKind.DEFINITION),
+        ("What is the maximum line length?", QuestionKind.QUANTITY),
+        ("What is the best height for a shelf?", QuestionKind.DEFINITION),
         ("Which file formats can be read?", QuestionKind.ENUMERATION),
         ("List the commands of the tool", QuestionKind.ENUMERATION),
         ("What are the rules of references?", QuestionKind.ENUMERATION),
@@ -547,6 +554,17 @@ def test_a_further_sentence_shares_the_paragraph_or_has_a_further_word_of_the_qu
     ]
 
 
+def test_a_second_sentence_comes_in_where_either_may_be_the_answer() -> None:
+    content = (
+        "Foxes eat small mice.\n\nFoxes mostly eat big beetles.\n\nFoxes never eat green berries.\n\n- Foxes eat birds"
+    )
+    mice, beetles = "Foxes eat small mice.", "Foxes mostly eat big beetles."
+    assert _selected(FOXES, _ranked(content, 1.0, 0.97, 0.96, 0.5)) == [mice, beetles]
+    assert _selected(FOXES, _ranked(content, 1.0, 0.94, 0.93, 0.98)) == [mice]
+    defined = [replace(each, definition=0.7) for each in _ranked(content, 1.0, 0.97, 0.5, 0.5)]
+    assert _selected("What are foxes?", defined) == [mice]
+
+
 def test_the_lowest_scores_let_nothing_else_in() -> None:
     content = "Foxes eat small mice.\n\nBerries of the wood are sweet."
     assert _selected(FOXES, _ranked(content, -0.1, -0.2)) == ["Foxes eat small mice."]
@@ -586,6 +604,27 @@ def test_code_or_steps_that_follow_a_sentence_come_with_it_where_a_way_is_asked_
     assert _in_context("How do I feed owls?", far, sentence) == [sentence]
     elsewhere = f"{sentence}\n\n## Foxes\n\nTake a file:\n\n```\nfeed names\n```"
     assert _in_context("How do I feed owls?", elsewhere, sentence) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("question", "score", "coverage", "heading", "is_shown"),
+    [
+        ("How do I feed owls?", 0.85, 1.0, "Tools", True),
+        ("Who feeds the owls?", 0.85, 1.0, "Tools", False),
+        ("How do I feed owls?", 0.75, 1.0, "Tools", False),
+        ("How do I feed owls?", 0.85, 0.5, "Tools", False),
+        ("How do I feed owls?", 0.85, 0.5, "Food", True),
+    ],
+)
+def test_code_shows_how_something_is_done_where_the_answer_has_none(
+    question: str, score: float, coverage: float, heading: str, is_shown: bool
+) -> None:
+    content = f"## Food\n\nOwls are fed in the evening.\n\n## {heading}\n\n```\nfeed owls\n```\n\n```\nfeed foxes\n```"
+    prose, code, other = find_excerpts([make_passage(content)])
+    lead, shown = Scored(prose, 0.5, 1.0, 1.0), Scored(code, 0.5, coverage, score)
+    scored = [lead, shown, Scored(other, 0.5, coverage, score - 0.01)]
+    assert with_code(read_question(question), [lead], scored) == [lead, *[shown] * is_shown]
+    assert with_code(read_question(question), [lead, shown], scored) == [lead, shown]
 
 
 def test_a_sentence_that_announces_a_list_comes_with_it() -> None:
@@ -884,6 +923,9 @@ def test_the_best_supported_of_the_best_passages_leads() -> None:
         ("How many owls are there?", "The wood has thousands of owls."),
         ("How long are copies kept?", "Copies are kept for a year."),
         ("How old is the owl?", "The owl was born on 5 March 2013."),
+        ("Which Python version do owls need?", "Owls need Python 3.10."),
+        ("What is the latest version?", "Version 2 is the latest one."),
+        ("What is the size of an owl?", "An owl is 30 cm tall."),
         ("When do owls hunt?", "Owls hunt at night."),
     ],
 )
@@ -901,6 +943,9 @@ def test_quantities_and_times_answer_questions_for_them(question: str, text: str
         ("How many owls are there?", "The owls of Rule 14 are protected."),
         ("How many owls are there?", "PEP 14 protects owls."),
         ("How old is the owl?", "The owl of Anna Maria is an old one."),
+        ("Which Python version do owls need?", "The 3 owls need the latest version of Python."),
+        ("Which version came after 3.9?", "What came after 3.9 was better."),
+        ("What is the average size of an owl?", "The size of an owl depends on its food."),
     ],
 )
 def test_a_number_of_the_question_and_a_date_are_no_quantity(question: str, text: str) -> None:

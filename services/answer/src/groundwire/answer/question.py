@@ -76,7 +76,7 @@ _FRONT = (
 )
 _MEASURES = "long|old|far|large|big|tall|high|often|fast|deep|wide|late|early|soon"
 VERSION_ASKED = (
-    r"(?:what|which) (?:(?:is|was) the )?(?:[\w.+-]+ ){0,2}versions?"
+    r"(?:what|which) (?:(?:is|was) the )?(?:(?!an? )[\w.+-]+ ){0,2}versions?"
     r"(?! (?:control|numbers?|identifiers?|strings?|schemes?|specifiers?))"
 )
 """Pattern of questions for a version: "which Python version", "what is the latest version"."""
