@@ -174,7 +174,7 @@ def test_a_damaged_catalog_makes_no_backup(tmp_path: Path) -> None:
     (tmp_path / "data" / "catalog.db").write_bytes(b"SQLite format 3\0" + bytes(8000))
     done = groundwire("backup", str(tmp_path / "backup"), "--data", str(tmp_path / "data"))
     assert (done.returncode, done.stderr.startswith("error DATA_LOSS: ")) == (1, True)
-    assert not (tmp_path / "backup").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_a_folder_without_a_catalog_is_named(tmp_path: Path) -> None:

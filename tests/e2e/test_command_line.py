@@ -486,6 +486,7 @@ def test_a_server_that_is_not_there_is_said_so() -> None:
     done = groundwire("health", address="127.0.0.1:1")
     assert done.returncode == 1
     assert "UNREACHABLE" in done.stdout
+    assert "no server answers at 127.0.0.1:1; start one with `groundwire serve`" in done.stderr
     asked = groundwire("ask", "Anything?", "-c", "notes", address="127.0.0.1:1")
     assert asked.returncode == 1
     assert "no server answers at 127.0.0.1:1; start one with `groundwire serve`" in asked.stderr

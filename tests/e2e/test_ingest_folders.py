@@ -77,6 +77,14 @@ def test_a_plan_needs_a_collection(server: ServerProcess, folder: Path) -> None:
     assert "COLLECTION_NOT_FOUND" in run(server, str(folder), "--plan", code=1)
 
 
+def test_a_plan_compares_the_profile_as_an_ingest_does(server: ServerProcess, folder: Path) -> None:
+    run(server, str(folder), "--profile", "book")
+    for given in ([], ["--plan"]):
+        refused = run(server, str(folder), "--profile", "web", *given, code=1)
+        assert "exists with the profile book, not web" in refused
+    assert run(server, str(folder), "--profile", "book", "--plan")["totals"]["files"] == 3
+
+
 def test_collection_and_folder_become_equal(server: ServerProcess, folder: Path) -> None:
     run(server, str(folder))
     (folder / "b.md").unlink()

@@ -118,6 +118,19 @@ async def test_an_argument_that_a_method_does_not_have_is_answered_with_those_th
             await search("tides", top_k=3)
 
 
+async def test_what_is_no_text_is_named() -> None:
+    with GroundwireClient("127.0.0.1:1") as client:
+        collection: Any = client.collection("handbook")
+        with pytest.raises(TypeError, match="query must be a text, not 5"):
+            collection.search(5)
+        with pytest.raises(TypeError, match="question must be a text, not b'Why\\?'"):
+            list(collection.ask_stream(b"Why?"))
+    async with AsyncGroundwireClient("127.0.0.1:1") as asynchronous:
+        collection = asynchronous.collection("handbook")
+        with pytest.raises(TypeError, match="query must be a text, not None"):
+            await collection.search(None)
+
+
 def test_one_path_is_no_list_of_paths() -> None:
     with GroundwireClient("127.0.0.1:1") as client, pytest.raises(InvalidRequestError, match="a list of paths"):
         client.collection("handbook").ingest_many("spans.md")

@@ -202,7 +202,9 @@ def _url(catalog: str, data: Path) -> str:
 
 @contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
-    """Give a folder to fill, which gets its name once it is complete and durable: an interrupted copy has another.
+    """Give a folder to fill, which gets its name once it is complete and durable; what fails leaves nothing behind.
+
+    A process that is killed leaves the folder under another name, and the next copy of that name removes it.
 
     Raises:
         InvalidRequestError: there is one of that name, which is not empty.
@@ -212,14 +214,18 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     part = folder.with_name(folder.name + _PART)
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(mode=0o700, parents=True)
-    yield part
-    for path in part.iterdir():
-        path.chmod(0o600)
-        sync(path)
-    sync(part)
-    if folder.exists():
-        folder.rmdir()
-    part.rename(folder)
+    try:
+        yield part
+        for path in part.iterdir():
+            path.chmod(0o600)
+            sync(path)
+        sync(part)
+        if folder.exists():
+            folder.rmdir()
+        part.rename(folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
     sync(folder.absolute().parent)
 
 

@@ -297,7 +297,7 @@ def ingest(
     try:
         with connect() as client:
             run = IngestRun(client, collection, selected, roots, options, jobs, yes, verbose)
-            is_complete = run.plan() if plan else run.ingest(profile)
+            is_complete = run.plan(profile) if plan else run.ingest(profile)
     except StoppedRun as stopped:
         if isinstance(stopped.__cause__, KeyboardInterrupt):
             raise Interrupted(f"interrupted: {stopped}") from stopped
@@ -438,14 +438,15 @@ class IngestRun:
         renewed = {outcome.source: outcome for outcome in (self._for_each(files, self._ingest_file) if files else [])}
         return self._report([renewed.get(outcome.source, outcome) for outcome in outcomes], missing)
 
-    def plan(self) -> bool:
+    def plan(self, profile: str | None) -> bool:
         """Print what an ingest would do, and change nothing; return whether all of it could be done.
 
         Raises:
             CollectionNotFoundError: no such collection; there is nothing to compare with.
+            AlreadyExistsError: the collection exists with another profile.
             StoppedRun: it ended before its end; nothing is printed.
         """
-        self.client.get_collection(collection=self.collection)
+        self.client.collection(self.collection).info().check_profile(profile)
         plans = self._for_each(self.sources.files, self._plan_file)
         missing = self._missing()
         gone = {document["document_id"] for document in missing}

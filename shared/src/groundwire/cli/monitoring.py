@@ -1,6 +1,6 @@
 """`groundwire health`, `pipeline`, `logs` and `stats`: how a server is, how fast it searches, and what it stores."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import islice
 
@@ -38,30 +38,38 @@ _STATS_COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", 
 @server_options
 def health(service: str | None) -> None:
     """Print the state of each service and failing background work; exits with 1 unless all are serving."""
-    # No failure gets as far as `connect`: that nothing answers is a result too, UNREACHABLE.
     with connect() as client:
         states: dict[str, str] = {}
+        lost: UnavailableError | None = None
         for name in [service] if service else _SERVICES:
             try:
                 states[name] = HealthCheckResponse.ServingStatus.Name(client.health(service=name).status)
             except NotFoundError:
                 states[name] = "UNKNOWN"
-            except UnavailableError:
-                states[name] = "UNREACHABLE"
+            except UnavailableError as error:
+                states[name], lost = "UNREACHABLE", error
         housekeeping = None if service else _housekeeping(client)
-    if is_json():
-        failing: dict[str, object] = {}
-        if housekeeping is not None and housekeeping.failures:
-            failing["housekeeping"] = [message_json(each) for each in housekeeping.failures]
-        if housekeeping is not None and housekeeping.incomplete_deletions:
-            failing["incomplete_deletions"] = [message_json(each) for each in housekeeping.incomplete_deletions]
-        print_json(states | failing)
-    else:
+        _show_health(states, housekeeping)
+        if lost is not None:
+            raise lost  # `connect` tells why nothing answers
+    if set(states.values()) != {"SERVING"}:
+        raise click.exceptions.Exit(1)
+
+
+def _show_health(
+    states: Mapping[str, str], housekeeping: maintenance_service_pb2.GetHousekeepingResponse | None
+) -> None:
+    if not is_json():
         for name, state in states.items():
             print_line(f"{state:<12} {name}")
         show_housekeeping(housekeeping)
-    if set(states.values()) != {"SERVING"}:
-        raise click.exceptions.Exit(1)
+        return
+    failing: dict[str, object] = {}
+    if housekeeping is not None and housekeeping.failures:
+        failing["housekeeping"] = [message_json(each) for each in housekeeping.failures]
+    if housekeeping is not None and housekeeping.incomplete_deletions:
+        failing["incomplete_deletions"] = [message_json(each) for each in housekeeping.incomplete_deletions]
+    print_json({**states, **failing})
 
 
 def _housekeeping(client: GroundwireClient) -> maintenance_service_pb2.GetHousekeepingResponse | None:

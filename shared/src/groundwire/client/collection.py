@@ -54,7 +54,6 @@ from groundwire.client.transport import (
 from groundwire.client.uploads import UNARY_BYTES, ingest_files, put_chunks, upload
 from groundwire.client.values import Fields, FilterJson, fields_message, filter_message, named_value, purge_filter
 from groundwire.kernel.errors import (
-    AlreadyExistsError,
     CollectionNotFoundError,
     DataLossError,
     DocumentNotFoundError,
@@ -154,9 +153,7 @@ class CollectionOperations(Operations, RecordOperations):
             found = CollectionInfo.of((await self._transport.send(Contract.get_collection, known)).collection)
         except CollectionNotFoundError:
             return CollectionInfo.of((await self._transport.send(Contract.create_collection, request)).collection)
-        if request.profile not in {collection_pb2.PROFILE_UNSPECIFIED, found.message.profile}:
-            message = f"collection {self.name!r} exists with the profile {found.profile}, not {profile}"
-            raise AlreadyExistsError(message, resource=self.name)
+        found.check_profile(profile)
         return found
 
     @Operation

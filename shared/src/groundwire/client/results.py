@@ -19,8 +19,8 @@ from groundwire.api.ingest.v1 import (
     progress_pb2,
 )
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
-from groundwire.client.values import MetadataValue, enum_name, plain_metadata
-from groundwire.kernel.errors import GroundwireError
+from groundwire.client.values import MetadataValue, enum_name, named_value, plain_metadata
+from groundwire.kernel.errors import AlreadyExistsError, GroundwireError
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,6 +426,16 @@ class CollectionInfo:
             embedding_model=message.embedding.model_name,
             message=message,
         )
+
+    def check_profile(self, profile: str | None) -> None:
+        """Check that the collection has this profile; None takes any.
+
+        Raises:
+            AlreadyExistsError: it has another one.
+        """
+        if profile is not None and named_value("profile", collection_pb2.Profile, profile) != self.message.profile:
+            message = f"collection {self.name!r} exists with the profile {self.profile}, not {profile}"
+            raise AlreadyExistsError(message, resource=self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -465,17 +465,27 @@ class StreamOperation(_TwoWays, Generic[Params, ItemT]):
         return super().__get__(owner, kind)
 
 
+_signature = functools.cache(inspect.signature)
+_TEXTS: Final = (str, str | None)
+
+
 def _begin(body: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Call a method that was written as a coroutine or generator: it does not run yet, only its arguments are taken.
 
     Raises:
-        TypeError: it does not take them; says what it takes.
+        TypeError: it does not take them; says what it takes. Or something else is given for a text, of which the
+            library of the messages would not say for which one.
     """
+    signature = _signature(body)
     try:
-        return body(*arguments, **named)
+        taken = signature.bind(*arguments, **named).arguments
     except TypeError as error:
-        taken = ", ".join(list(inspect.signature(body).parameters)[1:])
-        raise TypeError(f"{error}; it takes {taken}") from None
+        raise TypeError(f"{error}; it takes {', '.join(list(signature.parameters)[1:])}") from None
+    for name, value in taken.items():
+        kind = signature.parameters[name].annotation
+        if kind in _TEXTS and not isinstance(value, kind):
+            raise TypeError(f"{name} must be a text, not {value!r}")
+    return body(*arguments, **named)
 
 
 def _finish(coroutine: Any) -> Any:
