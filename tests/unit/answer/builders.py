@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from groundwire.answer.evidence import Passage, Source, Statement
+from groundwire.answer.extractive.excerpts import find_excerpts
+from groundwire.answer.extractive.scoring import Scored, score_excerpts
 from groundwire.answer.grounding.claims import split_claims
 from groundwire.answer.grounding.grounder import GroundedClaim, TextComparison
 from groundwire.answer.ports import Vector
+from groundwire.answer.question import read_question
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
@@ -61,3 +64,10 @@ def make_passage(
 def make_statement(passage: Passage, text: str, separator: str = " ") -> Statement:
     start = passage.content.index(text)
     return Statement(text, (Source(passage, passage.span_of(start, start + len(text)), text),), separator)
+
+
+def make_scored(question: str, *contents: str) -> list[Scored]:
+    """Return the excerpts of passages with these contents as words alone score them: every similarity is 1."""
+    asked = read_question(question)
+    excerpts = find_excerpts([make_passage(content, rank=rank) for rank, content in enumerate(contents, 1)])
+    return score_excerpts(asked, excerpts, [1.0] * len(excerpts))

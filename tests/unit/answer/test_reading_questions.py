@@ -1,0 +1,195 @@
+"""What a question asks for: its kind, its subject, its words."""
+
+import time
+
+import pytest
+
+from groundwire.answer.extractive.scoring import (
+    Support,
+)
+from groundwire.answer.intent import document_asked_for, named_place
+from groundwire.answer.question import QuestionKind, read_question
+from groundwire.kernel.words import content_stems, stem
+from tests.unit.answer.builders import make_passage, make_scored
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("What is ownership?", QuestionKind.DEFINITION),
+        ("What does shadowing mean?", QuestionKind.DEFINITION),
+        ("Define lifetimes", QuestionKind.DEFINITION),
+        ("When should I use closures?", QuestionKind.OTHER),
+        ("How do I create a project?", QuestionKind.PROCEDURE),
+        ("How do new employees enroll?", QuestionKind.PROCEDURE),
+        ("How can a struct be printed?", QuestionKind.PROCEDURE),
+        ("What is the process for filing an appeal?", QuestionKind.PROCEDURE),
+        ("What steps should employees take?", QuestionKind.PROCEDURE),
+        ("How do closures capture variables?", QuestionKind.OTHER),
+        ("What is unsafe code needed for?", QuestionKind.DEFINITION),
+        ("Why is it safe?", QuestionKind.REASON),
+        ("Who wrote it?", QuestionKind.PERSON),
+        ("When was it written?", QuestionKind.TIME),
+        ("Where is it stored?", QuestionKind.PLACE),
+        ("How many threads are there?", QuestionKind.QUANTITY),
+        ("In which year was it written?", QuestionKind.TIME),
+        ("Rust has how many keywords?", QuestionKind.QUANTITY),
+        ("How often are sessions removed?", QuestionKind.QUANTITY),
+        ("Which version of Rust is needed?", QuestionKind.QUANTITY),
+        ("Which version control systems can be used?", QuestionKind.ENUMERATION),
+        ("What is a version?", QuestionKind.DEFINITION),
+        ("What is the maximum line length?", QuestionKind.QUANTITY),
+        ("What is the best height for a shelf?", QuestionKind.DEFINITION),
+        ("Which file formats can be read?", QuestionKind.ENUMERATION),
+        ("List the commands of the tool", QuestionKind.ENUMERATION),
+        ("What are the rules of references?", QuestionKind.ENUMERATION),
+        ("What is the purpose of a trait?", QuestionKind.REASON),
+        ("Does it compile?", QuestionKind.OTHER),
+        ("What happens when a document is deleted?", QuestionKind.OTHER),
+        ("Do people who read it like it?", QuestionKind.OTHER),
+    ],
+)
+def test_kinds_of_questions(question: str, kind: QuestionKind) -> None:
+    assert read_question(question).kind is kind
+
+
+def test_the_subject_of_a_definition() -> None:
+    assert read_question("What is a smart pointer in Rust?").subject == ("smart", "pointer")
+    assert read_question("How many smart pointers are there?").subject == ()
+
+
+@pytest.mark.parametrize("question", ["How big do foxes grow?", "In which year do foxes grow?"])
+def test_what_an_answer_replaces_is_no_word_that_it_must_have(question: str) -> None:
+    assert set(read_question(question).stems) == {stem("foxes"), stem("grow")}
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What is the difference between a fox and an owl?", "How does a fox differ from an owl?", "fox vs. owl"],
+)
+def test_what_asks_for_a_comparison_is_no_word_that_it_must_have(question: str) -> None:
+    assert set(read_question(question).stems) == {"fox", "owl"}
+
+
+@pytest.mark.parametrize(
+    ("question", "is_term"),
+    [
+        ("What is a copay?", True),
+        ("What are copays?", True),
+        ("Define copay", True),
+        ("What is the copay?", False),
+        ("What is a copay of the plan?", False),
+        ("What is our copay?", False),
+        ("What does a copay do?", False),
+        ("Why is there a copay?", False),
+    ],
+)
+def test_what_something_is_only_its_definition_answers(question: str, is_term: bool) -> None:
+    read = read_question(question)
+    assert read.is_term is is_term
+    mentioning = make_scored(question, "Members of the plan asked for a copay.", "Nobody asked for a copay.")
+    assert Support(read, mentioning).parts(mentioning[0])["undefined"] == float(is_term)
+    # Where it is defined, other sentences may go on from there.
+    told = [*mentioning, *make_scored(question, "A copay is a fixed fee.")]
+    assert Support(read, told).parts(mentioning[0])["undefined"] == 0.0
+
+
+def test_two_words_that_stand_apart_as_well_are_not_one() -> None:
+    vocabulary = frozenset({"priorapproval", "prior", "approval"})
+    assert read_question("Who needs prior approval?", vocabulary).stems == ("prior", "approval")
+
+
+def test_how_long_it_takes_asks_for_no_taking() -> None:
+    assert read_question("How long does it take to get an answer?").stems == ("answer",)
+
+
+def test_a_number_makes_no_compound_with_the_word_before_it() -> None:
+    vocabulary = frozenset({"fox2", "backup"})
+    assert read_question("Will there be a fox 2?", vocabulary).stems == ("fox", "2")
+    assert read_question("How do I back up?", vocabulary).stems == ("backup",)
+
+
+def test_a_question_that_only_has_the_word_do_asks_for_no_definition() -> None:
+    assert read_question("What does the queen want to do about fees?").kind is not QuestionKind.DEFINITION
+    assert read_question("What does the queen do?").subject == ("queen",)
+
+
+def test_a_question_of_separators_is_read_in_no_time() -> None:
+    began = time.thread_time()
+    read_question(1000 * ", ")
+    assert time.thread_time() - began < 0.2  # at cubic cost: 0.5 s and more
+
+
+def test_two_words_that_the_material_writes_as_one_are_one() -> None:
+    question = "How do I back up the set-up data?"
+    assert read_question(question, frozenset({"backup"})).stems == ("backup", "set", "data")
+    assert read_question(question).stems == ("back", "set", "data")
+    assert "backup" in read_question(question, frozenset({"backup"})).stems_of("Back up and restore")
+    assert "backup" not in read_question(question).stems_of("Back up and restore")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("borrows", "borrowing"),
+        ("copies", "copied"),
+        ("running", "runs"),
+        ("classes", "class"),
+        ("files", "file"),
+        ("strings", "string"),
+    ],
+)
+def test_forms_of_a_word_have_one_stem(one: str, other: str) -> None:
+    assert stem(one) == stem(other)
+
+
+def test_an_ending_without_which_no_vowel_is_left_is_none() -> None:
+    assert stem("string") != stem("str")
+
+
+def test_words_are_folded_and_identifiers_cut() -> None:
+    assert content_stems("What is HashMap, the `hash_map`?") == ["hash", "map", "hash", "map"]
+
+
+@pytest.mark.parametrize("question", ["Which operators does a filter have?", "What operators do filters need?"])
+def test_which_and_a_plural_asks_for_a_list(question: str) -> None:
+    assert read_question(question).kind is QuestionKind.ENUMERATION
+
+
+@pytest.mark.parametrize(
+    ("question", "is_procedure"),
+    [
+        ("How is UTF-8 mode enabled?", True),
+        ("How are the owls published?", True),
+        ("How is memory laid out?", False),
+        ("How are generations stored?", False),
+    ],
+)
+def test_how_something_is_done_by_users_asks_for_steps(question: str, is_procedure: bool) -> None:
+    assert (read_question(question).kind is QuestionKind.PROCEDURE) is is_procedure
+
+
+def test_a_summary_is_asked_of_a_document_by_its_number() -> None:
+    passages = [
+        make_passage("Owls.", rank=1, source_uri="pep-4040.rst"),
+        make_passage("Foxes.", rank=2, source_uri="pep-0404.rst"),
+    ]
+    assert named_place("PEP 404", passages) == (passages[1].document_id, "")
+    assert named_place("PEP 40", passages) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("What does this document cover?", ""),
+        ("What does the chapter on owls cover?", "owls"),
+        ("What does PEP 8 cover?", "PEP 8"),
+        ("What does the employee handbook cover?", "the employee handbook"),
+        ("What does operating.md cover?", "operating.md"),
+        ("What does the Gold plan cover?", None),
+        ("What does the chapter on owls not cover?", None),
+        ("What is the Gold plan about?", "the Gold plan"),
+    ],
+)
+def test_what_is_covered_asks_for_a_summary_of_documents_only(question: str, name: str | None) -> None:
+    assert document_asked_for(question) == name

@@ -1,0 +1,343 @@
+"""How excerpts are scored: what defines, what counts, what only announces, what leans on something else."""
+
+import pytest
+
+from groundwire.answer.evidence import Markup
+from groundwire.answer.extractive.cues import definition_match, has_amount, kind_match
+from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
+from groundwire.answer.extractive.generator import candidates
+from groundwire.answer.extractive.scoring import (
+    Scored,
+    covered,
+    rarities,
+    score_excerpts,
+    shortlist,
+)
+from groundwire.answer.plain_text import plain_text
+from groundwire.answer.question import read_question
+from groundwire.kernel.words import stem
+from tests.unit.answer.builders import make_passage, make_scored
+
+
+def _texts(excerpts: list[Excerpt]) -> list[str]:
+    return [excerpt.text for excerpt in excerpts]
+
+
+def _best(question: str, *contents: str) -> str:
+    return min(make_scored(question, *contents), key=Scored.order).excerpt.text
+
+
+def test_operators_are_words_of_a_question() -> None:
+    assert read_question("What does the @ operator do?").stems == ("operator", "@")
+    assert read_question("How does ~= differ from $in?").stems == ("~=", "$in")
+    assert read_question("Foxes - and owls | mice: who eats?").stems == ("fox", "owl", stem("mouse"), "eat")
+    rows = "| Operator | Meaning |\n|---|---|\n| `!` | turns a value round |\n| `@` | binds a value |\n"
+    assert _best("What does the @ operator do?", rows) == "Operator @: binds a value"
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("Copayment: A copayment, also known as a copay, is a fixed fee.", 1.0),
+        ("The copay plan, which you choose once a year, is a fixed fee.", 1.0),
+        ("A copay is another kind of fee.", 1.0),
+        ("Ask for your copay, which is a fixed fee.", 0.7),
+        ("Nobody can waive a copay\u2014a fee that is fixed.", 0.7),
+        ("Deductibles, copays, and coinsurance are a part of the cost.", 0.3),
+        ("Copays are a great way to save money.", 0.3),
+        ("Overall, copays are a great way to save money.", 0.0),
+        ("A refund, also known as a rebate, is a fixed fee.", 0.0),
+        ("Your copay desk, which opens at nine, is a room.", 0.3),
+        ("Copay: what you pay for each visit", 0.7),
+        ("Copay desk: where you pay", 0.3),
+        ("The Copay<T> type keeps track of fees.", 0.7),
+    ],
+)
+def test_how_far_a_sentence_defines_the_subject(text: str, match: float) -> None:
+    question = read_question("What is a copay?")
+    assert definition_match(question, text, text) == pytest.approx(match)
+
+
+@pytest.mark.parametrize(
+    "platitude",
+    [
+        "Data security is of the utmost importance for the requirements here.",
+        "We take the requirements for data security here very seriously.",
+        "The company is fully committed to the requirements for data security.",
+        "The team strives to know the requirements for data security.",
+    ],
+)
+def test_that_something_matters_answers_nothing(platitude: str) -> None:
+    content = f"{platitude} Requirements for data security: all data of customers must be encrypted with a key."
+    assert _best("What are the requirements for data security?", content).startswith("Requirements")
+
+
+def test_what_one_can_also_do_leans_on_what_comes_before() -> None:
+    passages = [make_passage("A member may call. You can also write. People also write.")]
+    assert _texts(find_excerpts(passages)) == [
+        "A member may call.",
+        "A member may call. You can also write.",
+        "People also write.",
+    ]
+
+
+def test_what_is_to_be_imagined_explains_nothing() -> None:
+    content = "Imagine a copay as a coin. Each copay keeps its value."
+    assert _best("What does a copay do?", content) == "Each copay keeps its value."
+
+
+def test_a_sentence_that_points_at_a_table_leans_on_it() -> None:
+    passages = [make_passage("Use any of these kinds of owls. Owls hunt at night.")]
+    assert [(each.text, each.leans) for each in find_excerpts(passages)] == [
+        ("Use any of these kinds of owls.", True),
+        ("Owls hunt at night.", False),
+    ]
+
+
+def test_what_announces_itself_defines_nothing() -> None:
+    content = "Owls are fond of mice. Before describing the owls, we review owls in other books."
+    assert _best("What are owls?", content) == "Owls are fond of mice."
+
+
+def test_what_one_of_two_things_is_tells_their_difference() -> None:
+    content = 'Foxes of owls are rare, and so on. A beast that hunts alone is termed a "fox".'
+    assert _best("What is the difference between a fox and an owl?", content).startswith("A beast")
+    assert read_question("What is the difference between $in and a fox?").sides == (
+        frozenset({"$in"}),
+        frozenset({"fox"}),
+    )
+
+
+def test_what_only_has_the_subject_in_its_name_is_not_defined() -> None:
+    question = read_question("What is a crate?")
+    assert definition_match(question, "The crate root is a file.", "The crate root is a file.") < 0.7
+    assert definition_match(question, "Rust's crate is a file.", "Rust's crate is a file.") == 0.7
+
+
+def test_what_only_says_what_a_section_holds_answers_nothing() -> None:
+    for announced in (
+        "This chapter describes what foxes eat.",
+        "Introducing what foxes eat in the wood of owls.",
+        "This is a list of what foxes eat.",
+    ):
+        assert _best("What do foxes eat?", f"{announced} Foxes eat mice.") == "Foxes eat mice."
+
+
+def test_how_often_asks_for_a_rhythm() -> None:
+    assert kind_match(read_question("How often do foxes eat?"), "Foxes have a six-day cycle.") > 0
+    content = "The 12 reviews of foxes are long. Reviews of foxes are held annually."
+    assert _best("How often are reviews of foxes held?", content) == "Reviews of foxes are held annually."
+    assert kind_match(read_question("How often do foxes eat?"), "Foxes eat 3 mice.") < 0
+
+
+def test_how_many_asks_for_a_number_of_that_thing() -> None:
+    question = read_question("How many new mice do foxes remember?")
+    assert has_amount(question, "A fox counts fifteen brand new mice.")
+    assert not has_amount(question, "A fox with 3 cubs of its own remembers mice.")
+    assert not has_amount(read_question("Which mice do foxes remember?"), "A fox remembers 3 new mice.")
+
+
+def test_fields_say_what_but_neither_why_nor_how() -> None:
+    head = "Title: Foxes\nStatus: Rejected\nAuthor: Ada\n\nFoxes were rejected because they bite."
+    passages = [make_passage(head)]
+    _, _, asked_what = candidates("What is the status of foxes?", passages)
+    _, _, asked_why = candidates("Why were foxes rejected?", passages)
+    assert "Status: Rejected" in _texts(asked_what)
+    assert _texts(asked_why) == ["Foxes were rejected because they bite."]
+
+
+def test_a_field_of_something_else_is_not_what_is_asked() -> None:
+    passages = [make_passage("Title: Foxes\nPython-Version: 3.10\nPost-History: May\n\nFoxes need a wood.")]
+    asked = {
+        question: "Python-Version: 3.10" in _texts(candidates(question, passages)[2])
+        for question in ("Which Python version is required?", "Which Rust version is required?")
+    }
+    assert asked == {"Which Python version is required?": True, "Which Rust version is required?": False}
+
+
+def test_a_joined_sentence_loses_to_the_one_that_says_it_alone() -> None:
+    content = "Foxes eat small mice. They do it at night."
+    assert _best("What do foxes eat?", content) == "Foxes eat small mice."
+
+
+@pytest.mark.parametrize(
+    ("question", "wants_code"),
+    [
+        ("Show me a match expression", True),
+        ("Give me an example of a filter", True),
+        ("What is the syntax of a closure?", True),
+        ("What does exit code 2 mean?", False),
+        ("How do I run it?", False),
+    ],
+)
+def test_code_is_quoted_when_asked_for(question: str, wants_code: bool) -> None:
+    assert read_question(question).wants_code is wants_code
+    content = "To match a filter run a closure with syntax here.\n\n```\nmatch filter { closure }\n```"
+    assert ("match filter {" in _best(question, content)) is wants_code
+
+
+def test_rare_words_weigh_more() -> None:
+    question = read_question("borrow checker errors")
+    excerpts = find_excerpts([make_passage("The checker runs here. The checker stops here. The borrow is over.")])
+    weights = rarities(question, excerpts)
+    assert weights["error"] > weights["borrow"] > weights["checker"]
+    assert covered(weights, {"error", "borrow", "checker"}) == pytest.approx(1.0)
+    assert covered(weights, {"error"}) > covered(weights, set(), {"error"}) > 0.0
+    assert covered({}, {"error"}) == 0.0
+
+
+def test_a_definition_beats_a_mention() -> None:
+    text = "We talk about ownership at length later on. Ownership is a set of rules for memory."
+    assert _best("What is ownership?", text) == "Ownership is a set of rules for memory."
+
+
+def test_what_is_not_so_is_asked_of_a_sentence_that_denies() -> None:
+    contents = "The plan covers the cost of all sports.", "The plan does not cover any sports abroad."
+    assert _best("What does the plan cover?", *contents) == contents[0]
+    assert _best("What does the plan not cover?", *contents) == contents[1]
+
+
+def test_a_person_beats_a_sentence_without_one() -> None:
+    text = "Somebody founded the company here. In 1999 Ada founded the company."
+    assert _best("Who founded the company?", text) == "In 1999 Ada founded the company."
+
+
+def test_an_announcement_loses_to_the_thing() -> None:
+    text = "In this chapter we show how traits work. All traits work by dispatch here."
+    assert _best("How do traits work?", text) == "All traits work by dispatch here."
+
+
+def test_a_sentence_that_leans_on_what_is_not_shown_loses() -> None:
+    one, other = "However, foxes eat small mice.", "Foxes also eat small mice."
+    assert _best("What do foxes eat?", one, other) == other
+
+
+def test_a_whole_list_answers_what_asks_for_one() -> None:
+    content = "A filter has these operators:\n\n- the operator eq of a filter\n- the operator ne of a filter"
+    assert _best("Which operators does a filter have?", content).splitlines() == [
+        "A filter has these operators:",
+        "- the operator eq of a filter",
+        "- the operator ne of a filter",
+    ]
+    content = content.replace("ne of a filter", "ne that a filter has for other values")
+    assert (
+        _best("What is the operator ne of a filter?", content) == "the operator ne that a filter has for other values"
+    )
+
+
+@pytest.mark.parametrize(("question", "best"), [("What does an owl keeper do?", 1), ("Who is the owl keeper?", 0)])
+def test_a_label_names_and_explains_nothing(question: str, best: int) -> None:
+    contents = ("- Owl keeper Ann", "The owl keeper Ben feeds the birds of the zoo in the night.")
+    excerpts = find_excerpts([make_passage(content, rank=rank) for rank, content in enumerate(contents, 1)])
+    scored = score_excerpts(read_question(question), excerpts, [1.0, 0.7])
+    assert min(scored, key=Scored.order) is scored[best]
+
+
+@pytest.mark.parametrize(
+    ("other", "best"),
+    [
+        (
+            "Use a lamp if the owls that you feed are shy, since it is dark by night.",
+            "To feed owls, hang the mice at a branch.",
+        ),
+        ("# Looking at owls\n\nThe owls eat what `feeder` brings.", "Feed the owls with `feeder run owls`."),
+    ],
+)
+def test_what_says_how_to_do_it_beats_what_only_speaks_of_it(other: str, best: str) -> None:
+    assert _best("How do I feed owls?", other, best) == best.replace("`", "")
+
+
+def test_what_stands_under_a_heading_that_says_what_to_do_is_how_to_do_it() -> None:
+    contents = ("# Owls\n\n## Go back\n\nStop the owls, and take the mice.", "# Feed owls\n\nUse mice, and no berries.")
+    excerpts = find_excerpts([make_passage(content, rank=rank) for rank, content in enumerate(contents, 1)])
+    question = read_question("How do I feed owls?")
+    scored = score_excerpts(question, excerpts, [0.7, 0.35])
+    headed = [each.below_heading(question, like) for each, like in zip(scored, (0.3, 0.8), strict=True)]
+    assert min(headed, key=Scored.order).excerpt.text == "Use mice, and no berries."
+
+
+def test_what_opens_a_section_comes_first_where_an_explanation_is_asked_for() -> None:
+    passage = make_passage("# Feeding owls\n\nThey get fresh mice. They get some water.")
+    for asked, gains in (("How do I feed owls?", True), ("What is feeding?", False), ("Who is feeding owls?", False)):
+        question = read_question(asked)
+        opening, second = score_excerpts(question, find_excerpts([passage]), [0.5, 0.5])
+        gain = [each.below_heading(question, 0.8).score - each.score for each in (opening, second)]
+        assert (gain[0] > gain[1] > 0) is gains
+
+
+def test_a_shortlist_keeps_the_best_by_words_in_order() -> None:
+    question = read_question("What do foxes eat?")
+    excerpts = find_excerpts(
+        [make_passage("The weather was fine. Foxes eat small mice. Birds can fly. Foxes eat berries.")]
+    )
+    assert _texts(shortlist(question, excerpts, 2)) == ["Foxes eat small mice.", "Foxes eat berries."]
+    assert shortlist(question, excerpts, 9) == excerpts
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ("Closures are a kind of function.", "Closures are typically short."),
+        ("_Closures_, on the other hand, are functions that capture.", "We use closures in many places."),
+        ("Such functions are called _closures_ in Rust.", "We saw closures in many places."),
+        ("Fundamentally, closures let us pass code around.", "Fundamentally, we like closures a lot."),
+        ("Rust's closures are the functions without a name.", "Rust's closures are short."),
+        ("A closure captures its scope.", "A closure in a loop captures its scope."),
+        ("Closures are short.", "Closures are not short."),
+        ("Closures are short.", "While closures are short, functions are long."),
+    ],
+)
+def test_how_far_a_sentence_defines(better: str, worse: str) -> None:
+    question = read_question("What are closures?")
+    plain = [plain_text(text, Markup.MARKDOWN) for text in (better, worse)]
+    assert definition_match(question, plain[0], better) > definition_match(question, plain[1], worse)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How long are copies kept?", "Copies are kept for ninety days."),
+        ("How many owls lived there in 2015?", "The wood had 15 owls."),
+        ("How many owls are there?", "The wood has 1500 owls."),
+        ("How many owls are there?", "The wood has thousands of owls."),
+        ("How long are copies kept?", "Copies are kept for a year."),
+        ("How old is the owl?", "The owl was born on 5 March 2013."),
+        ("Which Python version do owls need?", "Owls need Python 3.10."),
+        ("What is the latest version?", "Version 2 is the latest one."),
+        ("What is the size of an owl?", "An owl is 30 cm tall."),
+        ("When do owls hunt?", "Owls hunt at night."),
+    ],
+)
+def test_quantities_and_times_answer_questions_for_them(question: str, text: str) -> None:
+    assert kind_match(read_question(question), text) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How long is Highway 88?", "Highway 88 is a road in the north."),
+        ("How many owls are there?", "The list of owls was made on 5 March 2023."),
+        ("How many owls are there?", "In 1912 owls came to the north, where they have been since 1913 or so."),
+        ("How many owls are there?", "Watching owls is one of the joys of the north."),
+        ("How many owls are there?", "The owls of Rule 14 are protected."),
+        ("How many owls are there?", "PEP 14 protects owls."),
+        ("How old is the owl?", "The owl of Anna Maria is an old one."),
+        ("Which Python version do owls need?", "The 3 owls need the latest version of Python."),
+        ("Which version came after 3.9?", "What came after 3.9 was better."),
+        ("What is the average size of an owl?", "The size of an owl depends on its food."),
+    ],
+)
+def test_a_number_of_the_question_and_a_date_are_no_quantity(question: str, text: str) -> None:
+    assert kind_match(read_question(question), text) == -1.0
+
+
+def test_why_prefers_a_reason_to_a_sentence_that_is_more_alike() -> None:
+    content = "Foxes never climb trees of the old wood. Foxes never climb, because owls watch over the trees."
+
+    def best(question: str) -> str:
+        excerpts = find_excerpts([make_passage(content)])
+        scored = score_excerpts(read_question(question), excerpts, [0.75, 0.35])
+        return min(scored, key=Scored.order).excerpt.text
+
+    assert "because" in best("Why do foxes never climb trees?")
+    assert "because" not in best("Do foxes never climb trees?")
