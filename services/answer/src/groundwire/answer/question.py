@@ -124,7 +124,8 @@ _PATTERNS = [
 ]
 # What an answer has in place of these words: a number, a date, a name.
 _ASKED_FOR = re.compile(
-    rf"\bhow (?:{_MEASURES})\b(?: (?:do|does|did|will|would|can) it take\b)?|\b(?:what|which) (?:{_TIMES}|{_PLACES})\b",
+    rf"\bhow (?:{_MEASURES})\b(?: (?:do|does|did|will|would|can) it take\b)?|\b(?:what|which) (?:{_TIMES}|{_PLACES})\b"
+    r"|\bwhat (?:else )?happen(?:s|ed)\b",
     re.IGNORECASE,
 )
 _SUBJECT = re.compile(

@@ -316,6 +316,9 @@ class Support:
             and (digits := _DIGITS.search(number.text)) is not None
             and (name.start > 0 or name.text.isupper())
         }
+        self._dates = {
+            fact.values for fact in self._reading.facts if fact.kind is FactKind.DATE and any(fact.values[1:])
+        }
         self._is_negated = NEGATION.search(question.text) is not None
         self._identifiers = [] if question.text.isupper() else _IDENTIFIER.findall(question.text)
         self._words_of_documents = defaultdict[str, set[str]](set)
@@ -383,14 +386,15 @@ class Support:
             "relevance": question.scale.of(passage.relevance),
             "coverage_around": coverage,
             "named": coverage * _is_named(question, passage),
-            # A heading that names somebody does not say who founded what.
-            "headed": item.headed * (question.kind not in _FACT_KINDS),
+            # A heading that names somebody does not say who founded what, nor one on hash maps how long one lives.
+            "headed": item.headed * coverage * (question.kind not in _FACT_KINDS),
             "identified": float(bool(self._identifiers) and all(name in text for name in self._identifiers)),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "defines": float(bool(question.subject) and item.definition >= INTRODUCED_AS_TERM),
             "undefined": float(self._is_undefined),
             "missing_number": float(any(fact.kind is not FactKind.NAME for fact in missing)),
             "other_number": float(not self._named_by.issubset(_DIGITS.findall(near))),
+            "dated": float(bool(self._dates) and self._dates <= {fact.values for fact in read(text).facts}),
             "missing_name": float(lacks_identifier or unnamed),
             "missing_negation": float(self._is_negated and not NEGATION.search(around)),
             "missing_kind": float(lacks_kind and question.kind in _NAMED_KINDS),

@@ -73,6 +73,7 @@ class SupportWeights:
     coverage_around: float = 1.32
     missing_number: float = -1.44
     other_number: float = -2.5
+    dated: float = 1.0
     missing_name: float = -1.42
     missing_negation: float = -1.29
     missing_kind: float = -0.47
