@@ -21,6 +21,7 @@ from groundwire.answer.plain_text import plain_text
         ("One line\nand the next  line.", "One line and the next line."),
         ("It is said\n> in a quotation.", "It is said in a quotation."),
         ("Mice are eaten.[12]", "Mice are eaten."),
+        ("Mice are eaten.[12]: 105\u00a0 Owls sleep.", "Mice are eaten. Owls sleep."),
         ("[x] a task that is done", "a task that is done"),
         ("2 * 3 is 6, snake_case stays", "2 * 3 is 6, snake_case stays"),
         ("Mice[1](#note) are eaten.", "Mice are eaten."),

@@ -1,6 +1,7 @@
 """How likely it is that an excerpt answers a question."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -295,6 +296,22 @@ def test_a_document_named_by_its_number_is_what_a_question_names_by_it() -> None
     assert _parts("Why was PEP 204 rejected?", content, source_uri="pep-0204.rst")["other_number"] == 0.0
     assert _parts("Why was PEP 204 rejected?", content, source_uri="pep-0205.rst")["other_number"] == 1.0
     assert _parts("Why was PEP 0204 rejected?", content, source_uri="pep-0204.rst")["other_number"] == 0.0
+
+
+def test_a_date_that_a_sentence_has_too_supports_it() -> None:
+    on, whole = "What happened on 16 June 1911?", "Foxes came to Berlin on June 16, 1911."
+    assert _parts(on, whole)["dated"] == 1.0
+    assert _support(on, whole) > _support(on, "Foxes came to Berlin on June 17, 1911.") + 0.2
+    assert _parts("What happened in 1911?", whole)["dated"] == 0.0
+    assert read_question(on).stems == ("16", "june", "1911")
+
+
+def test_a_heading_supports_as_far_as_the_words_of_the_question_are_met() -> None:
+    def headed(question: str) -> float:
+        (item,) = make_scored(question, "Foxes eat mice.")
+        return Support(read_question(question), [replace(item, headed=1.0)]).parts(item)["headed"]
+
+    assert headed("How do foxes eat mice?") > headed("How do foxes drive cars?")
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,15 @@ def test_closing_marks_belong_to_the_sentence_before() -> None:
     ]
 
 
+def test_notes_and_their_pages_belong_to_the_sentence_before() -> None:
+    assert _texts("He came.[4][b] He saw.[23]: 105\u00a0 He won.[7]: 10-12 Items: 5.") == [
+        "He came.[4][b]",
+        "He saw.[23]: 105",
+        "He won.[7]: 10-12",
+        "Items: 5.",
+    ]
+
+
 def test_numbers_end_sentences_where_they_are_no_ordinals() -> None:
     assert _texts("I am 31. She is 30. It rose to 31. April came.") == [
         "I am 31.",

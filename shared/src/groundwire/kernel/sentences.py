@@ -172,7 +172,8 @@ _MARKER = re.compile(r"\s*(?:(?:[-*+•]|\d{1,4}[.)])\s+)?(?:\[[ xX]\]\s+)?")
 # that no text takes more than linear time.
 _STOP = re.compile(
     rf"(?<![{STOPS}])[{STOPS}]++[\"'\u201d\u2019\u00bb)\]*_`]*+"
-    r"(?:\[[^\]\s]{1,40}+\]){0,8}+(?:<!--.{0,500}?-->){0,4}+(?=\s)"
+    # With the page, as in `companies.[23]: 105`.
+    r"(?:(?:\[[^\]\s]{1,40}+\]){1,8}+(?::\s?\d{1,4}(?:[-\u2013]\d{1,4})?)?+)?+(?:<!--.{0,500}?-->){0,4}+(?=\s)"
     rf"|[{CJK_STOPS}]+[\u300d\u300f\u201d\u2019\uff09]*"
 )
 _CJK_STOP = re.compile(f"[{CJK_STOPS}]")
