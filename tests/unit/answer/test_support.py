@@ -59,7 +59,7 @@ def test_an_amount_of_the_kind_asked_for_supports_an_answer(question: str, amoun
 
 
 def test_a_heading_like_the_question_supports_what_stands_below_it() -> None:
-    question = read_question("How do I turn on encryption?")
+    question = read_question("How do I set the key of encryption?")
     (scored,) = score_excerpts(question, find_excerpts([make_passage("# TLS\n\nSet a key and a name.")]), [0.4])
     like, unlike = scored.below_heading(question, 0.7), scored.below_heading(question, 0.3)
     assert (unlike.headed, unlike.score) == (0.0, scored.score)
@@ -303,15 +303,17 @@ def test_a_date_that_a_sentence_has_too_supports_it() -> None:
     assert _parts(on, whole)["dated"] == 1.0
     assert _support(on, whole) > _support(on, "Foxes came to Berlin on June 17, 1911.") + 0.2
     assert _parts("What happened in 1911?", whole)["dated"] == 0.0
-    assert read_question(on).stems == ("16", "june", "1911")
+    assert "happen" not in read_question(on).stems
 
 
 def test_a_heading_supports_as_far_as_the_words_of_the_question_are_met() -> None:
     def headed(question: str) -> float:
-        (item,) = make_scored(question, "Foxes eat mice.")
-        return Support(read_question(question), [replace(item, headed=1.0)]).parts(item)["headed"]
+        item = replace(make_scored(question, "Foxes eat mice.")[0], headed=1.0)
+        return Support(read_question(question), [item]).parts(item)["headed"]
 
-    assert headed("How do foxes eat mice?") > headed("How do foxes drive cars?")
+    assert headed("How do foxes eat mice?") == 1.0
+    assert 0.0 < headed("How do foxes drive?") < 1.0
+    assert headed("How do I drive?") == 0.0
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,11 @@ _MAY_HOLD_MARKDOWN = re.compile(r"[*_`\[<&\\!]")
 # `[text][label]` and footnotes need definitions from elsewhere in the document.
 _REFERENCE_LINK = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]|\[\^[^\[\]]+\]")
 _LINK_OF_CODE = re.compile(r"\[([^\[\]`]*`[^\[\]`]+`[^\[\]`]*)\]\[[^\[\]]*\]")
-# `eaten.[12]`, `eaten.[12]: 105` and `eaten[1](#note)`, but neither `items[0]` nor `argv[1].lower()`, whose meaning it would change.
+# `eaten.[12]`, `eaten.[12]: 105` and `eaten[1](#note)`, but neither `items[0]` nor `argv[1].lower()`, whose
+# meaning it would change.
 _REFERENCE_NUMBER = re.compile(
-    r"(?<=[^\s\[(])\[[1-9]\d{0,2}\](?:\([^()\s]*\)|_(?!\w)|:\s?\d{1,4}(?:[-\u2013]\d{1,4})?(?=\s|$))?(?![.]?\w|[ ]?=)"
+    r"(?<=[^\s\[(])\[[1-9]\d{0,2}\](?:\([^()\s]*\)|_(?!\w)|:\s?\d{1,4}(?:[-\u2013]\d{1,4})?(?=\s|$))?"
+    r"(?![.]?\w|[ ]?=)"
 )
 _RAISED = re.compile(r"<sup>([^<>]*+)</sup>")
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
