@@ -41,6 +41,7 @@ def test_only_statements_can_be_quoted() -> None:
         "The operators are listed below.",
         "We use operators in the next chapter.",
         "See the page about operators.",
+        "Please read the docs to learn more!",
         "Edit this page:",
     ],
 )
@@ -49,6 +50,20 @@ def test_what_only_points_at_what_stands_elsewhere_is_passed_over(pointer: str) 
         "Foxes eat small mice.",
         "Owls eat small mice.",
     ]
+
+
+def test_pictures_targets_and_badges_of_restructured_text_are_passed_over() -> None:
+    content = (
+        "foxes\n=====\n\n|the build status| |the state of the docs|\n\n"
+        ".. |the build status| image:: https://example.org/b.svg\n   :target: https://example.org/of/foxes\n"
+        "   :alt: what it is\n\n.. image:: picture-of-a-fox.png\n    :alt: a fox in the snow\n\n"
+        ".. _all about foxes: https://example.org/foxes\n.. _owls: https://example.org/owls\n\n"
+        "Foxes eat small mice. |Note that| is kept.\n\n.. note:: Owls eat small mice."
+    )
+    found = _find(content, Markup.RST)
+    assert [each.text for each in found] == ["Foxes eat small mice.", "|Note that| is kept.", "Owls eat small mice."]
+    assert found[0].opens
+    assert content[found[0].start : found[0].end] == "Foxes eat small mice."
 
 
 def test_what_the_assistant_said_is_quoted_from_no_summary() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from groundwire.answer.evidence import Markup
-from groundwire.answer.extractive.cues import definition_match, has_amount, kind_match
+from groundwire.answer.extractive.cues import BELOW_ITS_NAME, definition_match, has_amount, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.generator import candidates
 from groundwire.answer.extractive.scoring import (
@@ -189,6 +189,42 @@ def test_rare_words_weigh_more() -> None:
 def test_a_definition_beats_a_mention() -> None:
     text = "We talk about ownership at length later on. Ownership is a set of rules for memory."
     assert _best("What is ownership?", text) == "Ownership is a set of rules for memory."
+
+
+def test_what_stands_below_a_name_without_a_verb_says_what_it_is() -> None:
+    tagline = "A keeper of owls for the whole winter."
+
+    def definition(content: str) -> float:
+        return make_scored("What is Strix?", content)[0].definition
+
+    assert definition(f"# Strix\n\n{tagline}") == BELOW_ITS_NAME
+    assert definition(f"# Owls\n\n{tagline}") == 0.0
+    assert definition(f"# Strix and owls\n\n{tagline}") == 0.0
+    assert definition("# Strix\n\nKeeps owls for the whole winter.") == 0.0
+    assert make_scored("What is Strix?", f"# Strix\n\nIt is told to keepers. {tagline}")[1].definition == 0.0
+
+
+@pytest.mark.parametrize(
+    ("heading", "is_of_changes"),
+    [
+        ("2.0.1", True),
+        ("[v2.0.1] - 2024-05-01", True),
+        ("Changelog of Strix", True),
+        ("What's new in Strix", True),
+        ("Fixed", True),
+        ("2.1 Feeding", False),
+        ("Fixed rules", False),
+        ("News", False),
+    ],
+)
+def test_release_notes_say_what_changed_and_not_how_it_is(heading: str, is_of_changes: bool) -> None:
+    def drop(question: str) -> float:
+        notes, told = (f"## {each}\n\nFoxes are fed with mice by the keeper now." for each in (heading, "Feeding"))
+        return make_scored(question, told)[0].score - make_scored(question, notes)[0].score
+
+    assert (drop("How do foxes eat?") > 0.2) is is_of_changes
+    assert drop("How do foxes eat since 2.0?") < 0.1
+    assert drop("What changed for foxes?") < 0.1
 
 
 def test_what_is_not_so_is_asked_of_a_sentence_that_denies() -> None:

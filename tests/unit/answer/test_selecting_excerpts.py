@@ -160,7 +160,7 @@ def test_code_or_steps_that_follow_a_sentence_come_with_it_where_a_way_is_asked_
     [
         ("How do I feed owls?", 0.85, 1.0, "Tools", True),
         ("Who feeds the owls?", 0.85, 1.0, "Tools", False),
-        ("How do I feed owls?", 0.75, 1.0, "Tools", False),
+        ("How do I feed owls?", 0.74, 1.0, "Tools", False),
         ("How do I feed owls?", 0.85, 0.5, "Tools", False),
         ("How do I feed owls?", 0.85, 0.5, "Food", True),
     ],

@@ -103,6 +103,17 @@ _ANNOUNCEMENT = re.compile(
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",
     re.IGNORECASE,
 )
+# Headings of release notes: a version with its date, or what kind of change follows.
+_OF_CHANGES = re.compile(
+    r"\W*(?:v(?:ersion )?)?\d+(?:\.\d+)+\w*(?:\W+\d{4}-\d\d-\d\d)?\W*"
+    r"|.*\b(?:change ?log|release (?:notes|history)|unreleased)\b.*|what(?:['\u2019]s| is) new\b.*"
+    r"|(?:added|changed|fixed|removed|deprecated|bug ?fixes|(?:new )?features|improvements|breaking changes)",
+    re.IGNORECASE,
+)
+_ASKS_FOR_CHANGES = re.compile(
+    r"\d|\b(?:versions?|releases?|released|chang\w+|new|add(?:s|ed)|remov\w+|fix\w*|since|when|upgrad\w+|deprecat\w+|histor\w+)\b",
+    re.IGNORECASE,
+)
 _PLATITUDE = re.compile(
     r"\b(?:(?:utmost|paramount|great(?:est)?|vital|critical) importance|takes? [^.,;]{2,60} seriously"
     r"|(?:is|are) (?:\w+ly )?(?:committed|dedicated) to|strives? to)\b",
@@ -114,6 +125,7 @@ _DEFINING_VERB = re.compile(
     r"|(?P<verb>means?|refers? to|describes?|lets?|allows?|enables?|provides?|defines?)|is|are|was|were)\b"
 )
 INTRODUCED_AS_TERM = 0.6
+BELOW_ITS_NAME = 0.8
 _INTRODUCED = re.compile(r"\b(?:called|named|known as|termed) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
 # What opens so says something of the thing under a condition.
 _SUBORDINATE = re.compile(
@@ -258,6 +270,11 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
 
 def _stems(text: str) -> set[str]:
     return {stem(word) for word in words(text) if word not in FUNCTION_WORDS}
+
+
+def is_note_of_change(question: Question, *headings: str) -> bool:
+    """Tell whether one of the headings is that of release notes, which say what changed, where that is not asked."""
+    return any(_OF_CHANGES.fullmatch(each) for each in headings) and not _ASKS_FOR_CHANGES.search(question.text)
 
 
 def is_announcement(text: str) -> bool:

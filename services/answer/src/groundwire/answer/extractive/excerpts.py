@@ -83,6 +83,14 @@ _LIKE_A_MARKER = re.compile(r"\[\d+\]")
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|$)")
 _WORD = re.compile(r"\w")
 _ADORNMENT = re.compile(r"^([~^\"'`+*#.:])\1{2,}+[ \t]*+$", re.MULTILINE)
+# Pictures with their options, targets of links, rows of badges and what makes no text of its own.
+_RST_LAYOUT = re.compile(
+    r"^[ \t]*+\.\.[ ](?:_[^\n]*"
+    r"|(?:\|[^|\n]+\|[ ])?(?:image|figure|contents|toctree|include|raw|meta|highlight)::[^\n]*)"
+    r"(?:\n[ \t]++:[^\n]*+)*+|^(?:\|(?=\S)[^|\n]++(?<=\S)\|_{0,2}[ \t]*+)++$",
+    re.MULTILINE,
+)
+_VISIBLE = re.compile(r"[^\n]")
 # `== Gameplay ==`, the heading of a wiki; some of their dumps have spaces between the signs.
 _WIKI_HEADING = re.compile(r"^ ?=[ =]++(?P<title>[^ =\n][^=\n]*+)=[ =]*+$", re.MULTILINE)
 _PAGE_TITLE = re.compile(r"= *[^ =]")
@@ -107,6 +115,8 @@ _OF_WRITERS = re.compile(r"(?:author|creator|writer|by|editor)s?:", re.IGNORECAS
 _DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
 _EDITORIAL = re.compile(
     r"(?:TODO|FIXME|XXX|TBD)\b|(?:see|compare|cf\.)\s.{1,80}$"
+    r"|(?:please )?(?:read|check out|visit|refer to|consult|see) (?:the|our) (?:\w+ )?"
+    r"(?:docs|documentation|manual)\b.{0,60}$"
     r"|(?:see also|read on|back to|next|previous|source|edit this page):?\s*$",
     re.IGNORECASE,
 )
@@ -215,8 +225,9 @@ class _Reader:
         self.passage = passage = replace(run[0], content=content)
         self._content = content
         if passage.markup is Markup.RST:
+            told = _RST_LAYOUT.sub(lambda block: _VISIBLE.sub(" ", block[0]), content)
             # Headings may be underlined with what is a fence or nothing in Markdown.
-            ruled = _ADORNMENT.sub(lambda line: "-" * len(line[0]), content)
+            ruled = _ADORNMENT.sub(lambda line: "-" * len(line[0]), told)
             self.items = _with_literals(content, split_sentences(ruled))
         else:
             self.items = split_sentences(_WIKI_HEADING.sub(_as_markdown, content))

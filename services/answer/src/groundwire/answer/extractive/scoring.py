@@ -10,10 +10,12 @@ from itertools import pairwise, permutations
 
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import (
+    BELOW_ITS_NAME,
     INTRODUCED_AS_TERM,
     definition_match,
     has_amount,
     is_announcement,
+    is_note_of_change,
     kind_match,
 )
 from groundwire.answer.extractive.excerpts import MIN_WORDS, Excerpt
@@ -84,6 +86,7 @@ _PURPOSE = re.compile(
     r"^(?:(?:in order )?to|if you (?:want|need|wish|would like) to|when you (?:want|need) to) ([^,.;:]{2,80})[,:]",
     re.IGNORECASE,
 )
+_NOUN_PHRASE = re.compile(r"an? ", re.IGNORECASE)
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
 _SHOWN_BY_WORDS = frozenset({QuestionKind.EXAMPLE, QuestionKind.COMPARISON})
 _NAMED_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME})
@@ -183,6 +186,9 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     path = f"{passage.title}. {passage.chapter}. {passage.section}. {excerpt.heading}"
     headed = covered(weights, question.stems_of(path))
     definition = definition_match(question, excerpt.text, source)
+    # "# Mpmath", and below it "A library for …".
+    if excerpt.opens and question.subject and set(content_stems(excerpt.heading)) == set(question.subject):
+        definition = max(definition, BELOW_ITS_NAME * (_NOUN_PHRASE.match(excerpt.text) is not None))
     # What one of two things is sets it apart from the other as well as "unlike" does.
     is_contrast = bool(question.sides) and definition >= INTRODUCED_AS_TERM
     is_steps = excerpt.is_whole and _NUMBERED.search(excerpt.text) is not None
@@ -202,6 +208,7 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
         "leaning": float(excerpt.leans),
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
+        "note_of_change": float(is_note_of_change(question, excerpt.heading, passage.section_heading, passage.chapter)),
         "unmet_negation": float(NEGATION.search(question.text) is not None and not NEGATION.search(excerpt.text)),
         "example": float(question.kind in _SHOWN_BY_WORDS and match > 0),
         "amount": float(has_amount(question, excerpt.text)),
