@@ -101,3 +101,19 @@ def test_a_key_has_its_own_limits_in_place_of_those_of_the_settings(tmp_path: Pa
             client.ingest_document(collection=NAME, source_uri=source, text=f"{source}.\n")
         with pytest.raises(QuotaExceededError):
             narrow.ingest_document(collection=NAME, source_uri="c.md", text="Three.\n")
+
+
+def test_what_can_be_restored_counts_and_what_other_tenants_store_does_not(tmp_path: Path) -> None:
+    limits = ("--documents", "1", "--stored-bytes", "1000")
+    acme, globex = (made_key(tmp_path, "ada", "--right", "admin", "--tenant", each, *limits) for each in ("a", "b"))
+    keys = ("--keys", str(tmp_path / "keys.yaml"))
+    with serving(tmp_path, *keys) as server:
+        for key in (acme, globex):
+            with GroundwireClient(server.address, metadata=dict(bearer(key))) as client:
+                client.create_collection(collection=NAME)
+                client.ingest_document(collection=NAME, source_uri="a.md", text="Six hundred bytes.\n" * 32)
+        with GroundwireClient(server.address, metadata=dict(bearer(acme))) as client:
+            client.delete_document(collection=NAME, reference=DocumentReference(source_uri="a.md"))
+            with pytest.raises(QuotaExceededError) as caught:
+                client.ingest_document(collection=NAME, source_uri="b.md", text="Two.\n")
+            assert caught.value.metadata == {"quota": "documents", "limit": "1"}

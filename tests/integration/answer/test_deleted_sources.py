@@ -9,6 +9,7 @@ from groundwire.answer.settings import AnswerSettings, ChatModel, SessionStoreNa
 from groundwire.api.answer.v1 import answer_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
+from groundwire.catalog.collections import Collections
 from groundwire.catalog.inspection import Inspection
 from groundwire.catalog.sessions import NewMessage, Sessions
 from groundwire.kernel.errors import AlreadyExistsError
@@ -55,6 +56,19 @@ async def test_what_quotes_it_is_redacted_and_the_session_goes_on(rig: Rig) -> N
     assert "mice" in (await rig.ask("What do red foxes eat at night?", session_id=session)).content
     assert len(await rig.messages(session)) == 6
     assert Inspection(rig.library.database).incomplete_sessions(DEFAULT_TENANT) == []
+
+
+async def test_what_quotes_a_deleted_collection_is_redacted(rig: Rig) -> None:
+    session = await rig.session()
+    assert "mice" in (await rig.ask("What do red foxes eat?", session_id=session)).content
+    deleted = Collections(rig.library.database).delete(DEFAULT_TENANT, "docs")
+    assert [(message.state, message.content) for message in await rig.messages(session)] == [
+        (COMPLETE, "What do red foxes eat?"),
+        (REDACTED, ""),
+    ]
+    assert b"mice" not in stored(rig)
+    if stored(rig):
+        assert next(each.total for each in deleted.deletion.stores if each.store == "sessions") == 1
 
 
 async def test_what_quotes_it_outside_of_the_window_is_redacted_too(rig: Rig) -> None:

@@ -474,6 +474,7 @@ async def test_sessions_are_listed_by_activity_in_pages(rig: Rig) -> None:
         ({"labels": {"team": "red"}, "user_id": "ann"}, {"red"}),
         ({"labels": {"team": "red", "language": "de"}}, {"red"}),
         ({"labels": {"team": "green"}}, set()),
+        ({"labels": {"language": "red"}}, set()),
         ({"user_id": "an"}, set()),
     ],
 )

@@ -183,6 +183,25 @@ async def test_an_answer_that_cites_nothing_verifies(rig: Rig) -> None:
     assert not response.verifications
 
 
+async def test_stored_texts_that_are_too_long_for_one_response_are_left_out(rig: Rig) -> None:
+    """Four times a million characters, the last of another document; a response holds three of them."""
+    one, other = (
+        rig.library.put(f"{name}.txt", [" ".join([f"{name} deer {chunk:02}"] * 5000) for chunk in range(20)])
+        for name in "ab"
+    )
+    whole = span_pb2.Span(start=0, end=one.total_chars)
+
+    def wrong(document: Document, span: span_pb2.Span) -> citation_pb2.Citation:
+        return citation_pb2.Citation(
+            collection="docs", document_id=document.document_id, generation=1, quote="No deer.", span=span
+        )
+
+    three = [wrong(one, whole)] * 3
+    found = (await _verify(rig, *three, wrong(other, whole), wrong(other, span_pb2.Span(start=0, end=6)))).verifications
+    assert {_FAILURE(each.failure) for each in found} == {"VERIFICATION_FAILURE_TEXT_DIFFERS"}
+    assert [len(each.stored_text) for each in found] == [whole.end] * 3 + [0, 6]
+
+
 async def test_the_batch_has_a_limit(rig: Rig) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         await _verify(rig, *[citation_pb2.Citation()] * 1001)

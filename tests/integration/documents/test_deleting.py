@@ -417,6 +417,23 @@ def test_a_deleted_collection_takes_everything_with_it(engine_store: Store) -> N
     assert engine_store.harness.calls.delete_collection(request).receipt == receipt
 
 
+def test_an_id_goes_on_counting_generations_after_its_collection_was_deleted(store: Store) -> None:
+    one = store.harness.ingest("docs", "a.md", story(random.Random(1)), document_id="one").document
+    store.harness.calls.delete_collection(collections_pb.DeleteCollectionRequest(collection="docs", force=True))
+    store.create()
+    again = store.harness.ingest("docs", "a.md", story(random.Random(2)), document_id="one").document
+    assert (one.generation, again.generation) == (1, 2)
+
+
+def test_no_repeated_call_tells_of_the_documents_of_a_deleted_collection(store: Store) -> None:
+    document, request_id = store.ingest("a.md", story(random.Random(1))), str(uuid.uuid4())
+    changed = store.update(document.document_id, "fields.title", title="A secret", request_id=request_id)
+    assert store.update(document.document_id, "fields.title", title="A secret", request_id=request_id) == changed
+    store.harness.calls.delete_collection(collections_pb.DeleteCollectionRequest(collection="docs", force=True))
+    with pytest.raises(DocumentNotFoundError):
+        store.update(document.document_id, "fields.title", title="A secret", request_id=request_id)
+
+
 @pytest.mark.parametrize("purge", [True, False])
 def test_a_document_is_deleted_restored_and_changed_by_its_source(store: Store, purge: bool) -> None:
     gone, other = store.ingest("a.md", story(random.Random(1))), store.ingest("b.md", story(random.Random(2)))

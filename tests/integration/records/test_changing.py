@@ -242,6 +242,11 @@ def test_a_memory_follows_the_one_before_it_of_its_conversation(keeping: Keeping
     assert list(keeping.get(edge.record_id).links.follows) == [zero.record_id]
 
 
+def test_memories_of_one_moment_follow_one_another_in_the_order_in_which_they_were_stored(keeping: Keeping) -> None:
+    names = [each.record_id for each in keeping.put(*(memory(f"{n}.", conversation_id=CONVERSATION) for n in range(3)))]
+    assert [list(keeping.get(each).links.follows) for each in names] == [[], names[:1], names[1:2]]
+
+
 @pytest.mark.requirement("S2-16")
 @pytest.mark.requirement("C18")
 def test_memories_that_share_tags_are_related_both_ways(keeping: Keeping) -> None:

@@ -491,6 +491,27 @@ def quoting_rows(connection: Connection, collection: Collection, document_ids: S
     return rows
 
 
+def _bury(connection: Connection, tenant: str, rows: Sequence[RowMapping], position: int, now: int) -> None:
+    """Leave the tombstones of documents whose generations are about to be deleted."""
+    of_documents = among(generations.c.document_key, [row["document_key"] for row in rows])
+    last = select(generations.c.document_key, func.max(generations.c.generation)).where(of_documents)
+    last_of = dict(connection.execute(last.group_by(generations.c.document_key)).all())
+    buried = [
+        {
+            "tenant": tenant,
+            "document_id": row["document_id"],
+            "last_generation": last_of[row["document_key"]],
+            "position": position,
+            "deleted_time": now,
+        }
+        for row in rows
+        if row["document_key"] in last_of
+    ]
+    if buried:
+        changed = ("last_generation", "position", "deleted_time")
+        connection.execute(replacing(connection, tombstones, ("tenant", "document_id"), changed), buried)
+
+
 def delete_documents(connection: Connection, collection: Collection, rows: Sequence[RowMapping], now: int) -> Deleted:
     """Remove texts, chunks, full-text rows and unused vectors of documents; leave tombstones and queue the points.
 
@@ -521,21 +542,8 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
         return Deleted.now(traces, [], now)
     # Through the outbox, because a deletion does not wait for an engine that may be unavailable.
     tasks = queue_points(connection, OutboxKind.DELETE_POINTS, tenant, collection.engine_name, traces.numbers)
-    last = select(generations.c.document_key, func.max(generations.c.generation)).where(of_documents)
-    last_of = dict(connection.execute(last.group_by(generations.c.document_key)).all())
     position = advance_position(connection, traces.collection_key)
-    buried = [
-        {
-            "tenant": tenant,
-            "document_id": row["document_id"],
-            "last_generation": last_of[row["document_key"]],
-            "position": position,
-            "deleted_time": now,
-        }
-        for row in rows
-    ]
-    changed = ("last_generation", "position", "deleted_time")
-    connection.execute(replacing(connection, tombstones, ("tenant", "document_id"), changed), buried)
+    _bury(connection, tenant, rows, position, now)
     # Before the rows are deleted: the words of the chunks tell which index rows have to be rewritten.
     remove_chunks(connection, of_documents)
     connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving)))
@@ -573,10 +581,12 @@ def delete_collection(connection: Connection, collection: Collection, now: int) 
     found = connection.execute(rows).mappings().all()
     traces = trace_documents(connection, collection, found, leaving, permanent=True)
     task = queue_drop(connection, collection.tenant, collection.engine_name)
+    # The row that holds the change goes, but the position must move for the caches that are keyed by it.
+    position = advance_position(connection, key)
+    # Sessions that are kept elsewhere, and answers that are being made, learn from it that the texts are gone.
+    _bury(connection, collection.tenant, found, position, now)
     connection.execute(delete(collections).where(collections.c.collection_key == key))
     connection.execute(delete(query_logs).where(query_logs.c.collection_uid == collection.uid))
-    # No row is left to hold the change, but the position must move for the caches that are keyed by it.
-    advance_position(connection, key)
     redact_answers(connection, collection.tenant, traces.document_ids)
     return Deleted.now(
         traces,

@@ -1,0 +1,62 @@
+"""Changes of the file of keys: what stays as it was, and that none is lost."""
+
+import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from groundwire.kernel.errors import PreconditionError
+from groundwire.kernel.identity import Identity, Right
+from groundwire.rpc.key_file import create_key, read_key_file, revoke_key
+
+_READ = frozenset({Right.READ})
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    return tmp_path / "keys.yaml"
+
+
+def test_a_key_that_is_revoked_again_was_revoked_when_it_first_was(keys: Path) -> None:
+    key_id = create_key(keys, Identity("acme", "ci", _READ))[0].key_id
+    revoke_key(keys, key_id)
+    long_ago = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    document = yaml.safe_load(keys.read_text("utf-8"))
+    document["keys"][0]["revoked"] = long_ago
+    keys.write_text(yaml.safe_dump(document), encoding="utf-8")
+    assert revoke_key(keys, key_id).revoked == long_ago
+    assert read_key_file(keys).keys[key_id].revoked == long_ago
+
+
+def test_a_change_keeps_who_may_read_the_file(keys: Path) -> None:
+    key_id = create_key(keys, Identity("acme", "ci", _READ))[0].key_id
+    assert stat.S_IMODE(keys.stat().st_mode) == 0o600
+    keys.chmod(0o640)
+    revoke_key(keys, key_id)
+    assert stat.S_IMODE(keys.stat().st_mode) == 0o640
+
+
+def test_subjects_of_one_name_in_two_tenants_have_two_active_keys_each(keys: Path) -> None:
+    for tenant in ("acme", "globex"):
+        for _ in range(2):
+            create_key(keys, Identity(tenant, "ci", _READ))
+        with pytest.raises(PreconditionError):
+            create_key(keys, Identity(tenant, "ci", _READ))
+    assert len(read_key_file(keys).keys) == 4
+
+
+def test_keys_that_are_made_at_the_same_time_are_all_in_the_file(keys: Path) -> None:
+    start = threading.Barrier(8)
+
+    def make(number: int) -> str:
+        start.wait()
+        return create_key(keys, Identity("acme", f"ci-{number}", _READ))[0].key_id
+
+    with ThreadPoolExecutor(8) as threads:
+        made = set(threads.map(make, range(8)))
+    assert read_key_file(keys).keys.keys() == made
+    assert [each.name for each in keys.parent.iterdir()] == [keys.name]
