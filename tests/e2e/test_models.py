@@ -14,6 +14,7 @@ from groundwire.embedders.factory import open_embedder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import PreconditionError
+from tests.conformance.embedder import opened
 from tests.e2e.server import ServerProcess, groundwire
 from tests.embedding_endpoint import embedding_endpoint
 from tests.unit.embedders.tiny_model import save_in_cache
@@ -91,7 +92,7 @@ _ASKED = (
 @pytest.mark.requirement("C22")
 def test_a_model_that_gives_unrelated_texts_a_high_cosine_answers_and_refuses_alike(tmp_path: Path) -> None:
     """Cosines of 0.7 and more, as the models of the E5 family give them, say no more than those of 0.05 and more."""
-    default = open_embedder("sentence-transformers:all-MiniLM-L6-v2", cache_dir=tmp_path / "models")
+    default = opened("sentence-transformers:all-MiniLM-L6-v2")
 
     def in_a_cone(texts: Sequence[str]) -> Vectors:
         rows = default.embed_documents(texts, Budget())
@@ -100,7 +101,6 @@ def test_a_model_that_gives_unrelated_texts_a_high_cosine_answers_and_refuses_al
     with embedding_endpoint(model=in_a_cone) as endpoint:
         usual = _answers(tmp_path / "usual")
         narrow = _answers(tmp_path / "narrow", "--embedder", f"{endpoint.url}#cone")
-    default.close()
     assert [answer.grounded for answer in usual] == [True] * 3 + [False] * 3
     assert [answer.content for answer in narrow] == [answer.content for answer in usual]
     assert [answer.confidence for answer in narrow] == pytest.approx([each.confidence for each in usual], abs=0.05)

@@ -2,7 +2,6 @@
 
 from array import array
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +9,8 @@ import pytest
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.grounding.similarity_scale import ANSWERS, PARAPHRASES, QUESTIONS, Scales
 from groundwire.answer.ports import Vector
-from groundwire.embedders.factory import open_embedder
 from groundwire.embedders.hashing import HashingEmbedder
+from tests.conformance.embedder import opened
 from tests.unit.answer.builders import LocalEmbeddings
 
 
@@ -45,10 +44,8 @@ async def test_the_cosines_of_a_narrow_model_are_spread() -> None:
     assert model.calls == 1
 
 
-async def test_those_of_the_default_model_stay_as_they_are(tmp_path: Path) -> None:
-    default = open_embedder("sentence-transformers:all-MiniLM-L6-v2", cache_dir=tmp_path)
-    scales = await SentenceVectors(LocalEmbeddings(default)).scales()
-    default.close()
+async def test_those_of_the_default_model_stay_as_they_are() -> None:
+    scales = await SentenceVectors(LocalEmbeddings(opened("sentence-transformers:all-MiniLM-L6-v2"))).scales()
     assert scales == Scales()
     assert [scales.questions.of(each) for each in (0.0, 0.42, 1.0)] == [0.0, 0.42, 1.0]
 

@@ -1,6 +1,6 @@
 """When a question begins another topic."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -9,9 +9,8 @@ from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.ports import Vector
 from groundwire.answer.sessions import Message
 from groundwire.answer.topics import Topics
-from groundwire.embedders.factory import open_embedder
-from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.session import Role
+from tests.conformance.embedder import opened
 from tests.unit.answer.builders import LocalEmbeddings
 
 _TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -21,16 +20,9 @@ _SAID = [
 ]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedder]:
-    embedder = open_embedder("sentence-transformers:all-MiniLM-L6-v2", cache_dir=tmp_path_factory.mktemp("model"))
-    yield embedder
-    embedder.close()
-
-
 @pytest.fixture
-def topics(model: Embedder) -> Topics:
-    return Topics(SentenceVectors(LocalEmbeddings(model)))
+def topics() -> Topics:
+    return Topics(SentenceVectors(LocalEmbeddings(opened("sentence-transformers:all-MiniLM-L6-v2"))))
 
 
 class _Refuses:
