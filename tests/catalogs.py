@@ -48,9 +48,12 @@ def open_database(path: Path, clock: Clock | None = None) -> Database:
     """Open the catalog in a file, a new one where there is none."""
     url, kind = catalog_url(path), catalog_kind()
     database = Database.open(url, clock, folder=path.parent)
-    for engine in (database._storage.writing, database._storage.reading):
+    storage = database._storage
+    for engine in (storage.writing, storage.reading):
         first = _first_engines.setdefault(kind, engine)
         engine.dialect, engine._compiled_cache = first.dialect, first._compiled_cache
+    if isinstance(storage, CatalogFile) and storage._writing is not None:
+        storage._writing.dialect = storage.writing.dialect  # it is open already, and would compile by that of its own
     return database
 
 
