@@ -193,31 +193,39 @@ def test_a_process_completes_the_receipts_that_the_one_before_it_left(folder: Pa
 @pytest.mark.parametrize("engine", STORES)
 def test_what_is_written_while_a_collection_is_written_anew_is_in_it_afterwards(folder: Path, engine: str) -> None:
     store = STORES[engine](folder, scrub_at_once=0)
-    store.create_collection("gw-a", 8, Budget())
     vectors = np.eye(8, dtype=np.float32)
 
-    def put(numbers: Sequence[int], word: str) -> None:
-        each = [vectors[number % 8] for number in numbers]
-        store.upsert("gw-a", PointBatch(numbers, np.stack(each), [{"title": word}] * len(each)), Budget())
+    def write_meanwhile(name: str) -> tuple[list[int], list[int]]:
+        def put(numbers: Sequence[int], word: str) -> None:
+            each = [vectors[number % 8] for number in numbers]
+            store.upsert(name, PointBatch(numbers, np.stack(each), [{"title": word}] * len(each)), Budget())
 
-    put(range(1, 1501), "first")
-    store.delete("gw-a", range(1, 101), Budget())
-    assert not store.scrub("gw-a", Budget())
-    with ThreadPoolExecutor(1) as pool:
-        scrub = pool.submit(store.scrub, "gw-a", Budget(), at_any_size=True)
-        written, deleted = list[int](), list[int]()
-        # From both ends, so that parts are written that have been copied and that have not.
-        while not scrub.done() and len(written) < 400:
-            start = 101 + len(written)
-            put([start, 3000 - start], "second")
-            written += [start, 3000 - start]
-            deleted.append(1500 - len(deleted))
-            store.delete("gw-a", deleted[-1:], Budget())
-        assert scrub.result()
+        store.create_collection(name, 8, Budget())
+        put(range(1, 1501), "first")
+        store.delete(name, range(1, 101), Budget())
+        assert not store.scrub(name, Budget())
+        with ThreadPoolExecutor(1) as pool:
+            scrub = pool.submit(store.scrub, name, Budget(), at_any_size=True)
+            written, deleted = list[int](), list[int]()
+            # From both ends, so that parts are written that have been copied and that have not.
+            while not scrub.done() and len(written) < 400:
+                start = 101 + len(written)
+                put([start, 3000 - start], "second")
+                written += [start, 3000 - start]
+                deleted.append(1500 - len(deleted))
+                store.delete(name, deleted[-1:], Budget())
+            assert scrub.result()
+        return written, deleted
+
+    # On a busy machine one may be over before enough is written.
+    for name in ("gw-a", "gw-b", "gw-c", "gw-d", "gw-e"):
+        written, deleted = write_meanwhile(name)
+        if len(written) >= 6:
+            break
     assert len(written) >= 6
     expected = (set(range(101, 1501)) | set(written)) - set(deleted)
-    assert set(store.numbers("gw-a", Budget())) == expected
-    some = store.fetch("gw-a", written, Budget())
+    assert set(store.numbers(name, Budget())) == expected
+    some = store.fetch(name, written, Budget())
     assert [payload["title"] for payload in some.payloads] == ["second"] * len(written)
     store.close()
 

@@ -59,7 +59,7 @@ def test_an_amount_of_the_kind_asked_for_supports_an_answer(question: str, amoun
 
 
 def test_a_heading_like_the_question_supports_what_stands_below_it() -> None:
-    question = read_question("How do I set the key of encryption?")
+    question = read_question("How do I turn on encryption?")
     (scored,) = score_excerpts(question, find_excerpts([make_passage("# TLS\n\nSet a key and a name.")]), [0.4])
     like, unlike = scored.below_heading(question, 0.7), scored.below_heading(question, 0.3)
     assert (unlike.headed, unlike.score) == (0.0, scored.score)
@@ -312,8 +312,8 @@ def test_a_heading_supports_as_far_as_the_words_of_the_question_are_met() -> Non
         return Support(read_question(question), [item]).parts(item)["headed"]
 
     assert headed("How do foxes eat mice?") == 1.0
-    assert 0.0 < headed("How do foxes drive?") < 1.0
-    assert headed("How do I drive?") == 0.0
+    assert 0.5 < headed("How do foxes drive?") < 1.0
+    assert headed("How do I drive?") == 0.5
 
 
 @pytest.mark.parametrize(

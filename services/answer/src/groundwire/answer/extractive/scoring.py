@@ -394,7 +394,7 @@ class Support:
             "coverage_around": coverage,
             "named": coverage * _is_named(question, passage),
             # A heading that names somebody does not say who founded what, nor one on hash maps how long one lives.
-            "headed": item.headed * coverage * (question.kind not in _FACT_KINDS),
+            "headed": item.headed * (0.5 + 0.5 * coverage) * (question.kind not in _FACT_KINDS),
             "identified": float(bool(self._identifiers) and all(name in text for name in self._identifiers)),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "defines": float(bool(question.subject) and item.definition >= INTRODUCED_AS_TERM),
