@@ -340,6 +340,7 @@ def test_how_far_a_sentence_defines(better: str, worse: str) -> None:
         ("How old is the owl?", "The owl was born on 5 March 2013."),
         ("Which Python version do owls need?", "Owls need Python 3.10."),
         ("What is the latest version?", "Version 2 is the latest one."),
+        ("Which Java version do owls need?", "It runs on Java 8 and on PHP 7."),
         ("What is the size of an owl?", "An owl is 30 cm tall."),
         ("When do owls hunt?", "Owls hunt at night."),
     ],

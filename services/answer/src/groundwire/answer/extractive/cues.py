@@ -26,7 +26,8 @@ _FREQUENCY = re.compile(
     re.IGNORECASE,
 )
 _WHICH_VERSION = re.compile(rf"\b(?:{VERSION_ASKED})", re.IGNORECASE)
-_VERSION = re.compile(r"(?<![\w.])v?\d+(?:\.\d+)+\b|\b(?:[Vv]ersion|release|Python|Rust) \d")
+# "3.10", "version 2", "Java 8".
+_VERSION = re.compile(r"(?<![\w.])v?\d+(?:\.\d+)+\b|\b(?:version|release|[A-Z][a-z+#]{3,}|[A-Z]{2,}) \d{1,2}\b")
 # What each way to ask for an amount is answered with.
 _AMOUNTS = [
     (_HOW_OFTEN, _FREQUENCY),

@@ -42,9 +42,9 @@ def select_excerpts(
     The leads come in first, the best of them at the head. A further one comes in while its score is close to that of
     the best, it says something else, and it belongs there: it stands in a paragraph, list or table that is quoted, or
     it has words of the question that none chosen so far has. A second sentence that is nearly as good comes in as well:
-    either may be the answer. The best is read first, a sentence together with chosen
-    sentences right before or after it; the others follow document by document, each in source order. Equal scores go by
-    rank of the passage, then by place, so the choice is deterministic.
+    either may be the answer. The best is read first, a sentence together with chosen sentences right before or after
+    it; the others follow document by document, each in source order. Equal scores go by rank of the passage, then by
+    place, so the choice is deterministic.
 
     Args:
         leads: the excerpt that leads the answer, and what belongs to it.
