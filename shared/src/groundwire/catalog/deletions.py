@@ -505,7 +505,7 @@ def _bury(connection: Connection, tenant: str, rows: Sequence[RowMapping], posit
             "deleted_time": now,
         }
         for row in rows
-        if row["document_key"] in last_of
+        if row["document_key"] in last_of  # else nothing of it was ever stored
     ]
     if buried:
         changed = ("last_generation", "position", "deleted_time")

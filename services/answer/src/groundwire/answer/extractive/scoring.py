@@ -187,8 +187,9 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     headed = covered(weights, question.stems_of(path))
     definition = definition_match(question, excerpt.text, source)
     # "# Mpmath", and below it "A library for …".
-    if excerpt.opens and question.subject and set(content_stems(excerpt.heading)) == set(question.subject):
-        definition = max(definition, BELOW_ITS_NAME * (_NOUN_PHRASE.match(excerpt.text) is not None))
+    is_named_above = bool(question.subject) and set(content_stems(excerpt.heading)) == set(question.subject)
+    if excerpt.opens and is_named_above and _NOUN_PHRASE.match(excerpt.text):
+        definition = max(definition, BELOW_ITS_NAME)
     # What one of two things is sets it apart from the other as well as "unlike" does.
     is_contrast = bool(question.sides) and definition >= INTRODUCED_AS_TERM
     is_steps = excerpt.is_whole and _NUMBERED.search(excerpt.text) is not None

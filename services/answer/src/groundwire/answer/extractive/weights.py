@@ -59,8 +59,9 @@ class SupportWeights:
     is 0.039, and its area under the curve 0.78 for right answers against all others. Relevance and lead were held down,
     because they mean less where many passages are about much the same, and missing numbers, which similarity does not
     see, were held up: a fit to 1,200 questions that gives relevance 4.17 refuses what handbooks say in short sentences.
-    Asked fields, things named by their number, identifiers, headings, definitions, what users said of themselves, and
-    missing definitions, amounts, reasons and steps are too few in the sets: their weights were set by reading answers.
+    Asked fields, dates, things named by their number, identifiers, headings, definitions, what users said of
+    themselves, and missing definitions, amounts, reasons and steps are too few in the sets: their weights were set by
+    reading answers.
 
     The words that question and sentence share say nothing about whether SQuAD's questions can be answered: those that
     cannot share more. Twenty further measures of them, such as the share in the sentence, the rarest word that is
@@ -157,8 +158,8 @@ makes answers 2 % longer, and 6 of 241 more of them right; with 0.08, 5 % and 8.
 CODE_DROP = 0.25
 """How far below the sentence that leads an answer to "How do I …?" code may score that shows it.
 
-Six answers to questions about handbooks have code by it, and each time that was what was asked for. With code of any
-section, whatever words of the question it has, that was so for five of seven.
+Nine answers that were read have code by it, and each time that was what was asked for. With code of any section,
+whatever words of the question it has, that was so for five of seven.
 """
 
 CONTEXT_CHARS = 350
