@@ -41,7 +41,12 @@ def test_markdown(source: str, shown: str) -> None:
         ("Call ``f(*args)`` *now*.", "Call f(*args) now."),
         ("Call it *right\nnow*.", "Call it right now."),
         ("See :pep:`484` and :rfc:`2119`.", "See PEP 484 and RFC 2119."),
-        ("The :class:`~typing.List` of `the docs <https://example.org>`__ here.", "The typing.List of the docs here."),
+        ("The :class:`~typing.List` of `the docs <https://example.org>`__ here.", "The List of the docs here."),
+        ("Use :meth:`!close`, :c:func:`.Py_Exit` and :file:`~/.bashrc`.", "Use close, Py_Exit and ~/.bashrc."),
+        (
+            r"Set ``DEBUG\=1`` or DEBUG\=False, 2\*3\*4, :envvar:`HOME`\ s.",
+            r"Set DEBUG\=1 or DEBUG=False, 2*3*4, HOMEs.",
+        ),
         ("As Python_ says [#note]_ and more.", "As Python says and more."),
         ("2 * 3 * 4 and f(*args, **kwargs)", "2 * 3 * 4 and f(*args, **kwargs)"),
         ("Call ``__init__`` and ``argv[1]`` first.", "Call __init__ and argv[1] first."),

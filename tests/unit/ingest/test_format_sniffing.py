@@ -55,6 +55,30 @@ def test_content_decides_before_the_name(data: bytes, name: str, expected: Docum
     assert recognise(data, name) is expected
 
 
+DIRECTIVE, FENCE, LINK = ".. note::\n\n   Ebb.\n", "```sh\nls\n```\n", "See [the docs](https://example.org/a).\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"Tides\n=====\n\nThey come.\n\n{DIRECTIVE}", DocumentFormat.RST),
+        (f"Tides\n=====\n\nThey come.\n\n{DIRECTIVE}".replace("\n", "\r\n"), DocumentFormat.RST),
+        (f"# Tides\n\n{FENCE}", DocumentFormat.MARKDOWN),
+        (f"Of the sea.\n\n## Tides\n\n{LINK}", DocumentFormat.MARKDOWN),
+        ("Tides\n=====\n\nThey come.\n", DocumentFormat.TEXT),
+        (DIRECTIVE, DocumentFormat.TEXT),
+        (FENCE + LINK, DocumentFormat.TEXT),
+        ("# a comment\nhandlers[0](event)\n", DocumentFormat.TEXT),
+        ("x = 1\n# a comment\nSee [the docs](https://example.org/a).\n", DocumentFormat.TEXT),
+    ],
+)
+@pytest.mark.parametrize("name", ["tides.txt", "tides", "tides.text"])
+def test_a_plain_text_that_shows_its_markup_is_read_with_it(text: str, expected: DocumentFormat, name: str) -> None:
+    assert recognise(text.encode(), name) is expected
+    assert recognise(text.encode("utf-16"), name) is expected
+    assert recognise(text.encode(), name, DocumentFormat.TEXT) is DocumentFormat.TEXT
+
+
 @pytest.mark.parametrize("declared", list(DocumentFormat))
 def test_text_can_be_any_format_of_text_and_no_other(declared: DocumentFormat) -> None:
     if declared in {DocumentFormat.PDF, DocumentFormat.DOCX}:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from markdown_it import MarkdownIt
 
 from groundwire.answer.evidence import Markup
+from groundwire.kernel.restructured_text import without_roles
 from groundwire.kernel.sentences import code_spans
 
 _MARKDOWN = MarkdownIt("commonmark")
@@ -27,18 +28,12 @@ _RST_LITERAL = re.compile(r"``([^`]+)``")
 _RST_TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*+>$")
 _RST = (
     (re.compile(r"(?<![\w.:+-])([^\W_]++(?:[-.+:_][^\W_]++)*+)__?(?=[\s.,;:)!?]|$)"), r"\1"),
-    (
-        re.compile(r":(pep|rfc):`(?:[^`<]*+<)?(\d++)[^`]*+`"),
-        lambda match: f"{match[1].upper()} {match[2]}",
-    ),
-    (
-        re.compile(r"(?:(?<![\w.:+-]):(?:[\w.+-]++:)++)?`([^`]++)`(?:__?(?!\w))?"),
-        lambda match: _RST_TARGET.sub("", match[1].removeprefix("~")) or match[1],
-    ),
+    (re.compile(r"`([^`]++)`(?:__?(?!\w))?"), lambda match: _RST_TARGET.sub("", match[1]) or match[1]),
     (re.compile(r"\s?\[[#*\w]{1,20}\]_(?!\w)"), ""),
     (re.compile(r"^\.\. [\w-]{1,30}::\s++"), ""),
     (re.compile(r"(?<=\S)::$"), ":"),
     (re.compile(r"(?<![\w*])\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}(?![\w*])"), r"\1"),
+    (re.compile(r"\\(?:([^\w\s])|\s)"), r"\1"),
 )
 _HYPHENATED = re.compile(r"(?<=[a-z])-[ \t]*\n[ \t]*(?=[a-z])|(?<=\d-)[ \t]*\n[ \t]*(?=\d)")
 _QUOTE_MARKS = re.compile(r"\n[ \t]{0,3}(?:>[ \t]?)+")
@@ -57,7 +52,7 @@ def plain_text(text: str, markup: Markup) -> str:
         # A literal is shown verbatim: `__init__` and `argv[1]` are neither references nor emphasis.
         pieces = _RST_LITERAL.split(text)
         for place in range(0, len(pieces), 2):
-            pieces[place] = _REFERENCE_NUMBER.sub("", pieces[place])
+            pieces[place] = without_roles(_REFERENCE_NUMBER.sub("", pieces[place]))
             for pattern, replacement in _RST:
                 pieces[place] = pattern.sub(replacement, pieces[place])
         text = "".join(pieces)

@@ -125,14 +125,15 @@ _PATTERNS = [
 # What an answer has in place of these words: a number, a date, a name.
 _ASKED_FOR = re.compile(
     rf"\bhow (?:{_MEASURES})\b(?: (?:do|does|did|will|would|can) it take\b)?|\b(?:what|which) (?:{_TIMES}|{_PLACES})\b"
-    r"|\bwhat (?:else )?happen(?:s|ed)\b",
+    r"|\bwhat (?:else )?happen(?:s|ed)\b|\bstands? for\b",
     re.IGNORECASE,
 )
 _SUBJECT = re.compile(
     r"^\W*(?:so |and |please |can you |could you )*(?:what(?:'s|\u2019s| is| are| was| were)(?: meant by)?|define"
-    r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do|say)(?: in \w+)?\W*$)) (?:an? |the |exactly )*"
-    r"(?P<subject>[^?.,;]{1,60}?)"
-    r"(?: mean| do| say| (?:used |needed |good |meant )?for| about)?(?: in (?:rust|python|general|simple terms))?\W*$",
+    r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do|say|stand for)(?: in \w+)?\W*$))"
+    r" (?:an? |the |exactly )*(?P<subject>[^?.,;]{1,60}?)"
+    r"(?: mean| do| say| stand for| (?:used |needed |good |meant )?for| about)?"
+    r"(?: in (?:rust|python|general|simple terms))?\W*$",
     re.IGNORECASE,
 )
 # Asks what a thing is, and for nothing that it has: neither "the default port" nor "the capital of".

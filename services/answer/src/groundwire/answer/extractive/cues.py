@@ -62,6 +62,11 @@ _TIME = re.compile(
     r"December)\b|\b\d+s\b|\d+ (?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b|\b(?:when|once|after|until)\b"
     r"|\b(?:night|dawn|dusk|noon|midnight|morning|evening|daily|weekly|monthly|yearly)\b"
 )
+_PAST = re.compile(r"\bwhen (?:was|were|did)\b", re.IGNORECASE)
+_DATED = re.compile(
+    r"\d|\bcentur|\b(?:January|February|March|April|May|June|July|August|September|October|November|December)\b"
+    r"|\b(?:ago|later|earlier|yesterday|today|tonight|night|dawn|dusk|noon|midnight|morning|evening|afternoon)\b"
+)
 _REASON = re.compile(
     r"\b(?:because|since|due to|so that|in order|therefore|as a result|cause|reason|why|to avoid|enables?)\b",
     re.IGNORECASE,
@@ -98,6 +103,7 @@ _ANNOUNCEMENT = re.compile(
     r"|discusses|shows|introduces|lists|provides)\b|\b(?:section|chapter) (?:later|earlier)\b"
     r"|\b(?:we|you)['\u2019]ll (?:\w+ )?(?:see|learn|look|discuss|cover|talk|explore|use|write|build|create|define"
     r"|explain|describe|introduce|start|begin)"
+    r"|^an? (?:\w+ ){0,2}(?:list|overview|summary|index|introduction|guide) (?:of|to)\b(?!.*\bis\b)"
     r"|^this is (?:an?|the) (?:list|overview|summary|index)\b"
     r"|^before (?:we|\w+ing)\b|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
     r"|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
@@ -123,7 +129,7 @@ _PLATITUDE = re.compile(
 _DEFINING_VERB = re.compile(
     r"\b(?:(?P<copula>is|are|was|were)"
     r"(?= (?:an?|the|one|another|any|part|code|data|how|what|when|where|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
-    r"|(?P<verb>means?|refers? to|describes?|lets?|allows?|enables?|provides?|defines?)|is|are|was|were)\b"
+    r"|(?P<verb>means?|refers? to|stands? for|describes?|lets?|allows?|enables?|provides?|defines?)|is|are|was|were)\b"
 )
 INTRODUCED_AS_TERM = 0.6
 BELOW_ITS_NAME = 0.8
@@ -183,7 +189,8 @@ def kind_match(question: Question, text: str) -> float:
             if fact.values not in known and (_counts(fact, text) or (is_age and fact.kind is FactKind.DATE))
         )
         return 1.0 if any(numbers) or _ROUGHLY.search(text) else -1.0
-    pattern = _EVIDENCE.get(question.kind)
+    is_past = question.kind is QuestionKind.TIME and _PAST.search(question.text)
+    pattern = _DATED if is_past else _EVIDENCE.get(question.kind)
     if pattern is None:
         return 0.0
     return 1.0 if pattern.search(text) else -1.0

@@ -1,7 +1,6 @@
 """Picks from retrieved passages what could stand in an answer: sentences, list items, lists, table rows, code."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +13,7 @@ from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, 
 from groundwire.answer.question import symbols
 from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.records import SOURCE_PREFIX
+from groundwire.kernel.restructured_text import read_rst
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, heading_text, split_sentences
 from groundwire.kernel.words import content_stems, words
 
@@ -80,22 +80,10 @@ _URL = re.compile(r"[a-z]+://\S+")
 _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
 # A quote with `[1]` in it could not be told from the answer's own markers.
 _LIKE_A_MARKER = re.compile(r"\[\d+\]")
-_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|$)")
 _WORD = re.compile(r"\w")
-_ADORNMENT = re.compile(r"^([~^\"'`+*#.:])\1{2,}+[ \t]*+$", re.MULTILINE)
-# Pictures with their options, targets of links, rows of badges and what makes no text of its own.
-_RST_LAYOUT = re.compile(
-    r"^[ \t]*+\.\.[ ](?:_[^\n]*"
-    r"|(?:\|[^|\n]+\|[ ])?(?:image|figure|contents|toctree|include|raw|meta|highlight)::[^\n]*)"
-    r"(?:\n[ \t]++:[^\n]*+)*+|^(?:\|(?=\S)[^|\n]++(?<=\S)\|_{0,2}[ \t]*+)++$",
-    re.MULTILINE,
-)
-_VISIBLE = re.compile(r"[^\n]")
 # `== Gameplay ==`, the heading of a wiki; some of their dumps have spaces between the signs.
 _WIKI_HEADING = re.compile(r"^ ?=[ =]++(?P<title>[^ =\n][^=\n]*+)=[ =]*+$", re.MULTILINE)
 _PAGE_TITLE = re.compile(r"= *[^ =]")
-_LIKE_CODE = re.compile(r"[(\[{=]|^\s*(?:>>>|\.\.\.|#|@|(?:def|class|import|from|return|raise|print|try|else)\b)")
-_ANNOUNCES_CODE = re.compile(r"^(?!\.\. ).*::$|^\.\. (?:code|sourcecode|code-block|doctest|literalinclude)::")
 # The head of a document: `Author: Ada Lovelace`, one to a line.
 _FIELD = re.compile(r"^:?[A-Z][\w-]{1,30}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE)
 # Nothing ends with these words, not even what ends without a full stop.
@@ -138,7 +126,9 @@ _LEANS = re.compile(
     r"|another|both|the (?:latter|former)|one (?:of them|is)|the (?:first|second|third|other|others|same))\b",
     re.IGNORECASE,
 )
-_OF_THESE = re.compile(r"\b(?:any|each|either|one|some|all|both|none) of (?:these|those)\b", re.IGNORECASE)
+_OF_THESE = re.compile(
+    r"\b(?:any|each|either|one|some|all|both|none|many|most|several|few) of (?:these|those)\b", re.IGNORECASE
+)
 # "It is possible that ..." and "This chapter ..." lean on nothing.
 _LEANS_ON_NOTHING = re.compile(
     r"(?:it (?:is|was|will be|would be|may be|can be|'s) (?:\w+ly )?(?:possible|impossible|necessary|important|easy"
@@ -223,12 +213,8 @@ class _Reader:
             goes_on = gap > 1 and not ends_sentence(content) and passage.content[0].islower()
             content += ("\n" + " " * (gap - 1) if goes_on else "\n" * gap) + passage.content
         self.passage = passage = replace(run[0], content=content)
-        self._content = content
         if passage.markup is Markup.RST:
-            told = _RST_LAYOUT.sub(lambda block: _VISIBLE.sub(" ", block[0]), content)
-            # Headings may be underlined with what is a fence or nothing in Markdown.
-            ruled = _ADORNMENT.sub(lambda line: "-" * len(line[0]), told)
-            self.items = _with_literals(content, split_sentences(ruled))
+            content, self.items = read_rst(content)
         else:
             self.items = split_sentences(_WIKI_HEADING.sub(_as_markdown, content))
             if passage.markup is Markup.NONE:
@@ -236,6 +222,7 @@ class _Reader:
         if passage.source_uri.startswith(SOURCE_PREFIX):
             # What the assistant said, as a summary has it, is no source for what it says.
             self.items = split_sentences(without_hearsay(content))
+        self._content = content
         self._heading = passage.section_heading if passage.markup is not Markup.NONE else ""
         self._antecedent: Sentence | None = None
         self._lead_in: Sentence | None = None
@@ -254,7 +241,9 @@ class _Reader:
                     heading = " ".join(filter(_WORD.search, lines)).strip()
                     # The title of a page in a dump names its subject only, not what its first section is about.
                     is_title = _PAGE_TITLE.match(heading) is not None
-                    self._heading = "" if is_title else heading_text(heading.strip("#= "))
+                    heading = "" if is_title else heading.strip("#= ")
+                    is_rst = self.passage.markup is Markup.RST
+                    self._heading = plain_text(heading, Markup.RST) if is_rst else heading_text(heading)
                     self._antecedent = self._lead_in = None
                     opens = True
                 case BlockKind.TABLE:
@@ -435,41 +424,6 @@ def _as_markdown(heading: re.Match[str]) -> str:
     """Return the heading of a wiki as one of Markdown, with its title in the same place."""
     before = heading.start("title") - heading.start()
     return f"{'#'.ljust(before)}{heading['title']}".ljust(len(heading[0]))
-
-
-def _with_literals(content: str, items: Sequence[Sentence]) -> list[Sentence]:
-    """Return the sentences of reStructuredText with its literal blocks as code, one item each.
-
-    They are what is indented below a line that ends with `::`, and what an interactive session shows up to the next
-    blank line. Where the text begins inside of one, indented lines that look like code show it.
-    """
-    blocks: list[list[int]] = []
-    border: int | None = None  # the depth that a line must pass to belong to the open block, None without one
-    first = content.lstrip("\n").partition("\n")[0]
-    announced = 0 if first[:1].isspace() and _LIKE_CODE.search(first) else None
-    for line in _LINE.finditer(content):
-        text = line[0].strip()
-        depth = len(line[0]) - len(line[0].lstrip())
-        end = line.start() + len(line[0].rstrip())
-        if not text:
-            border = None if border == -1 else border
-        elif border is not None and depth > border:
-            blocks[-1][1] = end
-        elif (announced is not None and depth > announced) or text.startswith(">>>"):
-            blocks.append([line.start() + depth, end])
-            border = -1 if text.startswith(">>>") else announced
-        else:
-            border = None
-            announced = depth if _ANNOUNCES_CODE.search(text) else None
-    code = [Sentence(BlockKind.CODE, start, end, begins_block=True, ends_block=True) for start, end in blocks]
-    starts = [start for start, _ in blocks]
-
-    def is_prose(item: Sentence) -> bool:
-        index = bisect_left(starts, item.end) - 1
-        return index < 0 or blocks[index][1] <= item.start
-
-    prose = filter(is_prose, items)
-    return sorted((*prose, *code), key=lambda each: each.start)
 
 
 def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:

@@ -87,6 +87,8 @@ _PURPOSE = re.compile(
     re.IGNORECASE,
 )
 _NOUN_PHRASE = re.compile(r"an? ", re.IGNORECASE)
+_NOUN_PHRASE_OR_VERB = re.compile(r"an? |[a-z]+[a-rt-z]s ", re.IGNORECASE)
+_DOES = re.compile(r"\bwhat do(?:es)? .* do\W*$", re.IGNORECASE)
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
 _SHOWN_BY_WORDS = frozenset({QuestionKind.EXAMPLE, QuestionKind.COMPARISON})
 _NAMED_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME})
@@ -186,9 +188,10 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     path = f"{passage.title}. {passage.chapter}. {passage.section}. {excerpt.heading}"
     headed = covered(weights, question.stems_of(path))
     definition = definition_match(question, excerpt.text, source)
-    # "# Mpmath", and below it "A library for …".
+    # "# Mpmath", and below it "A library for …"; "save()", and below it "Writes the record …".
     is_named_above = bool(question.subject) and set(content_stems(excerpt.heading)) == set(question.subject)
-    if excerpt.opens and is_named_above and _NOUN_PHRASE.match(excerpt.text):
+    says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
+    if excerpt.opens and is_named_above and says_what.match(excerpt.text):
         definition = max(definition, BELOW_ITS_NAME)
     # What one of two things is sets it apart from the other as well as "unlike" does.
     is_contrast = bool(question.sides) and definition >= INTRODUCED_AS_TERM
@@ -197,6 +200,8 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     shows_how = question.kind is QuestionKind.PROCEDURE and (excerpt.kind is BlockKind.CODE or is_steps or has_command)
     purpose = _PURPOSE.match(excerpt.text) if question.kind is QuestionKind.PROCEDURE else None
     match = 1.0 if is_contrast or shows_how else kind_match(question, excerpt.text)
+    if excerpt.kind is BlockKind.CODE and question.kind in _NAMED_KINDS:
+        match = -1.0  # the names and dates of an example say nothing of the world
     parts = {
         "coverage": coverage,
         "length": math.log(max(MIN_WORDS, len(words(excerpt.text)))),

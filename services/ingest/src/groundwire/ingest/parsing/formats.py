@@ -53,6 +53,15 @@ _SVG = re.compile(
 )
 _HTML_WITHIN = 4096
 _SNIFFED_BYTES = 1 << 16
+# A directive, target or role, and an underlined title; headings of Markdown, and code or a link as it writes them.
+_RST_MARK = re.compile(
+    rb"^\.\. (?:[a-z][\w:-]{0,40}::(?:\s|$)|_[\w -]{1,80}:)|(?<!\w):[a-z][\w:-]{0,40}:`[^`\n]", re.MULTILINE
+)
+_RST_TITLE = re.compile(rb"^\w[^\r\n]*+\r?\n([=~^#*+\"'-])\1{2,}+[ \t]*+\r?$", re.MULTILINE)
+_MARKDOWN_HEADING = re.compile(rb"(?:\A|\n[ \t]*+\r?\n)#{1,6}+ [^\s#]")
+_MARKDOWN_MARK = re.compile(
+    rb"^[ ]{0,3}```|(?:^|[\s(*>])\[[A-Za-z`][^\]\n]{0,200}+\]\([\w./#:-]{2,500}+\)", re.MULTILINE
+)
 
 _ZIP_TYPES = {
     "word/": _DOCX_TYPE,
@@ -123,12 +132,28 @@ def recognise_format(
         raise _binary(kind, field)
     if promised in _CONTAINERS.values() and data.strip():
         raise _mismatch(declared, promised, "text", field)
-    if promised is not None:
+    if declared or promised not in {None, DocumentFormat.TEXT}:
         return promised
-    head = data if wide is None else data[: 2 * _HTML_WITHIN].decode(wide, "ignore").lstrip("\ufeff").encode()
-    if _SVG.match(head, 0, _HTML_WITHIN):
-        raise _binary("image/svg+xml", field)  # a picture, although its bytes are text
-    return DocumentFormat.HTML if _HTML.match(head, 0, _HTML_WITHIN) else DocumentFormat.TEXT
+    head = data[:_SNIFFED_BYTES]
+    if wide is not None:
+        head = head.decode(wide, "ignore").lstrip("\ufeff").encode()
+    if promised is None:
+        if _SVG.match(head, 0, _HTML_WITHIN):
+            raise _binary("image/svg+xml", field)  # a picture, although its bytes are text
+        if _HTML.match(head, 0, _HTML_WITHIN):
+            return DocumentFormat.HTML
+    return _format_of_text(head)
+
+
+def _format_of_text(head: bytes) -> DocumentFormat:
+    """Return the format of a text whose name promises no more: manuals in reStructuredText, `llms.txt` in Markdown."""
+    if _RST_MARK.search(head) and _RST_TITLE.search(head):
+        with suppress(MissingExtraError):  # without the library it is a text as before
+            load("docutils.nodes")
+            return DocumentFormat.RST
+    if _MARKDOWN_HEADING.search(head) and _MARKDOWN_MARK.search(head):
+        return DocumentFormat.MARKDOWN
+    return DocumentFormat.TEXT
 
 
 def _container_type(data: bytes, promised: DocumentFormat | None, limits: ReadingLimits, field: str) -> str | None:

@@ -29,6 +29,7 @@ from groundwire.ingest.parsing.source_text import (
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
+from groundwire.kernel.restructured_text import without_roles
 from groundwire.kernel.sentences import MAX_HEADING_CHARS, heading_text
 
 MAX_BLOCK_CHARS = 65_536
@@ -198,7 +199,7 @@ def rst_outline(text: str) -> TextOutline:
         level, parent = 0, title.parent
         while isinstance(parent, nodes.section):
             level, parent = level + 1, parent.parent
-        source, words = on_one_line(title.rawsource), on_one_line(title.astext())
+        source, words = on_one_line(title.rawsource), on_one_line(without_roles(title.astext()))
         # Titles of topics and tables head no section.
         if not level or not words or title.line is None:
             continue

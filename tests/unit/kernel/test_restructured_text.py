@@ -1,0 +1,135 @@
+"""reStructuredText read as Markdown: nothing moves but the cells of a row, and what Sphinx describes is a heading."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groundwire.kernel.restructured_text import read_rst, without_roles
+from groundwire.kernel.sentences import BlockKind
+
+SIMPLE = (
+    "====== ===== ======\n"
+    "Animal Eats  Sleeps\n"
+    "at sea\n"
+    "====== ===== ======\n"
+    "Seal   fish  on\n"
+    "             rocks\n"
+    "\n"
+    "Whale  krill\n"
+    "====== ===== ======\n"
+)
+GRID = (
+    "+--------+-------+\n"
+    "| Animal | Eats  |\n"
+    "+========+=======+\n"
+    "| Seal   | small |\n"
+    "|        | fish  |\n"
+    "+--------+-------+\n"
+    "| Whale  | krill |\n"
+    "+--------+-------+\n"
+)
+
+
+def _read(text: str) -> list[tuple[BlockKind, str]]:
+    shown, items = read_rst(text)
+    assert len(shown) == len(text)
+    return [(item.kind, shown[item.start : item.end]) for item in items]
+
+
+def _rows(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.strip("| ")]
+
+
+def test_what_is_described_is_a_heading_above_what_is_said_of_it() -> None:
+    text = (
+        ".. method:: save(path, *, force=False)\n.. method:: asave(path)\n   :async:\n\n    Writes the record.\n\n"
+        ".. py:attribute:: owner\n\n    Whose it is.\n\n.. setting:: DEBUG\n\n.. note:: This is a note.\n"
+    )
+    assert _read(text) == [
+        (BlockKind.HEADING, f"#{' ' * 11}save()"),
+        (BlockKind.PROSE, "Writes the record."),
+        (BlockKind.HEADING, f"#{' ' * 17}owner"),
+        (BlockKind.PROSE, "Whose it is."),
+        (BlockKind.HEADING, f"#{' ' * 12}DEBUG"),
+        (BlockKind.PROSE, ".. note:: This is a note."),
+    ]
+
+
+def test_a_term_comes_with_what_defines_it() -> None:
+    text = ".. glossary::\n\n    MTV\n        A pattern. It has parts.\n\n    ``save(path)``\n        Writes it.\n"
+    (_, definition), (_, more), (_, literal) = _read(text)
+    assert (" ".join(definition.split()), more) == ("MTV: A pattern.", "It has parts.")
+    assert " ".join(literal.split()) == "``save(path)``: Writes it."
+    assert [kind for kind, _ in _read("Seals sleep on the\n    rocks, and more.")] == [BlockKind.PROSE]
+    assert ":" not in read_rst("- Seals\n    sleep.")[0]
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (SIMPLE, [["Animal at sea", "Eats", "Sleeps"], ["Seal", "fish", "on rocks"], ["Whale", "krill"]]),
+        (GRID, [["Animal", "Eats"], ["Seal", "small fish"], ["Whale", "krill"]]),
+    ],
+)
+@pytest.mark.parametrize("indent", ["", "   "])
+def test_the_rows_of_a_table_have_bars_between_their_cells(table: str, expected: list[list[str]], indent: str) -> None:
+    text = "".join(f"{indent}{line}".rstrip() + "\n" for line in f"Before it.\n\n{table}\nBehind it.".splitlines())
+    (_, before), (kind, shown), (_, behind) = _read(text)
+    assert (before, kind, behind) == ("Before it.", BlockKind.TABLE, "Behind it.")
+    header, rule, *rows = _rows(shown)
+    assert set("".join(rule)) == {"-"}
+    assert [header, *rows] == expected
+    # A row stands where it stood in the source, so that it can be quoted.
+    source, items = text, read_rst(text)[1]
+    start = items[1].start + shown.index("Seal")
+    line = shown[shown.index("Seal") :].partition("\n")[0].rstrip()
+    quoted = source[start : start + len(line)].split()
+    assert [word for word in quoted if word != "|"] == " ".join(expected[1]).split() or "rocks" in quoted[-1]
+
+
+def test_a_table_without_a_header_has_rows_only() -> None:
+    ((_, simple),) = _read("===== =====\nSeal  fish\nWhale krill\n===== =====\n")
+    ((_, grid),) = _read("+----+----+\n| a  | b  |\n+----+----+\n| c  | d  |\n+----+----+\n")
+    assert _rows(simple) == [["Seal", "fish"], ["Whale", "krill"]]
+    assert _rows(grid) == [["a", "b"], ["c", "d"]]
+
+
+def test_a_table_that_a_chunk_cuts_off_ends_with_it_or_at_a_blank_line() -> None:
+    assert _rows(_read("===== =====\nSeal  fish\nWhale krill")[0][1]) == [["Seal", "fish"], ["Whale", "krill"]]
+    (_, cut), (kind, text) = _read("===== =====\nSeal  fish\n\nSeals sleep on rocks.\n")
+    assert (_rows(cut), kind, text) == ([["Seal", "fish"]], BlockKind.PROSE, "Seals sleep on rocks.")
+
+
+def test_what_only_announces_code_is_not_read() -> None:
+    text = "::\n\n    seals = 1\n\n.. code-block:: python\n   :linenos:\n\n    seals = 2\n\n.. note::\n\n    Seals sleep.\n"
+    assert _read(text) == [
+        (BlockKind.CODE, "seals = 1"),
+        (BlockKind.CODE, "seals = 2"),
+        (BlockKind.PROSE, "Seals sleep."),
+    ]
+
+
+def test_what_begins_indented_is_code_only_if_it_looks_like_it() -> None:
+    assert _read("    seals = read(path)\n")[0][0] is BlockKind.CODE
+    assert _read("    Optional (:attr:`blank=True <a.blank>`). At most ten.\n")[0][0] is BlockKind.PROSE
+
+
+def test_roles_are_read_as_sphinx_shows_them() -> None:
+    text = ":class:`~typing.List`, :meth:`!save`, :c:func:`.Py_Exit`, :ref:`the docs <docs>`, :pep:`8`, :file:`~/.rc`"
+    assert without_roles(text) == "List, save, Py_Exit, the docs, PEP 8, ~/.rc"
+    assert without_roles("a:b:`c` and `d`") == "a:b:`c` and `d`"
+
+
+_LINES = [
+    *("== ==", "=== == =", "a  b", "   b", "", "+-+-+", "+=+=+", "|a|b|", "| | b|", ".. class:: A(b)", "    text", "::"),
+    *("term", "``x``", ">>> x", "- item", "=====", "~~~~", ".. note::", "|x|", "::\r"),
+]
+
+
+@given(st.lists(st.sampled_from(_LINES), max_size=12))
+def test_every_text_keeps_its_length_and_its_items_stand_in_order(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    shown, items = read_rst(text)
+    assert len(shown) == len(text)
+    assert all(0 <= item.start < item.end <= len(text) for item in items)
+    assert all(one.end <= other.start for one, other in zip(items, items[1:], strict=False))
