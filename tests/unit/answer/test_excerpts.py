@@ -151,6 +151,33 @@ def test_a_row_of_a_table_is_read_with_its_header() -> None:
     assert _quoted(whole) == content
 
 
+def test_a_table_in_html_is_read_as_one_in_markdown() -> None:
+    content = (
+        "Some ducks:\n\n<table>\n  <tr>\n    <th>Duck</th>\n    <th>Name in French</th>\n  </tr>\n"
+        "  <tr>\n    <td>Huey</td>\n    <td><b>Riri</b></td>\n  </tr>\n  <tr><td>Dewey</td><td>Fifi</td></tr>\n</table>"
+    )
+    row, other, whole = _find(content)
+    assert row.text == "Duck Huey: Riri"
+    assert _quoted(row) == "<td>Huey</td>\n    <td><b>Riri</b></td>"
+    ((passage, start, end),) = row.header
+    assert passage.content[start:end] == "<th>Duck</th>\n    <th>Name in French</th>"
+    assert (other.text, _quoted(other)) == ("Duck Dewey: Fifi", "<td>Dewey</td><td>Fifi</td>")
+    assert (whole.text, whole.is_whole) == ("Duck: Huey, Dewey.", True)
+    assert not any(each.kind is BlockKind.TABLE for each in _find(content, Markup.NONE))
+
+
+def test_items_and_definitions_in_html_are_quoted_without_their_tags() -> None:
+    content = (
+        "<h2>Foxes</h2>\n<ul>\n  <li>Red foxes eat <b>mice</b>.</li>\n</ul><dl><dt>Den</dt><dd>where a fox sleeps</dl>"
+    )
+    item, term, whole = _find(content)
+    assert whole.text == "- Red foxes eat mice.\n- Den: where a fox sleeps"
+    assert (item.heading, item.text, _quoted(item)) == (
+        *("Foxes", "Red foxes eat mice.", "Red foxes eat <b>mice</b>."),
+    )
+    assert (term.text, _quoted(term)) == ("Den: where a fox sleeps", "Den</dt><dd>where a fox sleeps")
+
+
 def test_columns_beyond_the_second_are_named() -> None:
     content = "| Setting | Default | Unit |\n|---|---|---|\n| IDLE | 1800 | seconds |\n| a\\|b | | none of them |"
     row, other, _ = _find(content)
