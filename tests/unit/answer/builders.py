@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 
-from groundwire.answer.evidence import Passage, Source, Statement
+from groundwire.answer.evidence import Markup, Passage, Source, Statement
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.scoring import Scored, score_excerpts
 from groundwire.answer.grounding.claims import split_claims
@@ -66,8 +66,9 @@ def make_statement(passage: Passage, text: str, separator: str = " ") -> Stateme
     return Statement(text, (Source(passage, passage.span_of(start, start + len(text)), text),), separator)
 
 
-def make_scored(question: str, *contents: str) -> list[Scored]:
+def make_scored(question: str, *contents: str, markup: Markup = Markup.MARKDOWN) -> list[Scored]:
     """Return the excerpts of passages with these contents as words alone score them: every similarity is 1."""
     asked = read_question(question)
-    excerpts = find_excerpts([make_passage(content, rank=rank) for rank, content in enumerate(contents, 1)])
+    passages = [make_passage(content, rank=rank, markup=markup) for rank, content in enumerate(contents, 1)]
+    excerpts = find_excerpts(passages)
     return score_excerpts(asked, excerpts, [1.0] * len(excerpts))

@@ -66,6 +66,19 @@ def test_pictures_targets_and_badges_of_restructured_text_are_passed_over() -> N
     assert content[found[0].start : found[0].end] == "Foxes eat small mice."
 
 
+def test_a_table_of_restructuredtext_is_read_by_header_and_row_and_quoted_as_it_stands() -> None:
+    content = (
+        "======  =====\nAnimal  Eats\n======  =====\nSeal    small\n        fish\nWhale   krill\n======  =====\n\n"
+        ".. attribute:: Seal.\\ name\n\n   Seals have many names at sea.\n"
+    )
+    seal, whale, whole, told = _find(content, Markup.RST)
+    assert (seal.text, _quoted(seal)) == ("Animal Seal: small fish", "Seal    small\n        fish")
+    ((passage, start, end),) = seal.header
+    assert passage.content[start:end] == "Animal  Eats"
+    assert (whale.text, whole.text, whole.is_whole) == ("Animal Whale: krill", "Animal: Seal, Whale.", True)
+    assert (told.heading, told.text, told.opens) == ("Seal.name", "Seals have many names at sea.", True)
+
+
 def test_what_the_assistant_said_is_quoted_from_no_summary() -> None:
     own = ["User: I live in the town of Lund.", "User: I have two cats at home."]
     passage = make_passage("\n".join([own[0], "Assistant: Whales sing in the deep sea.", own[1]]), markup=Markup.NONE)
@@ -149,6 +162,33 @@ def test_a_row_of_a_table_is_read_with_its_header() -> None:
     assert other.text == "Exit code 3"
     assert (whole.text, whole.is_whole) == ("Exit code: 2, 3.", True)
     assert _quoted(whole) == content
+
+
+def test_a_table_in_html_is_read_as_one_in_markdown() -> None:
+    content = (
+        "Some ducks:\n\n<table>\n  <tr>\n    <th>Duck</th>\n    <th>Name in French</th>\n  </tr>\n"
+        "  <tr>\n    <td>Huey</td>\n    <td><b>Riri</b></td>\n  </tr>\n  <tr><td>Dewey</td><td>Fifi</td></tr>\n</table>"
+    )
+    row, other, whole = _find(content)
+    assert row.text == "Duck Huey: Riri"
+    assert _quoted(row) == "<td>Huey</td>\n    <td><b>Riri</b></td>"
+    ((passage, start, end),) = row.header
+    assert passage.content[start:end] == "<th>Duck</th>\n    <th>Name in French</th>"
+    assert (other.text, _quoted(other)) == ("Duck Dewey: Fifi", "<td>Dewey</td><td>Fifi</td>")
+    assert (whole.text, whole.is_whole) == ("Duck: Huey, Dewey.", True)
+    assert not any(each.kind is BlockKind.TABLE for each in _find(content, Markup.NONE))
+
+
+def test_items_and_definitions_in_html_are_quoted_without_their_tags() -> None:
+    content = (
+        "<h2>Foxes</h2>\n<ul>\n  <li>Red foxes eat <b>mice</b>.</li>\n</ul><dl><dt>Den</dt><dd>where a fox sleeps</dl>"
+    )
+    item, term, whole = _find(content)
+    assert whole.text == "- Red foxes eat mice.\n- Den: where a fox sleeps"
+    assert (item.heading, item.text, _quoted(item)) == (
+        *("Foxes", "Red foxes eat mice.", "Red foxes eat <b>mice</b>."),
+    )
+    assert (term.text, _quoted(term)) == ("Den: where a fox sleeps", "Den</dt><dd>where a fox sleeps")
 
 
 def test_columns_beyond_the_second_are_named() -> None:

@@ -50,3 +50,9 @@ def test_the_nearest_heading_above_a_sentence_is_its_section(word: str, expected
 def test_a_plain_text_has_no_headings() -> None:
     passage = replace(make_passage(CONTENT), section="Old", section_heading="Old, deep", markup=Markup.NONE)
     assert section_at(passage, CONTENT.index("five")) == ("Old", "Old, deep")
+
+
+def test_headings_in_html_count_but_what_folds_away_names_no_section() -> None:
+    content = "<h2>\n  The <b>den</b>\n</h2>\none\n<details><summary>Why?</summary>\ntwo\n</details>\n\nthree"
+    passage = replace(make_passage(content), section="Old", section_heading="Old")
+    assert {section_at(passage, content.index(word)) for word in ("one", "two", "three")} == {("The den", "The den")}

@@ -19,6 +19,7 @@ from tests.unit.answer.builders import make_passage, make_scored
         ("What is ownership?", QuestionKind.DEFINITION),
         ("What does shadowing mean?", QuestionKind.DEFINITION),
         ("Define lifetimes", QuestionKind.DEFINITION),
+        ("What does MTV stand for?", QuestionKind.DEFINITION),
         ("When should I use closures?", QuestionKind.OTHER),
         ("How do I create a project?", QuestionKind.PROCEDURE),
         ("How do new employees enroll?", QuestionKind.PROCEDURE),
@@ -56,6 +57,8 @@ def test_kinds_of_questions(question: str, kind: QuestionKind) -> None:
 def test_the_subject_of_a_definition() -> None:
     assert read_question("What is a smart pointer in Rust?").subject == ("smart", "pointer")
     assert read_question("How many smart pointers are there?").subject == ()
+    asked = read_question("What does MTV stand for?")
+    assert asked.subject == asked.stems == ("mtv",)
 
 
 @pytest.mark.parametrize("question", ["How big do foxes grow?", "In which year do foxes grow?"])

@@ -119,6 +119,7 @@ def test_what_only_says_what_a_section_holds_answers_nothing() -> None:
         "This chapter describes what foxes eat.",
         "Introducing what foxes eat in the wood of owls.",
         "This is a list of what foxes eat.",
+        "A short overview of what foxes eat in the wood.",
     ):
         assert _best("What do foxes eat?", f"{announced} Foxes eat mice.") == "Foxes eat mice."
 
@@ -202,6 +203,9 @@ def test_what_stands_below_a_name_without_a_verb_says_what_it_is() -> None:
     assert definition(f"# Strix and owls\n\n{tagline}") == 0.0
     assert definition("# Strix\n\nKeeps owls for the whole winter.") == 0.0
     assert make_scored("What is Strix?", f"# Strix\n\nIt is told to keepers. {tagline}")[1].definition == 0.0
+    described = ".. class:: Strix(path)\n\n    Keeps owls for the whole winter."
+    (does,) = make_scored("What does Strix do?", described, markup=Markup.RST)
+    assert does.definition == BELOW_ITS_NAME
 
 
 @pytest.mark.parametrize(
@@ -236,6 +240,12 @@ def test_what_is_not_so_is_asked_of_a_sentence_that_denies() -> None:
 def test_a_person_beats_a_sentence_without_one() -> None:
     text = "Somebody founded the company here. In 1999 Ada founded the company."
     assert _best("Who founded the company?", text) == "In 1999 Ada founded the company."
+
+
+@pytest.mark.parametrize("question", ["Who founded the company?", "When did Ada found the company?"])
+def test_code_knows_no_person_and_no_date(question: str) -> None:
+    code = "```\nAda.company = Ada.founded(Bob, 1999)\n```"
+    assert _best(question, f"{code}\n\nCarl Smith founded it in 1998.") == "Carl Smith founded it in 1998."
 
 
 def test_an_announcement_loses_to_the_thing() -> None:
@@ -343,6 +353,9 @@ def test_how_far_a_sentence_defines(better: str, worse: str) -> None:
         ("Which Java version do owls need?", "It runs on Java 8 and on PHP 7."),
         ("What is the size of an owl?", "An owl is 30 cm tall."),
         ("When do owls hunt?", "Owls hunt at night."),
+        ("When do owls hunt?", "Owls hunt once the sun is down."),
+        ("When was the owl seen?", "The owl was seen at dawn."),
+        ("When did owls come?", "Owls came in the 12th century."),
     ],
 )
 def test_quantities_and_times_answer_questions_for_them(question: str, text: str) -> None:
@@ -362,6 +375,7 @@ def test_quantities_and_times_answer_questions_for_them(question: str, text: str
         ("Which Python version do owls need?", "The 3 owls need the latest version of Python."),
         ("Which version came after 3.9?", "What came after 3.9 was better."),
         ("What is the average size of an owl?", "The size of an owl depends on its food."),
+        ("When was the owl seen?", "The owl was seen once the sun was down."),
     ],
 )
 def test_a_number_of_the_question_and_a_date_are_no_quantity(question: str, text: str) -> None:

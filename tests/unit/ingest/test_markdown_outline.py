@@ -58,7 +58,22 @@ def test_code_and_html_are_verbatim() -> None:
     assert [block.splitlines()[0] for block in blocks] == ["```md", "<!--", "    # no heading"]
 
 
-@given(st.lists(st.sampled_from(["# A", "## B", "### C", "text", "", "```", "- item", "    code", "B", "---"])))
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_headings_in_html_count(line_end: str) -> None:
+    text = (
+        '<div align="center">\n  <h1>\n    <img src="a.png">\n    The <b>Sea</b>\n  </h1>\n</div>\n\nWaves.\n\n'
+        "## Tides\n\n<H3>Spring</H3>\n<h4>Neap<h5><img></h5>\n\n- <h2>no heading</h2>\n\n<!-- <h2>no heading</h2> -->\n"
+    ).replace("\n", line_end)
+    assert found(text) == [(1, "The Sea"), (2, "Tides"), (3, "Spring")]
+    sea = markdown_outline(text).headings[0]
+    assert (text[sea.start : sea.end][:4], text[sea.start : sea.end][-5:]) == ("<h1>", "</h1>")
+
+
+@given(
+    st.lists(
+        st.sampled_from(["# A", "## B", "### C", "text", "", "```", "- item", "    code", "B", "---", "<h2>C</h2>"])
+    )
+)
 def test_sections_cover_the_text_without_gaps(lines: list[str]) -> None:
     text = "\n".join(lines)
     sections = list(sections_of(markdown_outline(text), 0, len(text)))

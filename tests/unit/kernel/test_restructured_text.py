@@ -1,5 +1,7 @@
 """reStructuredText read as Markdown: nothing moves but the cells of a row, and what Sphinx describes is a heading."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,7 +103,10 @@ def test_a_table_that_a_chunk_cuts_off_ends_with_it_or_at_a_blank_line() -> None
 
 
 def test_what_only_announces_code_is_not_read() -> None:
-    text = "::\n\n    seals = 1\n\n.. code-block:: python\n   :linenos:\n\n    seals = 2\n\n.. note::\n\n    Seals sleep.\n"
+    text = (
+        "::\n\n    seals = 1\n\n.. code-block:: python\n   :linenos:\n\n    seals = 2\n\n"
+        ".. note::\n\n    Seals sleep.\n"
+    )
     assert _read(text) == [
         (BlockKind.CODE, "seals = 1"),
         (BlockKind.CODE, "seals = 2"),
@@ -121,8 +126,8 @@ def test_roles_are_read_as_sphinx_shows_them() -> None:
 
 
 _LINES = [
-    *("== ==", "=== == =", "a  b", "   b", "", "+-+-+", "+=+=+", "|a|b|", "| | b|", ".. class:: A(b)", "    text", "::"),
-    *("term", "``x``", ">>> x", "- item", "=====", "~~~~", ".. note::", "|x|", "::\r"),
+    *("== ==", "=== == =", "a  b", "   b", "", "+-+-+", "+=+=+", "|a|b|", "| | b|", ".. class:: A(b)", "    text"),
+    *("::", "term", "``x``", ">>> x", "- item", "=====", "~~~~", ".. note::", "|x|", "::\r"),
 ]
 
 
@@ -132,4 +137,4 @@ def test_every_text_keeps_its_length_and_its_items_stand_in_order(lines: list[st
     shown, items = read_rst(text)
     assert len(shown) == len(text)
     assert all(0 <= item.start < item.end <= len(text) for item in items)
-    assert all(one.end <= other.start for one, other in zip(items, items[1:], strict=False))
+    assert all(one.end <= other.start for one, other in pairwise(items))

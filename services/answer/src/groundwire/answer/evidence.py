@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from groundwire.kernel.html_tags import html_as_markdown
 from groundwire.kernel.sentences import BlockKind, heading_text, split_blocks
 from groundwire.kernel.spans import Span
 
@@ -158,11 +159,13 @@ def section_at(passage: Passage, position: int) -> tuple[str, str]:
     section, nearest = passage.section, passage.section_heading
     if passage.markup is not Markup.MARKDOWN:
         return section, nearest
-    for block in split_blocks(passage.content):
+    content = html_as_markdown(passage.content)
+    for block in split_blocks(content):
         if block.start > position:
             break
-        if block.kind is BlockKind.HEADING:
-            heading = passage.content[block.start : block.end].strip()
+        # What `<summary>` names ends with its block, where no heading tells it.
+        if block.kind is BlockKind.HEADING and not passage.content.startswith("summary", block.start):
+            heading = content[block.start : block.end].strip()
             level = len(heading) - len(heading.lstrip("#"))
             if level:
                 text = heading_text(heading[level:].strip().rstrip("#"))

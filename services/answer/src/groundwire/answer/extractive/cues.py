@@ -18,20 +18,26 @@ _ROUGHLY = re.compile(
 )
 # Who knows the year of birth knows the age.
 _HOW_OLD = re.compile(r"\bhow old\b", re.IGNORECASE)
-_HOW_OFTEN = re.compile(r"\bhow (?:often|frequently)\b", re.IGNORECASE)
-_FREQUENCY = re.compile(
-    r"\b(?:hourly|daily|nightly|weekly|monthly|quarterly|yearly|annual(?:ly)?|once|twice|always|never|regularly"
-    r"|(?:every|each|per|an?) (?:\w+ )?(?:second|minute|hour|day|night|week|month|quarter|year|time)s?"
-    r"|\w+-(?:hour|day|week|month|year))\b",
-    re.IGNORECASE,
-)
-_WHICH_VERSION = re.compile(rf"\b(?:{VERSION_ASKED})", re.IGNORECASE)
-# "3.10", "version 2", "Java 8".
-_VERSION = re.compile(r"(?<![\w.])v?\d+(?:\.\d+)+\b|\b(?:version|release|[A-Z][a-z+#]{3,}|[A-Z]{2,}) \d{1,2}\b")
-# What each way to ask for an amount is answered with.
+# Nothing but these answers these questions.
+_REQUIRED = [
+    (
+        re.compile(r"\bhow (?:often|frequently)\b", re.IGNORECASE),
+        re.compile(
+            r"\b(?:hourly|daily|nightly|weekly|monthly|quarterly|yearly|annual(?:ly)?|once|twice|always|never|regularly"
+            r"|(?:every|each|per|an?) (?:\w+ )?(?:second|minute|hour|day|night|week|month|quarter|year|time)s?"
+            r"|\w+-(?:hour|day|week|month|year))\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        re.compile(rf"\b(?:{VERSION_ASKED})", re.IGNORECASE),
+        # "3.10", "version 2", "Java 8".
+        re.compile(r"(?<![\w.])v?\d+(?:\.\d+)+\b|\b(?:version|release|[A-Z][a-z+#]{3,}|[A-Z]{2,}) \d{1,2}\b"),
+    ),
+]
+# What else each way to ask for an amount is best answered with.
 _AMOUNTS = [
-    (_HOW_OFTEN, _FREQUENCY),
-    (_WHICH_VERSION, _VERSION),
+    *_REQUIRED,
     (
         re.compile(r"\bhow (?:long|soon|old)\b", re.IGNORECASE),
         re.compile(
@@ -176,10 +182,9 @@ def kind_match(question: Question, text: str) -> float:
         asked = set(words(question.text))
         return 1.0 if any(name not in asked for name in names_in(text)) else -1.0
     if question.kind is QuestionKind.QUANTITY:
-        if _HOW_OFTEN.search(question.text):
-            return 1.0 if _FREQUENCY.search(text) else -1.0
-        if _WHICH_VERSION.search(question.text):
-            return 1.0 if any(found[0] not in question.text for found in _VERSION.finditer(text)) else -1.0
+        for how, amount in _REQUIRED:
+            if how.search(question.text):
+                return 1.0 if any(found[0] not in question.text for found in amount.finditer(text)) else -1.0
         # Neither a date nor a number of the question, such as that of a highway, says how many or how long.
         known = {fact.values for fact in read(question.text).facts}
         is_age = _HOW_OLD.search(question.text) is not None

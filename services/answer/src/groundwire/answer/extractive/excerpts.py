@@ -12,6 +12,7 @@ from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
 from groundwire.answer.question import symbols
 from groundwire.answer.summaries import without_hearsay
+from groundwire.kernel.html_tags import html_as_markdown
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.restructured_text import read_rst
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, heading_text, split_sentences
@@ -213,6 +214,8 @@ class _Reader:
             goes_on = gap > 1 and not ends_sentence(content) and passage.content[0].islower()
             content += ("\n" + " " * (gap - 1) if goes_on else "\n" * gap) + passage.content
         self.passage = passage = replace(run[0], content=content)
+        if passage.markup is Markup.MARKDOWN:
+            content = html_as_markdown(content)
         if passage.markup is Markup.RST:
             content, self.items = read_rst(content)
         else:
@@ -381,7 +384,7 @@ class _Reader:
     def _table(self, item: Sentence) -> Iterator[Excerpt]:
         lines = [
             (item.start + line.start(), item.start + line.end())
-            for line in re.finditer(r"[^\r\n]+", self._source(item))
+            for line in re.finditer(r"\S(?:[^\r\n]*\S)?", self._source(item))
         ]
         has_header = len(lines) > 1 and TABLE_RULE.fullmatch(self._content[slice(*lines[1])]) is not None
         header = ((self.passage, *lines[0]),) if has_header else ()

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from groundwire.answer.evidence import Passage, Source
+from groundwire.answer.evidence import Markup, Passage, Source
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, line_ranges, split_claims
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale, cosine
@@ -20,6 +20,8 @@ from groundwire.answer.plain_text import TABLE_RULE, plain_text, row_cells, row_
 from groundwire.answer.ports import Vector
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.facts import Discrepancy, FactKind, Reading, discrepancies, read
+from groundwire.kernel.html_tags import html_as_markdown
+from groundwire.kernel.restructured_text import read_rst
 from groundwire.kernel.sentences import BlockKind, split_sentences
 from groundwire.kernel.words import content_stems
 from groundwire.rpc import request_context
@@ -226,7 +228,12 @@ class _Library:
 
 def _sentences_of(passage: Passage) -> Iterator[_SourceSentence]:
     content, markup = passage.content, passage.markup
-    for item in split_sentences(content):
+    if markup is Markup.RST:
+        content, items = read_rst(content)
+    else:
+        content = html_as_markdown(content) if markup is Markup.MARKDOWN else content
+        items = split_sentences(content)
+    for item in items:
         is_long = item.end - item.start > _MAX_SENTENCE_CHARS
         by_lines = item.kind is BlockKind.TABLE or (item.kind is BlockKind.CODE and is_long)
         ranges = list(line_ranges(content, item.start, item.end)) if by_lines else [(item.start, item.end)]

@@ -132,7 +132,7 @@ def recognise_format(
         raise _binary(kind, field)
     if promised in _CONTAINERS.values() and data.strip():
         raise _mismatch(declared, promised, "text", field)
-    if declared or promised not in {None, DocumentFormat.TEXT}:
+    if promised is not None and (declared is not None or promised is not DocumentFormat.TEXT):
         return promised
     head = data[:_SNIFFED_BYTES]
     if wide is not None:

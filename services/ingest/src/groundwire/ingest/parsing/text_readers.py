@@ -43,6 +43,8 @@ _LINE_END = re.compile(r"\r\n?|\n")
 # The inline rules would take ten times as long as the rules for blocks (5 MB/s) and find nothing that is needed.
 _PARSER = MarkdownIt("commonmark").disable(["inline", "text_join"])
 _VERBATIM = frozenset({"fence", "code_block", "html_block"})
+# What lies between is bounded by the next heading, so that the search is linear.
+_HTML_HEADING = re.compile(r"<h([1-6])\b[^<>]*+>((?:(?!</?h[1-6]\b).)*+)</h\1\s*+>", re.IGNORECASE | re.DOTALL)
 _LINE_ENDS = "\r\n\x1c\x1d\x1e\x85\u2028\u2029"
 # docutils reads vertical tabs and form feeds as spaces, where Python ends a line.
 _SPACE_FOR_DOCUTILS = {0x0B: " ", 0x0C: " "}
@@ -90,7 +92,7 @@ def read_markdown(text: str) -> SourceText:
 def markdown_outline(text: str, start: int = 0) -> TextOutline:
     """Return the headings and verbatim blocks of `text` from code point `start`, a line start, on.
 
-    Headings in code, HTML, lists and quotes are not structure. Headings without words are left out.
+    Headings in code, comments, lists and quotes are not structure. Headings without words are left out.
     """
     body = text[start:]
     # The library counts lines; here they become code points of the untouched text.
@@ -108,8 +110,16 @@ def markdown_outline(text: str, start: int = 0) -> TextOutline:
         for opening, content in pairwise(tokens)
         if opening.type == "heading_open" and opening.level == 0
     ]
-    verbatim = [code_points(token) for token in tokens if token.type in _VERBATIM]
-    return TextOutline(tuple(heading for heading in headings if heading.text), tuple(verbatim))
+    # Many pages give their title in HTML, which centres it.
+    in_html = (
+        match
+        for token in tokens
+        if token.type == "html_block" and token.level == 0 and not token.content.lstrip().startswith("<!--")
+        for match in _HTML_HEADING.finditer(text, *code_points(token))
+    )
+    headings += (Heading(int(match[1]), heading_text(on_one_line(match[2])), *match.span()) for match in in_html)
+    named = sorted((heading for heading in headings if heading.text), key=lambda each: each.start)
+    return TextOutline(tuple(named), tuple(code_points(token) for token in tokens if token.type in _VERBATIM))
 
 
 def read_front_matter(text: str) -> FrontMatter:
