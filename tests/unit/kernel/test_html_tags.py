@@ -117,6 +117,11 @@ def test_code_and_what_is_no_block_stay(source: str) -> None:
     assert html_as_markdown(source) == source
 
 
+def test_a_comment_in_front_of_a_full_stop_leaves_no_space() -> None:
+    source = "Foxes eat [mice](mice.md)<!-- ignore -->. Owls do<!-- <b> -->. All<!-- of them --> eat."
+    assert html_as_markdown(source) == source.replace("<!-- <b> -->", " " * 12).replace("<!-- of them -->", " " * 16)
+
+
 def test_comments_say_nothing() -> None:
     assert _read("Foxes <!-- not\nmany --> eat. <!-- <tr><td>a</td></tr> -->\n\n<!--> Owls do. --> <!-- open") == [
         (BlockKind.PROSE, "Foxes eat."),

@@ -232,9 +232,11 @@ def _without_comments(text: str, literal: Sequence[_Range]) -> str:
     while -1 < start < last_close:
         # `<!-->` is a whole comment.
         after = text.find("-->", start + 2) + 3
+        # One inside of a word or in front of a full stop leaves no space: to the reader of a sentence it is nothing.
+        joins = bool(text[start - 1 : start].strip() and text[after : after + 1].strip())
         if _holds(literal, start):
             after = start + 1
-        else:
+        elif not joins or _TAG.search(text, start, after) is not None:
             parts += text[done:start], _NO_LINE_END.sub(" ", text[start:after])
             done = after
         start = text.find("<!--", after)

@@ -40,9 +40,8 @@ _TERM = re.compile(
     r"[ \t]*+\n"
     r"(?=(?P=indent)[ \t]++[^\s:.*|>#+-])"
 )
-_SIMPLE_BORDER = re.compile(r"[ \t]*+=++(?:[ \t]++=++)++[ \t]*+$")
-_GRID_BORDER = re.compile(r"[ \t]*+\+(?:[-=]++\+)++[ \t]*+$")
-_BORDER = re.compile(f"{_SIMPLE_BORDER.pattern}|{_GRID_BORDER.pattern}")
+_SIMPLE_BORDER = re.compile(r"=++(?:[ \t]++=++)++")
+_BORDER = re.compile(rf"{_SIMPLE_BORDER.pattern}|\+(?:[-=]++\+)++")
 _COLUMN = re.compile(r"[-=]+")
 # What is possessive keeps each pattern linear in the text: a match holds the interpreter lock.
 _ROLE = re.compile(r"(?<![\w.:+-]):(?P<role>(?:[\w.+-]++:)++)`(?P<content>[^`]++)`")
@@ -172,7 +171,7 @@ def _with_bars(text: str, code: _Ranges) -> tuple[str, list[tuple[int, int]]]:
     index = 0
     while index < len(lines):
         line, end = lines[index], index + 1
-        if not _BORDER.match(line) or code.meet(starts[index], starts[end]):
+        if not _BORDER.fullmatch(line.strip()) or code.meet(starts[index], starts[end]):
             written.append(line)
         elif "+" in line:
             while end < len(lines) and lines[end].lstrip().startswith(("|", "+")):
@@ -199,7 +198,7 @@ def _end_of_simple_table(lines: Sequence[str], start: int) -> int:
     for number in range(start + 1, len(lines)):
         if not lines[number].strip():
             blank = min(blank, number)
-        elif _SIMPLE_BORDER.match(lines[number]):
+        elif _SIMPLE_BORDER.fullmatch(lines[number].strip()):
             if not "".join(lines[number + 1 : number + 2]).strip():
                 return number + 1
             if has_header:
@@ -210,7 +209,7 @@ def _end_of_simple_table(lines: Sequence[str], start: int) -> int:
 
 def _table(lines: Sequence[str], columns: Sequence[slice], *, is_grid: bool) -> list[str]:
     """Return the lines of a table, its upper border first, with blank ones for all borders but that of the header."""
-    borders = [number for number, line in enumerate(lines) if _BORDER.match(line)]
+    borders = [number for number, line in enumerate(lines) if _BORDER.fullmatch(line.strip())]
     header = next((number for number in borders[1:-1] if not is_grid or "=" in lines[number]), 0)
     gap = " |+" if is_grid else " "
     written, row, is_border = [" " * len(lines[0])], list[str](), True
@@ -220,7 +219,7 @@ def _table(lines: Sequence[str], columns: Sequence[slice], *, is_grid: bool) -> 
         if row and (begins or number == header):
             written.append(_row(row, columns, gap))
             row = []
-        is_border = _BORDER.match(line) is not None
+        is_border = _BORDER.fullmatch(line.strip()) is not None
         if number == header:
             written.append("-" * len(line))
         else:
