@@ -527,6 +527,7 @@ def test_a_missing_path_is_a_usage_error(address: str) -> None:
     [
         ("pipeline --window nan", "--window"),
         ("stats --address=", "address"),
+        ("--address 127.0.0.1:1 stats", "no option --address before a command; options follow it"),
         ("copy --from nowhere --to sqlite:{folder}/x", "--to"),
         ("serve --embedder openai+http://127.0.0.1:bad/v1#m --data {folder}/data", "embedder"),
         ("serve --embedder openai+http://[::1/v1#m --data {folder}/data", "embedder"),

@@ -56,7 +56,10 @@ def _run(arguments: Sequence[str]) -> int:
     except click.ClickException as refusal:
         message = refusal.format_message()
         context = getattr(refusal, "ctx", None)
-        if context is not None and not as_json:
+        if isinstance(refusal, click.NoSuchOption) and context is not None and context.parent is None:
+            name = refusal.option_name
+            message = f"no option {name} before a command; options follow it, as in `groundwire ask --address …`"
+        elif context is not None and not as_json:
             message = f"{message.rstrip('.')}. Try `{context.command_path} --help`."
         code, error = refusal.exit_code, {"reason": "USAGE", "message": message}
     except click.Abort as abort:
