@@ -484,7 +484,7 @@ def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
     """
     lengths = sorted((len(line.rstrip()) for line in content.splitlines() if line[:1] != "|"), reverse=True)
     # Rows of tables and a title over two columns are wider than the text.
-    width = lengths[min(_WIDER_LINES, len(lengths) // 4)] if lengths else 0
+    width = lengths[max(min(_WIDER_LINES, len(lengths) // 4), len(lengths) // 10)] if lengths else 0
     laid_out: list[Sentence] = []
     in_item = False
     for item in items:
