@@ -13,6 +13,7 @@ from typing import Any
 
 from groundwire.ingest.chunking.cuts import Heading, TextOutline
 from groundwire.ingest.parsing.source_text import (
+    RAISED,
     ReadingLimits,
     SourceText,
     SourceWarning,
@@ -210,9 +211,6 @@ def _as_markdown(lines: Sequence[_Line]) -> str:
 _RAISED, _TOO_HIGH = 0.15, 0.8
 _DIGITS_BEHIND_TEXT = re.compile(r"(?<=\S)\d+")
 _SIGNS, _BETWEEN_NOTES, _OF_FRACTIONS = "+-\u2212", ",-\u2013", ("/", "\u2044")
-_SUPERSCRIPTS = str.maketrans(
-    f"0123456789{_SIGNS}", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b\u207b"
-)
 # Stands for a line end that PDFium sees where the text comes down again behind a raised digit; no text has it.
 _NO_LINE_END = "\x00"
 
@@ -253,7 +251,7 @@ def with_superscripts(raw: Any, page: Any, text: str) -> str:
                 shown[after:following] = _NO_LINE_END * 2
         # Numerators are raised, too: `(1/n`, but `2\u00b9/2`.
         if text[base].isdigit() or not text.startswith(_OF_FRACTIONS, following):
-            shown[first:after] = text[first:after].translate(_SUPERSCRIPTS)
+            shown[first:after] = text[first:after].translate(RAISED)
     return "".join(shown)
 
 
