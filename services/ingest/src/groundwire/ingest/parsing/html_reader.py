@@ -71,28 +71,10 @@ def read_html(data: bytes, field: str, *, decoded: bool = False) -> SourceText:
         DocumentLimitError: its elements are nested too deeply, or one has too many attributes.
     """
     source, encoding = (checked_text(data, field), UTF_8) if decoded else decode_html(data, field)
-    _refuse_costly(source, field)
-    page = load("selectolax.lexbor").LexborHTMLParser(source)
-    blocks = _Blocks()
-    blocks.find_layout(page)
-    node = page.root
-    while node is not None:
-        descends = blocks.enter(node)
-        child = node.first_child if descends else None
-        if child is not None:
-            node = child
-            continue
-        if descends:
-            blocks.leave(node)
-        while node is not None and node.next is None:
-            node = node.parent
-            if node is not None:
-                blocks.leave(node)
-        node = None if node is None else node.next
-    text = blocks.builder.text()
-    if not text:
+    text = HtmlText()
+    page = text.add_page(source, field)
+    if not text.builder.text():
         raise EmptyDocumentError([FieldViolation(field, "is a page without text")])
-    outline = blocks.builder.outline()
     title = page.css_first("head > title")
     root = page.css_first("html")
     named: dict[str, list[str]] = {}
@@ -112,7 +94,12 @@ def read_html(data: bytes, field: str, *, decoded: bool = False) -> SourceText:
         language=root.attributes.get("lang") if root is not None else None,
     )
     return SourceText(
-        DocumentFormat.HTML, text, outline, properties=said.fields, warnings=said.warnings, encoding=encoding
+        DocumentFormat.HTML,
+        text.builder.text(),
+        text.builder.outline(),
+        properties=said.fields,
+        warnings=said.warnings,
+        encoding=encoding,
     )
 
 
@@ -188,8 +175,8 @@ class _Table:
             self._row.append(text)
 
 
-class _Blocks:
-    """Takes nodes in document order, each with `enter` and `leave`, and builds the text from them.
+class HtmlText:
+    """Builds the text of pages, one after the other, from their nodes in document order.
 
     Tables become those of Markdown, whatever is inside their cells, unless they lay out the page.
     """
@@ -207,13 +194,41 @@ class _Blocks:
         self._pre = 0
         self._cell_depth = 0
 
-    def find_layout(self, page: Any) -> None:
-        """Find the tables that lay out a page: with tables or headings inside, and without header cells."""
-        with_header = {_table_above(node) for node in page.css("th")}
-        inside = page.css("td table, td h1, td h2, td h3") if page.css_first("td") is not None else []
-        self._layout = {_table_above(node) for node in inside} - with_header
+    def add_page(self, source: str, field: str, title: str = "") -> Any:
+        """Add the text of a page, below `title` if it has text and no heading of its own; return the parsed page.
 
-    def enter(self, node: Any) -> bool:
+        Raises:
+            DocumentLimitError: its elements are nested too deeply, or one has too many attributes.
+        """
+        _refuse_costly(source, field)
+        page = load("selectolax.lexbor").LexborHTMLParser(source)
+        if (
+            title
+            and page.css_first(", ".join(_HEADINGS)) is None
+            and page.body is not None
+            and page.body.text(strip=True)
+        ):
+            self.builder.heading(1, title)
+        # A table with tables or headings inside, and without header cells, lays out the page.
+        inside = page.css("td table, td h1, td h2, td h3") if page.css_first("td") is not None else []
+        self._layout = {_table_above(node) for node in inside} - {_table_above(node) for node in page.css("th")}
+        node = page.root
+        while node is not None:
+            descends = self._enter(node)
+            child = node.first_child if descends else None
+            if child is not None:
+                node = child
+                continue
+            if descends:
+                self._leave(node)
+            while node is not None and node.next is None:
+                node = node.parent
+                if node is not None:
+                    self._leave(node)
+            node = None if node is None else node.next
+        return page
+
+    def _enter(self, node: Any) -> bool:
         """Enter a node; return whether to descend into its children."""
         tag = node.tag
         if tag == "-text":
@@ -245,7 +260,7 @@ class _Blocks:
                 self._cell_depth = 1
         return True
 
-    def leave(self, node: Any) -> None:
+    def _leave(self, node: Any) -> None:
         tag = node.tag
         if self._cell_depth:
             self._leave_in_cell(node)
