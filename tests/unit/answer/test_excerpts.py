@@ -384,6 +384,17 @@ def _chunks(*contents: str) -> list[Passage]:
     return passages
 
 
+def test_a_wide_title_does_not_make_full_lines_short() -> None:
+    content = (
+        "The Journal of the Study of Foxes and of Owls in the North, Volume 12\n"
+        "Foxes sleep by day in their dens, which\nthey dig in the woods of the north.\n"
+        "The only keeper of the foxes was\nHamish Buchanan, who kept two of them."
+    )
+    assert "The only keeper of the foxes was Hamish Buchanan, who kept two of them." in [
+        excerpt.text for excerpt in _find(content, Markup.NONE)
+    ]
+
+
 def test_a_table_that_chunks_cut_apart_is_read_as_one() -> None:
     first, second = _chunks("| Format | Names |\n|---|---|\n| pdf | .pdf |", "| rst | .rst |\n| csv | .csv |")
     found = find_excerpts([second, first])

@@ -61,6 +61,14 @@ def test_restructured_text(source: str, shown: str) -> None:
 def test_words_cut_at_the_end_of_a_line_are_joined_and_nothing_else_is_changed() -> None:
     source = "The cover-\nage of a plan\nis *not* `marked`, well-known A-\nB stays."
     assert plain_text(source, Markup.NONE) == "The coverage of a plan is *not* `marked`, well-known A- B stays."
+    source = "Keepers wrote ba\u2010\nrometers, gr\u00f6\u00ad\n\u00dfere and Kirk-\nWall down."
+    assert plain_text(source, Markup.NONE) == "Keepers wrote barometers, gr\u00f6\u00dfere and Kirk- Wall down."
+
+
+def test_raised_references_to_notes_are_left_out_and_exponents_stay() -> None:
+    source = "Lit in 1844.\u00b9\u00b2 \u201cIt burned,\u201d\u00b3 he said,\u2074,\u2075 10\u00b3 m\u00b2 of it."
+    shown = "Lit in 1844. \u201cIt burned,\u201d he said, 10\u00b3 m\u00b2 of it."
+    assert plain_text(source, Markup.NONE) == shown
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,21 @@ def test_headings_lists_and_tables_keep_their_form() -> None:
         cell.text = text
     document.sections[0].header.paragraphs[0].text = "Header"
     found = read(save(document))
-    assert found.text == "Of Tides\n\nMoon\n\nIt pulls.\n\n- One\n- Two\na | b\nc | d"
+    assert found.text == "Of Tides\n\nMoon\n\nIt pulls.\n\n- One\n- Two\n\n| a | b |\n| --- | --- |\n| c | d |"
     assert [(heading.level, heading.text) for heading in found.outline.headings] == [(1, "Of Tides"), (2, "Moon")]
+
+
+def test_a_table_has_a_header_where_its_style_or_its_first_row_says_so() -> None:
+    def cell(text: str, properties: str = "") -> str:
+        return f"<w:tc><w:tcPr>{properties}</w:tcPr><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:tc>"
+
+    def table(first: str) -> str:
+        wide = cell("both", '<w:gridSpan w:val="2"/>')
+        return f"<w:tbl><w:tr>{first}{cell('Fox')}{cell('Owl')}</w:tr><w:tr>{wide}</w:tr></w:tbl>"
+
+    repeated = "<w:trPr><w:tblHeader/></w:trPr>"
+    assert read(body(table(repeated))).text == "| Fox | Owl |\n| --- | --- |\n| both |  |"
+    assert read(body(table(""))).text == "| Fox | Owl |\n| both |  |"
 
 
 def test_a_heading_style_is_known_by_its_outline_level_whatever_its_name() -> None:

@@ -120,7 +120,10 @@ def test_a_name_that_promises_what_the_content_is_not_is_refused() -> None:
     [
         (PNG, "image/png"),
         (XLSX, f"{OFFICE}.spreadsheetml.sheet"),
-        (make_zip({"mimetype": b"application/epub+zip", "a": b""}), "application/epub+zip"),
+        (
+            make_zip({"mimetype": b"application/vnd.oasis.opendocument.text", "a": b""}),
+            "application/vnd.oasis.opendocument.text",
+        ),
         (
             make_zip({"ppt/presentation.xml": b""}),
             f"{OFFICE}.presentationml.presentation",
@@ -140,6 +143,15 @@ def test_what_cannot_be_read_is_refused_naming_what_it_looks_like(data: bytes, f
         recognise(data)
     assert caught.value.metadata == {"found": found}
     assert found in caught.value.violations[0].description
+
+
+@pytest.mark.parametrize("entries", [{"mimetype": b"application/epub+zip"}, {"META-INF/container.xml": b""}])
+def test_a_book_is_read_as_the_html_of_its_pages(entries: dict[str, bytes]) -> None:
+    assert recognise(make_zip(entries), "a.epub") is DocumentFormat.HTML
+    assert recognise(make_zip(entries), declared=DocumentFormat.HTML) is DocumentFormat.HTML
+    with pytest.raises(DocumentFormatMismatchError) as caught:
+        recognise(make_zip(entries), declared=DocumentFormat.PDF)
+    assert caught.value.metadata == {"declared": "pdf", "found": "application/epub+zip"}
 
 
 @pytest.mark.parametrize("data", [b"<svgs>", b"An <svg> element draws.", b"<?xml version='1.0'?><note>svg</note>"])

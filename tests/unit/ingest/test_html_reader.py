@@ -39,10 +39,50 @@ def test_lists_keep_their_markers_numbers_and_depth() -> None:
     assert text_of(html) == "- One\n- Two\n  more\n  1. a\n  2. b\n\nEnd"
 
 
-def test_rows_of_a_table_are_lines_with_bars() -> None:
+def test_a_table_becomes_one_of_markdown() -> None:
     row = "<tr><td>Moon<br>light</td><td><p>1</p><p>2</p></td><td><table><tr><td>x<td>y</table></td></tr>"
     html = f"<table><caption>Pull</caption><tr><th>Body<th>Force<th>In</tr>{row}<tr><td></table>"
-    assert text_of(html) == "Pull\n\nBody | Force | In\nMoon light | 1 2 | x y"
+    assert text_of(f"<ul><li>a</ul>{html}<p>b") == (
+        "- a\n\nPull\n\n| Body | Force | In |\n| --- | --- | --- |\n| Moon light | 1 2 | x y |\n\nb"
+    )
+
+
+def test_cells_of_several_rows_or_columns_keep_the_columns_apart() -> None:
+    rows = [
+        "<thead><tr><td>System<td>Kind<td>Version</thead>",
+        '<tr><td rowspan="2">Linux<td>x86<td>a|b<tr><td>arm<td>5',
+        '<tr><td colspan="2">Others<td rowspan="200">6<tr><td colspan=0>Last<td>1',
+    ]
+    assert text_of(f"<table>{''.join(rows)}</table>") == (
+        "| System | Kind | Version |\n| --- | --- | --- |\n| Linux | x86 | a\\|b |\n| Linux | arm | 5 |\n"
+        "| Others |  | 6 |\n| Last | 1 |  |"
+    )
+
+
+def test_tables_that_lay_out_a_page_are_none() -> None:
+    data = "<table><tr><th>Fox<th>Owl<tr><td>mice<td>voles</table>"
+    outer = f"<table><tr><td><h1>Tides</h1><p>One.<td>Two.<tr><td><div>Three.</div>{data}<p>Four.</table>"
+    found = read_html(outer.encode(), "content")
+    assert found.text == ("Tides\n\nOne.\n\nTwo.\n\nThree.\n\n| Fox | Owl |\n| --- | --- |\n| mice | voles |\n\nFour.")
+    assert [heading.text for heading in found.outline.headings] == ["Tides"]
+    column = f"<table><tr><td>Foxes eat mice.<tr><td>Owls do too.</table><table><tr><td>{'a ' * 600}<td>b</table>"
+    assert text_of(column) == f"Foxes eat mice.\n\nOwls do too.\n\n{('a ' * 600).strip()}\n\nb"
+
+
+def test_a_term_and_its_meaning_are_one_line() -> None:
+    html = (
+        "<dl><dt>Den:<dd><p>where a fox sleeps</p><p>It is dark.</p><dt>Earth<dt>Sett<dd>a den of others"
+        "<dt>Kit<dd><ul><li>young</ul><dt>Last</dl><p>End"
+    )
+    assert text_of(html) == (
+        "Den: where a fox sleeps\n\nIt is dark.\n\nEarth, Sett: a den of others\n\n- Kit: young\n\nLast\n\nEnd"
+    )
+
+
+def test_raised_numbers_stay_apart_and_links_of_headings_to_themselves_are_no_text() -> None:
+    html = '<h2>Areas<a href="#a">¶</a></h2>10<sup>3</sup> m<sup>-2</sup>.<sup><a>12</a></sup> 1<sup>st</sup>'
+    found = read_html(html.encode(), "content")
+    assert (found.text, found.outline.headings[0].text) == ("Areas\n\n10³ m⁻².¹² 1st", "Areas")
 
 
 def test_preformatted_text_keeps_its_lines_as_one_block() -> None:

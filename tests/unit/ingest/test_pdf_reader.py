@@ -64,6 +64,83 @@ def test_a_bookmark_is_no_heading_where_its_title_is_only_part_of_a_line() -> No
     assert found.outline.headings == ()
 
 
+def test_headers_footers_and_page_numbers_do_not_stand_between_the_lines_of_a_sentence() -> None:
+    texts = [
+        "The lamp was lit when the",
+        "sun went down. The oil,",
+        "which came by sea, was",
+        "kept below.",
+        "Rats ate.",
+    ]
+    footer = "Northern Press 2019"
+    pages = [f"History of Lights\n{text}\n{footer}\n{number}" for number, text in enumerate(texts, start=141)]
+    found = read(make_pdf(pages))
+    assert found.text == (
+        "History of Lights\nNorthern Press 2019\n\nThe lamp was lit when the\nsun went down. The oil,\n"
+        "which came by sea, was\nkept below.\n\nRats ate."
+    )
+    assert [found.text[page.start : page.end] for page in found.pages[1:]] == texts[1:]
+
+
+def test_left_and_right_pages_have_headers_of_their_own_with_numbers() -> None:
+    texts = [
+        "Rain",
+        "Sun",
+        "Fog",
+        "Hail",
+        "Snow",
+        "Heat",
+        "Wind",
+        "Ice",
+        "Mist",
+        "Dew",
+        "Frost",
+        "Sleet",
+        "Calm",
+        "Gale",
+    ]
+    headers = [f"{number} The Lamps" if number % 2 else f"Of Light {number}" for number in range(1, 15)]
+    found = read(make_pdf([f"{header}\n{text}." for header, text in zip(headers, texts, strict=True)]))
+    assert found.text.startswith("1 The Lamps\n\nRain.\n\nOf Light 2\n\nSun.\n\nFog.\n\nHail.\n\n")
+    assert found.text.count("The Lamps") == found.text.count("Of Light") == 1
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        ["Day 1\nRain.", "Day 2\nSun.", "Day 3\nSnow.", "Day 4\nFog."],
+        ["The same on each page."] * 4,
+        ["This is page 1.\nRain.", "This is page 2.\nSun.", "This is page 3.\nFog.", "This is page 4.\nHail."] * 2,
+        ["Summary\nRain.", "Sun.", "Snow.", "Summary\nFog.", "Hail.", "Wind.", "Summary\nHeat."],
+        ["Northern Press\nRain.", "Northern Press\nSun."],
+        [f"{word}\nOf weather.\nOf weather.\nOf weather." for word in ("Rain", "Sun", "Fog", "Hail")],
+    ],
+)
+def test_what_may_be_a_heading_or_all_there_is_stays(pages: list[str]) -> None:
+    assert read(make_pdf(pages)).text == "\n\n".join(pages)
+
+
+def test_a_title_that_a_bookmark_names_stays_on_its_page() -> None:
+    bookmarks = [("Results", 0), ("Results", 2)]
+    found = read(make_pdf(["Results\nRain.", "Results\nSun.", "Results\nFog."], bookmarks=bookmarks))
+    assert found.text == "Results\n\nRain.\n\nSun.\n\nResults\n\nFog."
+    assert [found.text[heading.start : heading.end] for heading in found.outline.headings] == ["Results"] * 2
+
+
+def test_raised_digits_stay_apart_from_the_text_before_them() -> None:
+    def raised(digits: str) -> str:
+        return f") Tj 4 Ts /F1 7 Tf ({digits}) Tj 0 Ts /F1 11 Tf ("
+
+    lines = [
+        f"Signed in 1648.{raised('12')} It ended the war.{raised('3')} A sum of 10{raised('3')}",
+        f"or 1.25 m{raised('2')}; \\({raised('1')}/2 of 2{raised('1')}/2\\).",
+    ]
+    found = read(make_pdf([[(72, 700 - 20 * index, "F1", 11, line) for index, line in enumerate(lines)]]))
+    assert found.text == (
+        "Signed in 1648.\u00b9\u00b2 It ended the war.\u00b3 A sum of 10\u00b3\nor 1.25 m\u00b2; (1/2 of 2\u00b9/2)."
+    )
+
+
 def test_the_info_dictionary_becomes_properties() -> None:
     info = {"Title": "Of Tides", "Author": "Ada", "Keywords": "moon, sea", "CreationDate": "D:20240501120000+02'00'"}
     properties = read(make_pdf(["Text."], info=info)).properties

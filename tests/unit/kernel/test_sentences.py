@@ -69,6 +69,16 @@ def test_notes_and_their_pages_belong_to_the_sentence_before() -> None:
     ]
 
 
+def test_raised_references_to_notes_belong_to_the_sentence_before() -> None:
+    text = "Signed in 1648.\u00b9\u00b2 It ended the war.\u00b3,\u2074 Areas of 10\u00b3 m\u00b2 count. So be it."
+    assert _texts(text) == [
+        "Signed in 1648.\u00b9\u00b2",
+        "It ended the war.\u00b3,\u2074",
+        "Areas of 10\u00b3 m\u00b2 count.",
+        "So be it.",
+    ]
+
+
 def test_numbers_end_sentences_where_they_are_no_ordinals() -> None:
     assert _texts("I am 31. She is 30. It rose to 31. April came.") == [
         "I am 31.",
@@ -183,6 +193,8 @@ ATTACKS: dict[str, Callable[[int], str]] = {
     "lines of comments that never close": lambda n: "<!--\n" * (n // 5),
     "lines of comments that close at the end": lambda n: "<!--\n" * (n // 5) + "-->",
     "references behind a stop": lambda n: ".[.]" * (n // 4) + "x",
+    "raised digits behind a stop": lambda n: ".\u00b9,\u00b2" * (n // 4) + "x",
+    "raised digits": lambda n: "." + "\u00b9" * n + "x",
     "stops": lambda n: "." * n + "x",
     "stops of Arabic and Hindi": lambda n: "\u061f\u0964" * (n // 2) + "x",
     "closing marks": lambda n: '."' * (n // 2) + "x",

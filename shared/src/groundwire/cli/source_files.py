@@ -11,7 +11,7 @@ from pathlib import Path
 
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 
-_SUFFIXES = ".csv .docx .htm .html .jsonl .markdown .md .ndjson .pdf .rst .text .tsv .txt .xhtml"
+_SUFFIXES = ".csv .docx .epub .htm .html .jsonl .markdown .md .ndjson .pdf .rst .text .tsv .txt .xhtml"
 SUFFIXES = frozenset(_SUFFIXES.split())
 """Files that are taken from a folder whatever is in them; a file that is named itself is always taken."""
 # Enough to tell texts from other files, however large the files of a folder are.
@@ -211,7 +211,7 @@ def _usable(path: Path, source: str) -> SourceFile | UnusableFile:
 
 
 def _looks_readable(path: Path) -> bool:
-    """Tell whether the content begins like PDF, DOCX or text in UTF-8; the server decides."""
+    """Tell whether the content begins like PDF, DOCX, EPUB or text in UTF-8; the server decides."""
     if path.suffix.lower() == ".svg":
         return False  # a picture, although it is text
     try:
@@ -219,7 +219,9 @@ def _looks_readable(path: Path) -> bool:
             head = file.read(_SNIFFED_BYTES)
     except OSError:
         return True  # so that the failure is named
-    if head.startswith(b"%PDF-") or (head.startswith(b"PK\x03\x04") and b"word/" in head):
+    if head.startswith(b"%PDF-") or (
+        head.startswith(b"PK\x03\x04") and (b"word/" in head or b"application/epub+zip" in head)
+    ):
         return True
     try:
         head.decode("utf-8")

@@ -172,6 +172,8 @@ _MARKER = re.compile(r"\s*(?:(?:[-*+•]|\d{1,4}[.)])\s+)?(?:\[[ xX]\]\s+)?")
 # that no text takes more than linear time.
 _STOP = re.compile(
     rf"(?<![{STOPS}])[{STOPS}]++[\"'\u201d\u2019\u00bb)\]*_`]*+"
+    # Raised digits refer to notes.
+    r"(?:[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]++[,\u2013-]?+){0,8}+"
     # With the page, as in `companies.[23]: 105`.
     r"(?:(?:\[[^\]\s]{1,40}+\]){1,8}+(?::\s?\d{1,4}(?:[-\u2013]\d{1,4})?)?+)?+(?:<!--.{0,500}?-->){0,4}+(?=\s)"
     rf"|[{CJK_STOPS}]+[\u300d\u300f\u201d\u2019\uff09]*"

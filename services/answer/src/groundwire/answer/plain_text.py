@@ -35,7 +35,13 @@ _RST = (
     (re.compile(r"(?<![\w*])\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}(?![\w*])"), r"\1"),
     (re.compile(r"\\(?:([^\w\s])|\s)"), r"\1"),
 )
-_HYPHENATED = re.compile(r"(?<=[a-z])-[ \t]*\n[ \t]*(?=[a-z])|(?<=\d-)[ \t]*\n[ \t]*(?=\d)")
+# The hyphen of a printed line may be one of its own in Unicode. Letters beyond those of English are hyphenated too.
+_HYPHENATED = re.compile(
+    r"(?<=[^\W\d_A-Z])[-\u2010\u00ad][ \t]*\n[ \t]*(?=[^\W\d_])(?![A-Z])|(?<=\d-)[ \t]*\n[ \t]*(?=\d)"
+)
+# Behind a stop or a mark, raised digits refer to notes; elsewhere they may be exponents.
+_RAISED_DIGIT = r"[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]"
+_REFERENCE_ABOVE = re.compile(rf"(?<=[.,;:!?\"\u201d\u2019]){_RAISED_DIGIT}+(?:[,\u2013-]{_RAISED_DIGIT}+)*+(?=\s|$)")
 _QUOTE_MARKS = re.compile(r"\n[ \t]{0,3}(?:>[ \t]?)+")
 
 
@@ -45,7 +51,7 @@ def plain_text(text: str, markup: Markup) -> str:
     Takes time linear in the length of the text.
     """
     if markup is Markup.NONE:
-        text = _REFERENCE_NUMBER.sub("", _HYPHENATED.sub("", text))
+        text = _REFERENCE_ABOVE.sub("", _REFERENCE_NUMBER.sub("", _HYPHENATED.sub("", text)))
         return " ".join(text.split())
     text = _QUOTE_MARKS.sub("\n", text)
     if markup is Markup.RST:

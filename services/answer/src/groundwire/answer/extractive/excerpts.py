@@ -71,6 +71,7 @@ class Excerpt:
 
 _NUMBERED = re.compile(r"(?<!\d)(\d+)[.)][ \t]*+\Z")
 _LONGEST_MARK = 8
+_WIDER_LINES = 2
 _FULL_LINE = 0.75
 """Share of the longest line from which a line may have been ended by the margin."""
 _HEADING_WORDS = 10
@@ -435,7 +436,9 @@ def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
     Nothing else shows in the text of a PDF where a heading, an item of a list or a paragraph ends. A short line without
     a full stop is a heading, and what follows the last line of an item is no part of it.
     """
-    width = max((len(line.rstrip()) for line in content.splitlines()), default=0)
+    lengths = sorted((len(line.rstrip()) for line in content.splitlines() if line[:1] != "|"), reverse=True)
+    # Rows of tables and a title over two columns are wider than the text.
+    width = lengths[max(min(_WIDER_LINES, len(lengths) // 4), len(lengths) // 10)] if lengths else 0
     laid_out: list[Sentence] = []
     in_item = False
     for item in items:

@@ -8,6 +8,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Container, Iterator
+from itertools import chain
 from typing import Any
 
 from groundwire.ingest.parsing.formats import open_zip
@@ -17,7 +18,6 @@ from groundwire.ingest.parsing.source_text import (
     TextBuilder,
     load,
     malformed,
-    on_one_line,
     source_properties,
 )
 from groundwire.kernel.document import DocumentFormat
@@ -50,6 +50,8 @@ _MAX_STYLE_DEPTH = 10
 # Word numbers the levels of its lists from 0 to 8.
 _MAX_DEPTH = 8
 _INDENT = "  "
+_ON = frozenset({"1", "true", "on"})
+_SPAN_DIGITS = 2
 
 
 def read_docx(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
@@ -106,12 +108,13 @@ class _Blocks:
         for element in _walk(parent, _SKIPPED, _BLOCKS):
             if element.tag == _PARAGRAPH:
                 self._add_paragraph(element)
-            elif element.tag == _TABLE:  # a line for each row; a table inside a cell is part of that cell
-                for row in _own(element, _ROW, _TABLE):
-                    paragraphs = ([_text_of(each) for each in cell.iter(_PARAGRAPH)] for cell in _own(row, _CELL, _ROW))
-                    cells = [on_one_line(" ".join(texts)) for texts in paragraphs]
-                    if any(cells):
-                        self.builder.add(" | ".join(cells), tight=True)
+            elif element.tag == _TABLE:  # a table inside a cell is part of that cell
+                rows = list(_own(element, _ROW, _TABLE))
+                cells = [list(chain.from_iterable(map(_cell_texts, _own(row, _CELL, _ROW)))) for row in rows]
+                look = element.find(f"{_W}tblPr/{_W}tblLook")
+                is_styled = look is not None and look.get(_W + "firstRow") in _ON
+                repeats = bool(rows) and rows[0].find(f"{_W}trPr/{_W}tblHeader") is not None
+                self.builder.table(cells, has_header=is_styled or repeats)
 
     def _add_paragraph(self, paragraph: Any) -> None:
         text = _text_of(paragraph)
@@ -170,6 +173,14 @@ def _own(parent: Any, tag: str, parent_tag: str) -> Iterator[Any]:
     for element in parent.iter(tag):
         if next(element.iterancestors(parent_tag), None) is parent:
             yield element
+
+
+def _cell_texts(cell: Any) -> list[str]:
+    """Return the text of a cell, and an empty one for each further column that it spans."""
+    span = cell.find(f"{_W}tcPr/{_W}gridSpan")
+    columns = "" if span is None else span.get(_W + "val") or ""
+    further = int(columns) - 1 if columns.isdecimal() and len(columns) <= _SPAN_DIGITS else 0
+    return [" ".join(_text_of(each) for each in cell.iter(_PARAGRAPH)), *[""] * further]
 
 
 def _text_of(paragraph: Any) -> str:

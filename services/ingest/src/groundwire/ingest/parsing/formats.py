@@ -38,6 +38,7 @@ _SUFFIXES = {
 }
 _PDF_TYPE = "application/pdf"
 _DOCX_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+EPUB_TYPE = "application/epub+zip"
 _CONTAINERS = {_PDF_TYPE: DocumentFormat.PDF, _DOCX_TYPE: DocumentFormat.DOCX}
 _PDF_HEADER = b"%PDF-"
 _PDF_HEADER_WITHIN = 1024
@@ -68,12 +69,17 @@ _ZIP_TYPES = {
     "xl/": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "ppt/": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     "META-INF/MANIFEST.MF": "application/java-archive",
+    "META-INF/container.xml": EPUB_TYPE,
 }
 _NAMED_TYPE_BYTES = 100
 _ENCRYPTED = 0x1
 # Small entries are often repetitive, and cost nothing when inflated.
 _RATIO_FROM_BYTES = 1 << 20
 _BAD_ZIP = (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, EOFError)
+
+
+def is_zip(data: bytes) -> bool:
+    return data.startswith(_ZIP)
 
 
 def format_of_name(name: str) -> DocumentFormat | None:
@@ -111,6 +117,8 @@ def recognise_format(
     """
     promised = declared or format_of_name(name)
     media_type = _container_type(data, promised, limits, field)
+    if media_type == EPUB_TYPE and declared in {None, DocumentFormat.HTML}:
+        return DocumentFormat.HTML  # its pages are
     container = _CONTAINERS.get(media_type) if media_type else None
     if container is not None:
         if declared not in {None, container}:

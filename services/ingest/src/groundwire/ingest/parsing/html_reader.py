@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from groundwire.ingest.parsing.source_text import (
+    RAISED,
     SourceText,
     TextBuilder,
     load,
@@ -48,6 +49,11 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset({"ul", "ol", "menu", "dir"})
 _CELLS = frozenset({"td", "th"})
 _ENDS_LINE = _BLOCKS | _CELLS | {*_HEADINGS, "pre"}
+_MAX_STEPS = 50
+_NUMBER = re.compile(r"[0-9+\u2212-]*\d(?:,\d+)*")
+_SPAN = re.compile(r"\d{1,2}")
+# What links of headings to themselves show.
+_ANCHORS = frozenset({"\u00b6", "#", "\U0001f517"})
 # Stands for `<br>` until the white space around it is gone; no text has it, because the parser leaves it out.
 _BREAK = "\x00"
 _INDENT = "  "
@@ -65,27 +71,10 @@ def read_html(data: bytes, field: str, *, decoded: bool = False) -> SourceText:
         DocumentLimitError: its elements are nested too deeply, or one has too many attributes.
     """
     source, encoding = (checked_text(data, field), UTF_8) if decoded else decode_html(data, field)
-    _refuse_costly(source, field)
-    page = load("selectolax.lexbor").LexborHTMLParser(source)
-    blocks = _Blocks()
-    node = page.root
-    while node is not None:
-        descends = blocks.enter(node)
-        child = node.first_child if descends else None
-        if child is not None:
-            node = child
-            continue
-        if descends:
-            blocks.leave(node)
-        while node is not None and node.next is None:
-            node = node.parent
-            if node is not None:
-                blocks.leave(node)
-        node = None if node is None else node.next
-    text = blocks.builder.text()
-    if not text:
+    text = HtmlText()
+    page = text.add_page(source, field)
+    if not text.builder.text():
         raise EmptyDocumentError([FieldViolation(field, "is a page without text")])
-    outline = blocks.builder.outline()
     title = page.css_first("head > title")
     root = page.css_first("html")
     named: dict[str, list[str]] = {}
@@ -105,7 +94,12 @@ def read_html(data: bytes, field: str, *, decoded: bool = False) -> SourceText:
         language=root.attributes.get("lang") if root is not None else None,
     )
     return SourceText(
-        DocumentFormat.HTML, text, outline, properties=said.fields, warnings=said.warnings, encoding=encoding
+        DocumentFormat.HTML,
+        text.builder.text(),
+        text.builder.outline(),
+        properties=said.fields,
+        warnings=said.warnings,
+        encoding=encoding,
     )
 
 
@@ -144,29 +138,109 @@ def _refuse_costly(source: str, field: str) -> None:
             position = raw_end.start() if raw_end is not None else len(source)
 
 
-class _Blocks:
-    """Takes nodes in document order, each with `enter` and `leave`, and builds the text from them.
+class _Table:
+    """Puts the rows of a table together; a cell that spans several rows stands in each of them."""
 
-    A row of a table becomes a line with its cells between bars, whatever is inside the cells.
+    def __init__(self) -> None:
+        self.rows: list[list[str]] = []
+        self.has_header = False
+        self._row: list[str] = []
+        self._is_header = True
+        # For each column the text of a cell that reaches into rows below, and into how many.
+        self._reaching: dict[int, tuple[str, int]] = {}
+
+    def add_cell(self, node: Any, text: str) -> None:
+        spans = (node.attributes.get(name) or "" for name in ("colspan", "rowspan"))
+        columns, rows = (max(1, int(span)) if _SPAN.fullmatch(span) else 1 for span in spans)
+        self._fill()
+        for content in (text, *[""] * (columns - 1)):
+            if rows > 1:
+                self._reaching[len(self._row)] = (content, rows - 1)
+            self._row.append(content)
+        self._is_header = self._is_header and node.tag == "th"
+
+    def end_row(self, *, in_head: bool) -> None:
+        if self._row:
+            self._fill()
+            self.has_header = self.has_header or (not self.rows and (in_head or self._is_header))
+            self.rows.append(self._row)
+        self._row, self._is_header = [], True
+
+    def _fill(self) -> None:
+        """Add the cells of rows above that reach down to here."""
+        while (above := self._reaching.pop(len(self._row), None)) is not None:
+            text, rows = above
+            if rows > 1:
+                self._reaching[len(self._row)] = (text, rows - 1)
+            self._row.append(text)
+
+
+class HtmlText:
+    """Builds the text of pages, one after the other, from their nodes in document order.
+
+    Tables become those of Markdown, whatever is inside their cells, unless they lay out the page.
     """
 
     def __init__(self) -> None:
         self.builder = TextBuilder()
+        # For each open table, whether it lays out the page; its cells are blocks then.
+        self._tables: list[bool] = []
+        self._layout: set[int] = set()
+        self._table = _Table()
+        self._term = ""
         self._inline: list[str] = []
         self._lists: list[int | None] = []
         self._marker = ""
         self._pre = 0
         self._cell_depth = 0
-        self._cells: list[str] = []
 
-    def enter(self, node: Any) -> bool:
+    def add_page(self, source: str, field: str, title: str = "") -> Any:
+        """Add the text of a page, below `title` if it has text and no heading of its own; return the parsed page.
+
+        Raises:
+            DocumentLimitError: its elements are nested too deeply, or one has too many attributes.
+        """
+        _refuse_costly(source, field)
+        page = load("selectolax.lexbor").LexborHTMLParser(source)
+        if (
+            title
+            and page.css_first(", ".join(_HEADINGS)) is None
+            and page.body is not None
+            and page.body.text(strip=True)
+        ):
+            self.builder.heading(1, title)
+        # A table with tables or headings inside, and without header cells, lays out the page.
+        inside = page.css("td table, td h1, td h2, td h3") if page.css_first("td") is not None else []
+        self._layout = {_table_above(node) for node in inside} - {_table_above(node) for node in page.css("th")}
+        node = page.root
+        while node is not None:
+            descends = self._enter(node)
+            child = node.first_child if descends else None
+            if child is not None:
+                node = child
+                continue
+            if descends:
+                self._leave(node)
+            while node is not None and node.next is None:
+                node = node.parent
+                if node is not None:
+                    self._leave(node)
+            node = None if node is None else node.next
+        return page
+
+    def _enter(self, node: Any) -> bool:
         """Enter a node; return whether to descend into its children."""
         tag = node.tag
         if tag == "-text":
             self._inline.append(node.text_content or "")
             return False
-        if tag in _NOISE or tag.startswith("-") or (tag in _BLOCKS and "hidden" in node.attributes):
+        if _is_noise(node):
             return False
+        if tag == "sup" and _NUMBER.fullmatch(raised := _only_text(node).strip()):
+            self._inline.append(raised.translate(RAISED))
+            return False
+        if tag == "table":
+            self._tables.append(node.mem_id in self._layout)
         if tag == "br":
             self._inline.append("\n" if self._pre else _BREAK)
         elif self._cell_depth:
@@ -179,47 +253,68 @@ class _Blocks:
             if tag in _LISTS:
                 self._lists.append(0 if tag == "ol" else None)
             elif tag == "li":
-                number = self._lists[-1] if self._lists else None
-                self._marker = "- "
-                if number is not None:
-                    self._lists[-1] = number + 1
-                    self._marker = f"{number + 1}. "
+                self._begin_item()
             elif tag == "pre":
                 self._pre += 1
-            elif tag in _CELLS:
+            elif tag in _CELLS and not (self._tables and self._tables[-1]):
                 self._cell_depth = 1
         return True
 
-    def leave(self, node: Any) -> None:
+    def _leave(self, node: Any) -> None:
         tag = node.tag
-        if not self._cell_depth:
-            if tag in _HEADINGS:
-                if self._lists:  # the heading of an item is no heading of the page
-                    self._flush()
-                else:
-                    self.builder.heading(_HEADINGS[tag], self._take_line())
-            elif tag == "pre":
-                self._pre = max(0, self._pre - 1)
-                text = "".join(self._inline).strip("\n")
-                self._inline.clear()
-                self.builder.verbatim(self._take_marker() + text if text.strip() else "")
-            elif tag == "tr":
+        if self._cell_depth:
+            self._leave_in_cell(node)
+        elif tag in _HEADINGS:
+            if self._lists:  # the heading of an item is no heading of the page
                 self._flush()
-                cells, self._cells = self._cells, []
-                if any(cells):
-                    self.builder.add(" | ".join(cells), tight=True)
-            elif tag in _BLOCKS:
-                self._flush()
-                if tag in _LISTS and self._lists:
-                    self._lists.pop()
-                if tag == "li":
-                    self._marker = ""
-        elif tag in _CELLS:
+            else:
+                self._end_terms()
+                self.builder.heading(_HEADINGS[tag], self._take_line())
+        elif tag == "pre":
+            self._pre = max(0, self._pre - 1)
+            text = "".join(self._inline).strip("\n")
+            self._inline.clear()
+            self._end_terms()
+            self.builder.verbatim(self._take_marker() + text if text.strip() else "")
+        elif tag == "dt":
+            line = self._take_line()
+            self._term = f"{self._term}, {line}" if self._term and line else line or self._term
+        elif tag in _BLOCKS:
+            self._flush()
+            self._leave_block(node)
+
+    def _leave_block(self, node: Any) -> None:
+        match node.tag:
+            case "tr":
+                self._table.end_row(in_head=node.parent is not None and node.parent.tag == "thead")
+            case "table" if not self._tables.pop():
+                self._end_terms()
+                self.builder.table(self._table.rows, has_header=self._table.has_header)
+                self._table = _Table()
+            case "dl":
+                self._end_terms()
+            case "li":
+                self._marker = ""
+            case "ul" | "ol" | "menu" | "dir" if self._lists:
+                self._lists.pop()
+
+    def _leave_in_cell(self, node: Any) -> None:
+        """Leave an element inside a cell, or the cell."""
+        if node.tag == "table":
+            self._tables.pop()
+        if node.tag in _CELLS:
             self._cell_depth -= 1
             if not self._cell_depth:
-                self._cells.append(self._take_line())
-        elif tag in _ENDS_LINE:
+                self._table.add_cell(node, self._take_line())
+        elif node.tag in _ENDS_LINE:
             self._inline.append(" ")
+
+    def _begin_item(self) -> None:
+        number = self._lists[-1] if self._lists else None
+        self._marker = "- "
+        if number is not None:
+            self._lists[-1] = number + 1
+            self._marker = f"{number + 1}. "
 
     def _flush(self) -> None:
         """End the paragraph, item or line that was being collected."""
@@ -230,6 +325,8 @@ class _Blocks:
         text = "\n".join(lines).strip()
         if not text:
             return
+        if self._term:
+            text, self._term = f"{self._term.rstrip(':')}: {text}", ""
         if not self._lists:
             self.builder.add(text)
             return
@@ -239,6 +336,11 @@ class _Blocks:
         following = "\n" + indent + " " * len(lead)
         self.builder.add(indent + lead + text.replace("\n", following), tight=True)
 
+    def _end_terms(self) -> None:
+        """Add a term that no text of its own follows."""
+        term, self._term = self._term, ""
+        self.builder.add(term)
+
     def _take_marker(self) -> str:
         marker, self._marker = self._marker, ""
         return marker
@@ -247,3 +349,27 @@ class _Blocks:
         line = on_one_line("".join(self._inline).replace(_BREAK, " "))
         self._inline.clear()
         return line
+
+
+def _is_noise(node: Any) -> bool:
+    tag = node.tag
+    is_hidden = tag in _BLOCKS and "hidden" in node.attributes
+    return is_hidden or tag in _NOISE or tag.startswith("-") or (tag == "a" and _only_text(node).strip() in _ANCHORS)
+
+
+def _only_text(node: Any) -> str:
+    """Return the text that is all there is in an element or in a link in it, else an empty one."""
+    child = node.first_child
+    if child is not None and child.tag == "a" and child.next is None:
+        child = child.first_child
+    is_alone = child is not None and child.tag == "-text" and child.next is None
+    return child.text_content or "" if is_alone else ""
+
+
+def _table_above(node: Any) -> int:
+    """Return the id of the table that a node is in, 0 for none near."""
+    for _ in range(_MAX_STEPS):
+        node = node.parent
+        if node is None or node.tag == "table":
+            break
+    return node.mem_id if node is not None and node.tag == "table" else 0

@@ -22,7 +22,8 @@ from groundwire.ingest.chunking.chunkers import FixedChunker, HierarchyChunker, 
 from groundwire.ingest.chunking.cuts import CHAPTER_LEVEL, SECTION_LEVEL, Heading, TextChunker
 from groundwire.ingest.chunking.splitter import Splitter
 from groundwire.ingest.parsing.docx_reader import read_docx
-from groundwire.ingest.parsing.formats import recognise_format
+from groundwire.ingest.parsing.epub_reader import read_epub
+from groundwire.ingest.parsing.formats import is_zip, recognise_format
 from groundwire.ingest.parsing.html_reader import read_html
 from groundwire.ingest.parsing.parsed_document import (
     ParsedDocument,
@@ -134,7 +135,8 @@ def read_source(data: bytes, rules: ParseRules, limits: ReadingLimits) -> Source
         case DocumentFormat.DOCX:
             return read_docx(data, limits, field)
         case DocumentFormat.HTML:
-            return read_html(data, field, decoded=rules.decoded)
+            is_book = is_zip(data) and not rules.decoded
+            return read_epub(data, limits, field) if is_book else read_html(data, field, decoded=rules.decoded)
     text, encoding = (checked_text(data, field), UTF_8) if rules.decoded else decode_text(data, field)
     match document_format:
         case DocumentFormat.MARKDOWN:

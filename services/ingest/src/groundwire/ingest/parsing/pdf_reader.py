@@ -2,16 +2,18 @@
 
 import ctypes
 import re
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
 from groundwire.ingest.chunking.cuts import Heading, TextOutline
 from groundwire.ingest.parsing.source_text import (
+    RAISED,
     ReadingLimits,
     SourceText,
     SourceWarning,
@@ -205,11 +207,136 @@ def _as_markdown(lines: Sequence[_Line]) -> str:
     return "\n".join(shown)
 
 
+# Digits of footnotes and exponents stand this much higher than the text before them, in sizes of its font.
+_RAISED, _TOO_HIGH = 0.15, 0.8
+_DIGITS_BEHIND_TEXT = re.compile(r"(?<=\S)\d+")
+_SIGNS, _BETWEEN_NOTES, _OF_FRACTIONS = "+-\u2212", ",-\u2013", ("/", "\u2044")
+# Stands for a line end that PDFium sees where the text comes down again behind a raised digit; no text has it.
+_NO_LINE_END = "\x00"
+
+
+def with_superscripts(raw: Any, page: Any, text: str) -> str:
+    """Return the text of a page, in the same length, with raised digits as such: 10\u00b3, which would be 103.
+
+    The line ends that PDFium adds behind them become `_NO_LINE_END`. Args: as for `with_tables`.
+    """
+    if raw.FPDFText_CountChars(page) != len(text):
+        return text
+    x, y = ctypes.c_double(), ctypes.c_double()
+
+    def origin(index: int) -> tuple[float, float]:
+        raw.FPDFText_GetCharOrigin(page, index, x, y)
+        return x.value, y.value
+
+    shown = list(text)
+    base = after = 0  # the character that the last raised digits stand above, and where these end
+    for digits in _DIGITS_BEHIND_TEXT.finditer(text):
+        first, last = digits.start(), digits.end() - 1
+        if not (after == first - 1 and text[after] in _BETWEEN_NOTES):  # otherwise another note at the same word
+            base = first - 1
+            while base > 0 and text[base] in _SIGNS:
+                base -= 1
+        left, level = origin(base)
+        right, height = origin(last)
+        size = raw.FPDFText_GetFontSize(page, base) if height > level else 0.0
+        if not (size and right > left and _RAISED * size < height - level < _TOO_HIGH * size):
+            continue
+        first, after = last, last + 1
+        while first - 1 > base and origin(first - 1)[1] > level:
+            first -= 1
+        following = after + 2 if text.startswith("\r\n", after) and after + 2 < len(text) else after
+        if following > after:
+            right, its_level = origin(following)
+            if right > left and abs(its_level - level) < _RAISED * size:
+                shown[after:following] = _NO_LINE_END * 2
+        # Numerators are raised, too: `(1/n`, but `2\u00b9/2`.
+        if text[base].isdigit() or not text.startswith(_OF_FRACTIONS, following):
+            shown[first:after] = text[first:after].translate(RAISED)
+    return "".join(shown)
+
+
+# Headers and footers are lines at the top or bottom of several pages, the same on all or with the number of the page;
+# left and right pages may have different ones.
+_EDGE_LINES = 3
+_MOST_ON_PAGE = 2
+_LONGEST_STEP = 2
+_MAX_RUNNING_CHARS = 200
+_NUMBER = re.compile(r"\d{1,5}")
+_PAGE_NUMBER = re.compile(
+    r"[^\w\n]*+(?:(?:page|seite|p[\u00e1a]gina|p)\b[^\w\n]*+)?\n(?:\W*+(?:(?:of|von|de|di)\b)?\W*+\d++)?\W*+",
+    re.IGNORECASE,
+)
+# A line of words whose number grows with the pages may also be a heading: "Day 12".
+_FEWEST_PAGES, _FEWEST_PAGES_IN_DOUBT = 3, 6
+
+
+def without_running_lines(pages: Sequence[str], titles: Container[tuple[int, str]] = ()) -> list[str]:
+    """Return the texts of pages without headers and footers, which would stand in the middle of sentences.
+
+    What they say stays once, at the top of their first page, unless it is no more than a number. No page loses all of
+    its text, and none the title of a bookmark: `titles` has them with the index of their page.
+    """
+    lines = [[line for line in page.split("\n") if line.strip()] for page in pages]
+    # The pages of each line that stands in the same place from the top or the bottom; one with a number also as what is
+    # around that, with its distance from the number of the page.
+    places: dict[tuple[int, str, int], list[int]] = defaultdict(list)
+    counts = [Counter(map(str.strip, texts)) for texts in lines]
+    for page, texts in enumerate(lines):
+        for index in range(-_EDGE_LINES, _EDGE_LINES):
+            line = texts[index].strip() if -len(texts) <= index < len(texts) else ""
+            # A title may stand on its page and in the header of it; what stands there more often is text.
+            if not line or len(line) > _MAX_RUNNING_CHARS or line.startswith("|") or counts[page][line] > _MOST_ON_PAGE:
+                continue
+            places[index, line, 0].append(page)
+            for number in () if line.endswith((".", "!", "?")) else _NUMBER.finditer(line):
+                around = f"{line[: number.start()]}\n{line[number.end() :]}"
+                places[index, around, int(number[0]) - page].append(page)
+    running: set[tuple[int, int]] = set()
+    kept: set[tuple[int, int]] = set()
+    for (index, text, _), found in places.items():
+        says_nothing = _PAGE_NUMBER.fullmatch(text) is not None
+        fewest = _FEWEST_PAGES if says_nothing or "\n" not in text else _FEWEST_PAGES_IN_DOUBT
+        borders = [n for n in range(1, len(found)) if found[n] - found[n - 1] > _LONGEST_STEP]
+        for start, end in pairwise([0, *borders, len(found)]):
+            if end - start >= fewest:
+                running |= {(page, index % len(lines[page])) for page in found[start:end]}
+                kept |= set() if says_nothing else {(found[start], index % len(lines[found[start]]))}
+    shown = []
+    for page, texts in enumerate(lines):
+        top, bottom = 0, len(texts)
+        while top < bottom and (page, top) in running:
+            top += 1
+        while bottom > top and (page, bottom - 1) in running:
+            bottom -= 1
+        outside = [*range(top), *range(bottom, len(texts))]
+        if not outside or len(outside) == len(texts):
+            shown.append(pages[page])
+            continue
+        said = [texts[index] for index in outside if (page, index) in kept or (page, texts[index].strip()) in titles]
+        body = pages[page].split("\n")
+        filled = [index for index, line in enumerate(body) if line.strip()]
+        parts = "\n".join(dict.fromkeys(said)), "\n".join(body[filled[top] : filled[bottom - 1] + 1]).strip()
+        shown.append("\n\n".join(filter(None, parts)))
+    return shown
+
+
+def _joined(texts: Sequence[str]) -> tuple[str, tuple[PageSpan, ...]]:
+    """Return the text of all pages, a blank line between two of them unless a sentence goes on, and where each lies."""
+    parts, pages, end = list[str](), list[PageSpan](), 0
+    for number, (before, page) in enumerate(pairwise(["", *texts]), start=1):
+        goes_on = page[:1].islower() and (before[-1:].isalnum() or before.endswith(_GOES_ON))
+        separator = "" if number == 1 else "\n" if goes_on else "\n\n"
+        parts += separator, page
+        pages.append(PageSpan(number, end + len(separator), end + len(separator) + len(page)))
+        end = pages[-1].end
+    return "".join(parts), tuple(pages)
+
+
 # Each is searched for on its page.
 _MAX_BOOKMARKS = 5000
 _MAX_LEVEL = 6
 _MAX_TITLE_CHARS = 300
-_PAGE_SEPARATOR = "\n\n"
+_GOES_ON = (",", "-", "\u2010", "\u2013", "\u2014", ")")
 # PDFium writes this for the hyphen at the end of a line, and leaves the line end out.
 _LINE_END_HYPHEN = "\ufffe"
 _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+\-Z])(\d\d)?'?(\d\d)?'?)?")
@@ -235,11 +362,11 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         DocumentWithoutTextError: no page has text.
         DocumentLimitError: it has too many pages.
     """
-    pdfium = load("pypdfium2")
+    pdfium, raw = load("pypdfium2"), load("pypdfium2.raw")
     try:
         pdf = pdfium.PdfDocument(data)
     except pdfium.PdfiumError as error:
-        if error.err_code == load("pypdfium2.raw").FPDF_ERR_PASSWORD:
+        if error.err_code == raw.FPDF_ERR_PASSWORD:
             violation = FieldViolation(field, "is encrypted and needs a password")
             raise DocumentEncryptedError([violation], format=DocumentFormat.PDF.value) from error
         raise malformed(field, DocumentFormat.PDF, "it is damaged, truncated or not a PDF at all") from error
@@ -251,7 +378,8 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         for index in range(count):
             try:
                 with closing(pdf[index]) as page, closing(page.get_textpage()) as content:
-                    text = with_tables(load("pypdfium2.raw"), content.raw, content.get_text_range())
+                    text = with_superscripts(raw, content.raw, content.get_text_range())
+                    text = with_tables(raw, content.raw, text).replace(_NO_LINE_END, "")
             except pdfium.PdfiumError:
                 text, damaged = "", damaged + 1
             texts.append(clean(text.replace(_LINE_END_HYPHEN, "-\n")).strip())
@@ -263,12 +391,6 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
             number = "1 page" if count == 1 else f"{count} pages"
             why = f"has {number} but no text layer; run text recognition on a scan first"
             raise DocumentWithoutTextError([FieldViolation(field, why)], pages=count)
-        text = _PAGE_SEPARATOR.join(texts)
-        starts = accumulate((len(page) + len(_PAGE_SEPARATOR) for page in texts), initial=0)
-        pages = tuple(
-            PageSpan(number, start, start + len(page))
-            for number, (start, page) in enumerate(zip(starts, texts, strict=False), start=1)
-        )
         bookmarks: list[Bookmark] = []
         with suppress(pdfium.PdfiumError):  # damaged bookmarks cost headings, not the document
             for item in pdf.get_toc():
@@ -278,6 +400,8 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
                     bookmarks.append(Bookmark(item.level, item.get_title(), page_index))
                 if len(bookmarks) == _MAX_BOOKMARKS:
                     break
+        titles = {(each.page_index, on_one_line(each.title)) for each in bookmarks}
+        text, pages = _joined(without_running_lines(texts, titles))
         headings = find_headings(text, pages, bookmarks)
         said = {key: value for key, value in pdf.get_metadata_dict().items() if value.lower() not in _PLACEHOLDERS}
         properties = source_properties(

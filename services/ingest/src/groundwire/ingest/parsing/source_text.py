@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -31,6 +31,12 @@ _LINE_END = re.compile("\r\n?|\x0b|\x0c|\u0085|\u2028|\u2029")
 _NO_CHARACTER = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _SPACE = re.compile(r"\s+")
+RAISED = str.maketrans(
+    "0123456789+-\u2212", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b\u207b"
+)
+"""Digits and signs to those that stand raised."""
+# A row with more is layout: cells that hold paragraphs.
+_MAX_ROW_CHARS = 1000
 _LANGUAGE = re.compile(r"([a-z]{2})(?:[-_].*)?", re.IGNORECASE)
 _DEFAULTS = DocumentFields()
 # Metadata is the caller's alone: no source speaks of it.
@@ -189,6 +195,22 @@ class TextBuilder:
         added = self.add(text)
         if added is not None:
             self._verbatim.append(added)
+
+    def table(self, rows: Sequence[Sequence[str]], *, has_header: bool) -> None:
+        """Add the rows of a table as Markdown, empty ones left out; what has one column only is no table."""
+        columns = max(map(len, rows), default=0)
+        filled = [[on_one_line(cell).replace("|", "\\|") for cell in row] for row in rows if any(map(str.strip, row))]
+        for number, row in enumerate(filled):
+            if columns == 1 or sum(map(len, row)) > _MAX_ROW_CHARS:
+                for cell in row:
+                    self.add(cell.replace("\\|", "|"))
+                continue
+            cells = [*row, *[""] * (columns - len(row))]
+            self._after_tight = self._after_tight and number > 0
+            self.add(f"| {' | '.join(cells)} |", tight=True)
+            if number == 0 and has_header and len(filled) > 1:
+                self.add(f"|{' --- |' * columns}", tight=True)
+        self._after_tight = False
 
     def text(self) -> str:
         return "".join(self._parts)

@@ -72,7 +72,10 @@ _MAX_CONTROL_SHARE = 0.01
 _NON_BLANK = re.compile(r"\S")
 
 _HTML_MARKS = ((codecs.BOM_UTF8, UTF_8), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_DECLARED = re.compile(rb"<meta\b[^>]{0,512}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+_DECLARED = re.compile(
+    rb"<(?:meta\b[^>]{0,512}?charset|\?xml\b[^>]{0,200}?encoding)\s*+=\s*+[\"']?\s*+([A-Za-z0-9_.:-]{1,40})",
+    re.IGNORECASE,
+)
 _DECLARED_WITHIN = 1024
 # A declaration of UTF-16 that can be read as ASCII is wrong, and pages that declare Latin-1 hold Windows-1252
 # (WHATWG, Encoding Standard, sections 4.2 and 6.1; HTML Standard, section 13.2.3.2).

@@ -1,0 +1,143 @@
+"""EPUB: the pages of a book in reading order, its titles, its properties, and every way it can be refused."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from groundwire.ingest.parsing.epub_reader import read_epub
+from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText
+from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.document_errors import (
+    DocumentEncodingError,
+    DocumentEncryptedError,
+    DocumentLimitError,
+    DocumentMalformedError,
+    EmptyDocumentError,
+)
+from tests.unit.ingest.made_files import make_zip, with_part
+
+CONTAINER = """<?xml version="1.0"?>
+<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
+  <rootfile full-path="OEBPS/book.opf" media-type="application/oebps-package+xml"/>
+</rootfiles></container>"""
+METADATA = """
+  <dc:title>Of Tides</dc:title><dc:creator>Ada Flett</dc:creator><dc:creator>Lin</dc:creator>
+  <dc:subject>Sea</dc:subject>
+  <dc:description>&lt;p&gt;About the sea.&lt;/p&gt;</dc:description><dc:date>1998-03-01</dc:date>
+  <dc:language>en-GB</dc:language>"""
+PAGES = {
+    "two.xhtml": "<h1>Lamps</h1><p>The lamp burned oil.<sup><a href='#n'>1</a></sup> Then gas.</p>",
+    "one.xhtml": "<h2>Tides</h2><p>The tide <a id='p9'/>rises.</p><table><tr><th>A<td>b</tr></table>",
+}
+
+
+def xhtml(body: str) -> bytes:
+    return (
+        f'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head>{body}</html>'.encode()
+    )
+
+
+def book(pages: Mapping[str, str | bytes], **parts: bytes) -> bytes:
+    """Return a book of these pages, last one first; `parts` are further ones by the name of their file."""
+    items = [f'<item id="{name}" href="{name}" media-type="application/xhtml+xml"/>' for name in pages]
+    others = {"toc": ("toc.ncx", "application/x-dtbncx+xml", ""), "nav": ("nav.xhtml", "application/xhtml+xml", "nav")}
+    items += [
+        f'<item id="{key}" href="{name}" media-type="{kind}" properties="{properties}"/>'
+        for key, (name, kind, properties) in others.items()
+        if key in parts
+    ]
+    spine = "".join(f'<itemref idref="{name}"/>' for name in reversed(list(pages)))
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f"<metadata>{METADATA}</metadata><manifest>{''.join(items)}</manifest><spine>{spine}</spine></package>"
+    )
+    entries = {
+        "mimetype": b"application/epub+zip",
+        "META-INF/container.xml": CONTAINER.encode(),
+        "OEBPS/book.opf": package.encode(),
+        **{f"OEBPS/{name}": page if isinstance(page, bytes) else xhtml(page) for name, page in pages.items()},
+        **{f"OEBPS/{others[key][0]}": content for key, content in parts.items()},
+    }
+    return make_zip(entries)
+
+
+def read(data: bytes) -> SourceText:
+    return read_epub(data, ReadingLimits(), "content")
+
+
+def test_pages_are_read_in_their_order_with_headings_and_tables() -> None:
+    found = read(book(PAGES))
+    assert found.format is DocumentFormat.HTML
+    assert found.text == "Tides\n\nThe tide rises.\n\n| A | b |\n\nLamps\n\nThe lamp burned oil.¹ Then gas."
+    assert [(heading.level, heading.text) for heading in found.outline.headings] == [(2, "Tides"), (1, "Lamps")]
+
+
+def test_the_package_becomes_properties() -> None:
+    said = read(book(PAGES)).properties
+    assert (said.title, said.creators, said.subjects) == ("Of Tides", ("Ada Flett", "Lin"), ("Sea",))
+    assert (said.description, said.language) == ("About the sea.", "en")
+    assert said.date_created is not None
+    assert said.date_created.year == 1998
+
+
+NCX = b"""<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap>
+<navPoint><navLabel><text>Cover</text></navLabel><content src="cover.xhtml"/></navPoint>
+<navPoint><navLabel><text>The Tides</text></navLabel><content src="one.xhtml#a"/>
+<navPoint><navLabel><text>Inner</text></navLabel><content src="one.xhtml#b"/></navPoint></navPoint></navMap></ncx>"""
+NAV = b"""<html xmlns="http://www.w3.org/1999/xhtml"><nav><ol><li><a href="one.xhtml#a">The <b>Tides</b></a>
+<a href="cover.xhtml">Cover</a></li></ol></nav></html>"""
+
+
+@pytest.mark.parametrize("parts", [{"toc": NCX}, {"nav": NAV}])
+def test_a_page_without_a_heading_gets_that_of_the_table_of_contents(parts: Mapping[str, bytes]) -> None:
+    pages = {"two.xhtml": PAGES["two.xhtml"], "one.xhtml": "<p>It rises.</p>", "cover.xhtml": "<img src='a.png'/>"}
+    found = read(book(pages, **parts))
+    assert found.text.startswith("The Tides\n\nIt rises.\n\nLamps\n\n")
+    assert [(heading.level, heading.text) for heading in found.outline.headings] == [(1, "The Tides"), (1, "Lamps")]
+
+
+def test_a_page_may_declare_its_encoding_and_blank_or_missing_ones_are_passed_over() -> None:
+    page = '<?xml version="1.0" encoding="iso-8859-2"?><html><body>Łódź</body></html>'.encode("iso-8859-2")
+    data = book({"gone.xhtml": "x", "one.xhtml": page, "blank.xhtml": b" "})
+    assert read(data.replace(b"OEBPS/gone.xhtml", b"OEBPS/lost.xhtml")).text == "Łódź"
+    with pytest.raises(DocumentEncodingError):
+        read(book({"one.xhtml": b'<?xml version="1.0" encoding="utf-8"?><p>\xff</p>'}))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("META-INF/container.xml", b""),
+        ("META-INF/container.xml", b"<container/>"),
+        ("OEBPS/book.opf", b"no XML"),
+    ],
+)
+def test_a_damaged_book_is_refused(name: str, content: bytes) -> None:
+    with pytest.raises(DocumentMalformedError, match="epub") as caught:
+        read(with_part(book(PAGES), name, content))
+    assert caught.value.metadata == {"format": "epub"}
+
+
+def test_a_book_whose_pages_are_encrypted_is_refused_but_not_one_with_encrypted_fonts() -> None:
+    def encrypted(name: str) -> bytes:
+        reference = f'<CipherReference xmlns="http://www.w3.org/2001/04/xmlenc#" URI="{name}"/>'
+        return with_part(book(PAGES), "META-INF/encryption.xml", f"<encryption>{reference}</encryption>".encode())
+
+    assert read(encrypted("OEBPS/font.otf")).text
+    with pytest.raises(DocumentEncryptedError, match="protected"):
+        read(encrypted("OEBPS/one.xhtml"))
+
+
+def test_a_book_without_text_is_refused() -> None:
+    for data in (book({"one.xhtml": "<img/>"}), book({})):
+        with pytest.raises(EmptyDocumentError):
+            read(data)
+
+
+def test_entities_are_not_expanded_and_pages_have_limits() -> None:
+    bomb = b'<!DOCTYPE a [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ncx><navMap>&b;</navMap></ncx>'
+    assert "aaaa" not in read(book(PAGES, toc=bomb)).text
+    with pytest.raises(DocumentLimitError):
+        read(book({"one.xhtml": "<b>" * 5000}))
+    with pytest.raises(DocumentLimitError):
+        read(book({"one.xhtml": "a" * (8 << 20)}))
