@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -221,8 +222,9 @@ def test_a_record_that_the_server_refuses_is_reported_and_the_others_are_stored(
     assert import_records(client, "refusing", store).failed == {}
 
 
+@pytest.mark.parametrize("archived", [False, True])
 def test_a_file_that_was_copied_by_hand_is_named_and_the_others_are_stored(
-    client: GroundwireClient, tmp_path: Path
+    client: GroundwireClient, tmp_path: Path, archived: bool
 ) -> None:
     made = collection(client, "copied")
     ids = [made.remember(text).record_id for text in ("One.", "Other.")]
@@ -230,11 +232,45 @@ def test_a_file_that_was_copied_by_hand_is_named_and_the_others_are_stored(
     export_records(client, made.name, store)
     chunk = store.get_chunk(ids[0])
     assert chunk is not None
-    store.put_chunks([chunk.changed(id="chunk-2099-01-01-00000000", content="A copy.")])
+    store.put_chunks([chunk.changed(id="chunk-2099-01-01-00000000", content="A copy.")], archived=archived)
     report = import_records(client, collection(client, "copied-again").name, store)
     assert report.stored == 2
     assert report.failed == {"chunk-2099-01-01-00000000": f"extra: holds the record of {ids[0]}"}
     assert {each.text for each in client.collection("copied-again").records()} == {"One.", "Other."}
+    for name in ("copied", "copied-again"):
+        client.collection(name).delete(force=True)
+
+
+def test_a_file_that_was_renamed_by_hand_keeps_the_suggestions_of_its_record(
+    client: GroundwireClient, tmp_path: Path
+) -> None:
+    made = collection(client, "renamed")
+    ids = [made.remember(text).record_id for text in ("I live in Berlin.", "I moved to Hamburg.")]
+    store = ChunkStore(tmp_path)
+    export_records(client, made.name, store)
+    first = store.list_chunks()[0]
+    store.delete_chunk(first.id, permanent=True)
+    store.put_chunks([first.changed(id="chunk-2099-01-01-00000000")])
+    report = import_records(client, collection(client, "renamed-again").name, store)
+    assert (report.linked, report.failed) == (2, {})
+    assert [client.collection("renamed-again").record(each).links.suggested_contradicts for each in ids] == [
+        (ids[1],),
+        (ids[0],),
+    ]
+
+
+def test_the_two_sides_of_an_exchange_are_imported_in_their_order(client: GroundwireClient, tmp_path: Path) -> None:
+    made, empty = collection(client, "said"), collection(client, "said-again")
+    for number in range(4):
+        exchange: list[NewRecord] = [
+            {"record_type": "turn", "text": text, "conversation_id": f"conv-{number}", "timestamp": START, "role": role}
+            for role, text in (("user", "Hello."), ("assistant", "Good day."))
+        ]
+        made.put_records(exchange)
+    export_records(client, made.name, ChunkStore(tmp_path))
+    import_records(client, empty.name, ChunkStore(tmp_path))
+    assert content(empty) == content(made)
+    assert [bool(each.links.follows) for each in empty.records(filter={"role": "assistant"})] == [True] * 4
 
 
 @pytest.mark.parametrize("links", [None, "", [], {"suggested_contradicts": None}])
@@ -281,6 +317,36 @@ def test_a_mirror_follows_what_changes(client: GroundwireClient, tmp_path: Path)
     mirror_records(client, made.name, ChunkStore(tmp_path), interval_s=0, on_round=lambda _: False)
     assert {each.id for each in store.list_chunks()} == {stays, archived, local.id}
     assert store.list_chunks(archived=True) == []
+
+
+def test_an_export_that_was_interrupted_between_two_places_is_finished_by_the_next(
+    client: GroundwireClient, tmp_path: Path
+) -> None:
+    made = collection(client, "interrupted")
+    gone, stays = (made.remember(text).record_id for text in ("Goes.", "Stays."))
+    store = ChunkStore(tmp_path)
+    export_records(client, made.name, store)
+    made.delete_records(gone)
+    live = tmp_path / "chunks" / gone[6:13]
+    before = (live / f"{gone}.json").read_bytes()
+    export_records(client, made.name, store)
+    # Each file is written in its new place before it leaves the other one.
+    (live / f"{gone}.json").write_bytes(before)
+    shutil.copy(live / f"{stays}.json", tmp_path / "archive")
+    export_records(client, made.name, store)
+    assert [each.id for each in store.list_chunks()] == [stays]
+    assert [each.id for each in store.list_chunks(archived=True)] == [gone]
+
+
+def test_the_files_of_another_collection_stay(client: GroundwireClient, tmp_path: Path) -> None:
+    one, other = collection(client, "beside"), collection(client, "beside-it")
+    stays, goes = one.remember("Stays.").record_id, other.remember("Goes.").record_id
+    store = ChunkStore(tmp_path)
+    for each in (one, other):
+        assert export_records(client, each.name, store) == ExportReport(written=1, unchanged=0, removed=0)
+    other.delete_records(goes, permanent=True)
+    assert export_records(client, other.name, store) == ExportReport(written=0, unchanged=0, removed=1)
+    assert [each.id for each in store.list_chunks()] == [stays]
 
 
 @pytest.mark.parametrize("command", ["export", "mirror"])

@@ -188,6 +188,26 @@ async def test_a_token_does_not_outlive_the_key_that_signed_it(tmp_path: Path) -
         await stubs.GetDocument(REQUEST, metadata=bearer(new))
 
 
+async def test_a_key_is_revoked_after_the_file_gave_its_subject_too_many(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    first, *_ = [make_key(keys, subject, Right.READ) for subject in ("job", "job", "other")]
+    async with asked(AccessOptions(keys=keys)) as (_, stubs):
+        before = keys.read_bytes()
+        keys.write_bytes(before.replace(b"subject: other", b"subject: job"))
+        await asyncio.sleep(1.0)  # by then it has been looked at, and left alone
+        await stubs.GetDocument(REQUEST, metadata=bearer(first))
+        keys.write_bytes(before)
+        revoke_key(keys, first.split("_")[1])
+
+        async def is_refused() -> bool:
+            with suppress(grpc.aio.AioRpcError):
+                await stubs.GetDocument(REQUEST, metadata=bearer(first))
+                return False
+            return True
+
+        await until(is_refused)
+
+
 async def test_keys_and_tokens_are_taken_side_by_side(provider: Provider, tmp_path: Path) -> None:
     key = make_key(tmp_path / "keys.yaml", "job", Right.READ, tenant="other", scopes=("global",))
     access = AccessOptions(keys=tmp_path / "keys.yaml", jwks=provider.path, token_rules=RULES)

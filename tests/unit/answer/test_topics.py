@@ -63,6 +63,20 @@ async def test_of_earlier_messages_only_the_words_count(topics: Topics) -> None:
     assert shifted.probability > back.probability
 
 
+async def test_a_question_is_compared_with_the_beginning_of_both_messages_before_it(topics: Topics) -> None:
+    on_bread = Message("1", Role.USER, "What is bread made of?", _TIME)
+    opening = _SAID[1].content.ljust(200, ".")
+
+    async def similarity(*window: Message) -> float:
+        parts = await topics.parts("How is bread made at home?", window)
+        assert parts is not None
+        return parts.similarity
+
+    assert await similarity(on_bread) == pytest.approx(await similarity(on_bread, _SAID[1]))
+    one, other = (Message("2", Role.ASSISTANT, said, _TIME) for said in (opening, f"{opening} Bread is made of flour."))
+    assert await similarity(one) == pytest.approx(await similarity(other))
+
+
 async def test_what_answers_a_question_goes_on_more_likely(topics: Topics) -> None:
     asks = [_SAID[0], Message("2", Role.ASSISTANT, f"{_SAID[1].content} Do you plan a trip?", _TIME)]
     said, asked = await topics.parts("I bake bread", _SAID), await topics.parts("I bake bread", asks)

@@ -4,7 +4,7 @@ import pytest
 
 from groundwire.api.common.v1.chunk_pb2 import Chunk
 from groundwire.api.common.v1.span_pb2 import Span
-from groundwire.cli.evaluation import LabelledQuestion, outcome_of
+from groundwire.cli.evaluation import LabelledQuestion, outcome_of, summary
 
 _ASKED = LabelledQuestion(1, "What causes tides?", "tides.txt", "the moon")
 
@@ -30,6 +30,11 @@ def test_the_place_of_a_quote_that_is_covered_best_counts() -> None:
 def test_a_chunk_inside_two_others_is_redundant_once() -> None:
     results = [chunk("tides", 0, 30), chunk("tides", 10, 40), chunk("tides", 5, 35)]
     assert outcome_of(_ASKED, "tides", [], results).redundancy == pytest.approx((20 + 30) / 90)
+
+
+def test_a_quote_that_is_held_in_part_is_not_recalled() -> None:
+    figures = summary([outcome_of(_ASKED, "tides", [(0, 10)], [chunk("tides", 5, 20)])])
+    assert (figures["recall"], figures["covered"], figures["mrr"]) == (0.0, 0.5, 1.0)
 
 
 def test_without_results_nothing_is_covered() -> None:

@@ -1,6 +1,6 @@
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -48,6 +48,35 @@ def test_cancelling_ends_a_wait_that_has_begun() -> None:
         budget.cancel()
         with pytest.raises(CallCancelledError):
             waiting.result(10)
+
+
+def test_cancelling_ends_one_wait_though_another_of_the_same_budget_has_ended() -> None:
+    budget, lasting, short = Budget(), threading.Condition(), threading.Condition()
+
+    def wait() -> bool:
+        with lasting:
+            return budget.wait_for(lasting, lambda: False, at_most_s=30)
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(wait)
+        time.sleep(0.05)
+        with short:
+            assert not budget.wait_for(short, lambda: False, at_most_s=0.01)
+        budget.cancel()
+        with pytest.raises(CallCancelledError):
+            waiting.result(10)
+
+
+def test_a_result_is_waited_for_until_it_is_there_or_the_budget_ends() -> None:
+    done: Future[str] = Future()
+    timer = threading.Timer(0.05, done.set_result, ["there"])
+    timer.start()
+    budget = Budget(30)
+    assert budget.result_of(done) == "there"
+    assert (budget.remaining_s() or 0.0) > 10.0
+    timer.join()
+    with pytest.raises(DeadlineError):
+        Budget(0.05).result_of(Future[str]())
 
 
 def test_a_wait_ends_with_the_deadline() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from groundwire.kernel.errors import PreconditionError
+from groundwire.kernel.errors import InvalidRequestError, PreconditionError
 from groundwire.kernel.identity import Identity, Right
-from groundwire.rpc.key_file import create_key, read_key_file, revoke_key
+from groundwire.rpc.key_file import create_key, parse_keys, read_key_file, revoke_key
 
 _READ = frozenset({Right.READ})
 
@@ -47,6 +47,23 @@ def test_subjects_of_one_name_in_two_tenants_have_two_active_keys_each(keys: Pat
         with pytest.raises(PreconditionError):
             create_key(keys, Identity(tenant, "ci", _READ))
     assert len(read_key_file(keys).keys) == 4
+
+
+def test_of_three_active_keys_of_a_subject_one_can_be_revoked(keys: Path) -> None:
+    for subject in ("ci", "ci", "nightly"):
+        create_key(keys, Identity("acme", subject, _READ))
+    keys.write_text(keys.read_text("utf-8").replace("nightly", "ci"), encoding="utf-8")
+    with pytest.raises(InvalidRequestError, match="revoke one"):
+        parse_keys([keys.read_bytes()])
+    revoke_key(keys, next(iter(read_key_file(keys).keys)))
+    assert len(parse_keys([keys.read_bytes()]).keys) == 3
+
+
+@pytest.mark.parametrize("line", ["expires: 2027-13-01T00:00:00Z", "limits: {documents: .inf}", "limits: {burst: 0}"])
+def test_a_key_with_a_value_that_cannot_be_is_refused(keys: Path, line: str) -> None:
+    create_key(keys, Identity("acme", "ci", _READ))
+    with pytest.raises(InvalidRequestError):
+        parse_keys([keys.read_bytes() + f"  {line}\n".encode()])
 
 
 def test_keys_that_are_made_at_the_same_time_are_all_in_the_file(keys: Path) -> None:

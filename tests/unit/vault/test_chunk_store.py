@@ -199,6 +199,40 @@ def test_a_deleted_memory_is_in_the_archive_until_it_is_restored(store: ChunkSto
     assert not store.list_chunks(archived=True)
 
 
+@pytest.mark.requirement("S2-23")
+def test_a_memory_that_was_read_and_then_deleted_is_listed_no_more(store: ChunkStore) -> None:
+    tea = create(store, tags=["drinks"])
+    store.get_chunk(tea.id)
+    store.delete_chunk(tea.id)
+    assert store.list_chunks() == []
+    assert indexes(store)["tag_index.json"] == {}
+    (archived,) = store.list_chunks(archived=True)
+    store.put_chunks([archived.changed(tokens=5)], archived=True)
+    store.delete_chunk(tea.id, permanent=True)
+    assert store.list_chunks(archived=True) == []
+
+
+def test_a_copy_in_a_folder_where_it_does_not_belong_hides_nothing(store: ChunkStore) -> None:
+    chunk = create(store)
+    copy = store.root / "chunks" / "2026-03" / f"{chunk.id}.json"
+    copy.parent.mkdir()
+    shutil.copy(file_of(store, chunk), copy)
+    assert store.list_chunks() == [chunk]
+    assert list(store.check().corrupt) == [f"chunks/2026-03/{chunk.id}.json"]
+    copy.unlink()
+    assert store.list_chunks() == [chunk]
+    assert store.check().consistent
+
+
+@pytest.mark.requirement("S2-32")
+def test_a_memory_that_a_power_cut_left_in_both_places_is_deleted_for_good_from_both(store: ChunkStore) -> None:
+    chunk = create(store)
+    shutil.copy(file_of(store, chunk), store.root / "archive")
+    store.delete_chunk(chunk.id, permanent=True)
+    assert not [name for name in files(store) if chunk.id in name]
+    assert store.list_chunks(archived=True) == []
+
+
 @pytest.mark.requirement("S2-32")
 @pytest.mark.parametrize("archived", [False, True])
 def test_a_memory_that_is_deleted_for_good_is_gone_with_the_links_to_it(store: ChunkStore, archived: bool) -> None:

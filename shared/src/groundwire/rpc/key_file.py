@@ -18,6 +18,7 @@ A secret has 256 random bits, so a plain hash cannot be reversed; a slow one wou
 import fcntl
 import hashlib
 import hmac
+import math
 import os
 import re
 import secrets
@@ -111,9 +112,18 @@ def parse_keys(contents: list[bytes]) -> KeyRing:
     Raises:
         InvalidRequestError: it is of another form, or gives a subject more than two active keys.
     """
+    ring = _parse(contents[0])
+    for key in ring.keys.values():
+        active = _active_of(ring.keys, key.identity)
+        if len(active) > MAX_ACTIVE:
+            raise InvalidRequestError.of("keys", _too_many(key.identity, active))
+    return ring
+
+
+def _parse(content: bytes) -> KeyRing:
     try:
-        document = yaml.safe_load(contents[0])
-    except (yaml.YAMLError, RecursionError) as error:
+        document = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a time such as 2027-13-01 is a wrong value
         raise InvalidRequestError.of("keys", "the file is neither YAML nor JSON") from error
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list):
@@ -124,21 +134,17 @@ def parse_keys(contents: list[bytes]) -> KeyRing:
         if key.key_id in keys:
             raise InvalidRequestError.of(f"keys[{number}].id", f"{key.key_id} is in the file twice")
         keys[key.key_id] = key
-    now = datetime.now(UTC)
-    for key in keys.values():
-        if key.state(now) == "active":
-            _check_rotation(keys, key, MAX_ACTIVE)
     return KeyRing(keys)
 
 
 def read_key_file(path: Path) -> KeyRing:
-    """Return the keys of a file, none if there is no such file.
+    """Return the keys of a file, none if there is no such file; a subject may have too many of them to revoke some.
 
     Raises:
         InvalidRequestError: it cannot be read, or is of another form.
     """
     try:
-        return parse_keys([path.read_bytes()])
+        return _parse(path.read_bytes())
     except FileNotFoundError:
         return KeyRing({})
     except OSError as error:
@@ -157,7 +163,8 @@ def create_key(path: Path, identity: Identity, expires: datetime | None = None) 
     # What the server would refuse to read must not be written.
     _parse_key(_to_entry(key), "key")
     with _changed(path) as keys:
-        _check_rotation(keys, key, MAX_ACTIVE - 1)
+        if len(active := _active_of(keys, identity)) >= MAX_ACTIVE:
+            raise PreconditionError(_too_many(identity, active), limit=MAX_ACTIVE)
         keys[key.key_id] = key
     return key, f"{PREFIX}{key.key_id}_{secret}"
 
@@ -182,16 +189,18 @@ def _hash_of(secret: str) -> str:
     return "sha256:" + hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _check_rotation(keys: Mapping[str, ApiKey], key: ApiKey, limit: int) -> None:
-    now, owner = datetime.now(UTC), (key.identity.tenant, key.identity.subject)
-    active = [
+def _active_of(keys: Mapping[str, ApiKey], owner: Identity) -> list[str]:
+    now = datetime.now(UTC)
+    return [
         each.key_id
         for each in keys.values()
-        if (each.identity.tenant, each.identity.subject) == owner and each.state(now) == "active"
+        if (each.identity.tenant, each.identity.subject) == (owner.tenant, owner.subject)
+        and each.state(now) == "active"
     ]
-    if len(active) > limit:
-        message = f"the subject {owner[1]!r} has the active keys {', '.join(active)}; revoke one"
-        raise PreconditionError(message, limit=MAX_ACTIVE)
+
+
+def _too_many(owner: Identity, active: list[str]) -> str:
+    return f"the subject {owner.subject!r} has the active keys {', '.join(active)}; revoke one"
 
 
 @contextmanager
@@ -327,7 +336,7 @@ def parse_scopes(value: Any, where: str) -> tuple[str, ...] | None:
 
 def _parse_limits(value: Any, where: str) -> Quota:
     def is_limit(each: Any) -> bool:
-        return isinstance(each, int | float) and not isinstance(each, bool) and each > 0
+        return isinstance(each, int | float) and not isinstance(each, bool) and 0 < each < math.inf
 
     if value is None:
         return Quota()

@@ -61,6 +61,8 @@ class WatchedFiles(Generic[ValueT]):
                 self.value = read_files(self._paths, self._parse, self._setting)
             except InvalidRequestError as error:
                 _LOG.error("a file was not taken over; what it said before is in force: %s", error.message)
+            except Exception:  # noqa: BLE001 - or no key could be revoked any more
+                _LOG.exception("the files of %s were not taken over; what they said before is in force", self._setting)
             else:
                 _LOG.info("the files of %s were read again", self._setting)
 

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic_core import to_json
 
@@ -77,13 +77,25 @@ class VaultReport:
         return not self.corrupt and (self.repaired or not self.wrong_indexes)
 
 
+State: TypeAlias = tuple[int, int, int]
+"""Time, size and inode of a file: other processes write here too, and reading a whole vault each time would be slow."""
+
+
 @dataclass(slots=True)
 class _Folder:
-    """What was read of one folder: chunks by id, reasons why files cannot be read, and the state that each had."""
+    """What was read of one folder, by file: the state that it had, and its chunk or the reason why it has none."""
 
-    chunks: dict[str, Chunk] = field(default_factory=dict)
-    corrupt: dict[Path, str] = field(default_factory=dict)
-    states: dict[Path, tuple[int, int, int]] = field(default_factory=dict)
+    read: dict[Path, tuple[State, Chunk | str]] = field(default_factory=dict)
+
+    @property
+    def chunks(self) -> dict[str, Chunk]:
+        """Return the chunks by id."""
+        return {chunk.id: chunk for _, chunk in self.read.values() if isinstance(chunk, Chunk)}
+
+    @property
+    def corrupt(self) -> dict[Path, str]:
+        """Return the reasons why files cannot be read."""
+        return {path: reason for path, (_, reason) in self.read.items() if isinstance(reason, str)}
 
 
 class ChunkStore:
@@ -201,7 +213,7 @@ class ChunkStore:
             return self._settle(chunk)
 
     def delete_chunk(self, chunk_id: str, *, permanent: bool = False) -> None:
-        """Move a memory to the archive, or remove it for good from where it is, with all links to it.
+        """Move a memory to the archive, or remove it for good, with all links to it.
 
         Raises:
             ChunkNotFoundError: there is none; for good, it is not in the archive either.
@@ -210,7 +222,7 @@ class ChunkStore:
             live, archived = self._path(chunk_id, self._month(chunk_id)), self._path(chunk_id, self._archive)
             if not permanent:
                 _move(live, archived, chunk_id)
-            elif not self._remove(live) and not self._remove(archived):
+            elif not any([self._remove(live), self._remove(archived)]):  # a crash may have left it in both places
                 raise ChunkNotFoundError(chunk_id)
             else:
                 # No link to it may stay, not even in the archive, whose chunks can be restored.
@@ -341,7 +353,7 @@ class ChunkStore:
         path = self._path(chunk.id, folder)
         replace_file(path, chunk.to_json())
         # Two writes within a tick of the file system's clock may look the same.
-        (self._archived if folder == self._archive else self._live).states.pop(path, None)
+        (self._archived if folder == self._archive else self._live).read.pop(path, None)
 
     @staticmethod
     def _remove(path: Path) -> bool:
@@ -469,7 +481,7 @@ class ChunkStore:
 
     def _wrong_indexes(self) -> dict[str, str]:
         """Return the right content of the index files that differ from the live chunks as last read."""
-        chunks = [self._live.chunks[chunk_id] for chunk_id in sorted(self._live.chunks)]
+        chunks = sorted(self._live.chunks.values(), key=lambda chunk: chunk.id)
         by_tag: dict[str, list[str]] = defaultdict(list)
         for chunk in chunks:
             for tag in chunk.tags:
@@ -523,23 +535,18 @@ def _check_manual(link_type: str) -> None:
 
 def _read_again(folder: _Folder, paths: Iterable[Path]) -> dict[str, Chunk]:
     """Read the files that are new or have changed since the last time, and forget those that are gone."""
-    # By time, size and inode: other processes write here too, and reading a whole vault each time would be slow.
     found = {path: path.lstat() for place in paths for path in place.glob("chunk-*.json")}
-    states = {path: (each.st_mtime_ns, each.st_size, each.st_ino) for path, each in found.items()}
-    for path in folder.states.keys() - states.keys():
-        folder.chunks.pop(path.stem, None)
-        folder.corrupt.pop(path, None)
-    for path, state in states.items():
-        if folder.states.get(path) == state:
-            continue
-        folder.chunks.pop(path.stem, None)
-        folder.corrupt.pop(path, None)
-        try:
-            folder.chunks[path.stem] = _read_file(path)
-        except DataLossError as error:
-            folder.corrupt[path] = error.message
-            _log.warning("%r is corrupt and is skipped: %s", path.name, error.message)
-    folder.states = states
+    before, folder.read = folder.read, {}
+    for path, each in found.items():
+        state = (each.st_mtime_ns, each.st_size, each.st_ino)
+        known = before.get(path)
+        if known is None or known[0] != state:
+            try:
+                known = state, _read_file(path)
+            except DataLossError as error:
+                known = state, error.message
+                _log.warning("%r is corrupt and is skipped: %s", path.name, error.message)
+        folder.read[path] = known
     return folder.chunks
 
 

@@ -89,13 +89,12 @@ def export_records(client: GroundwireClient, collection: str, store: ChunkStore)
     records that the collection has no more are removed for good; those of other collections, and those that
     `ChunkStore` made, stay.
     """
-    stored = {chunk.id: (chunk, False) for chunk in store.list_chunks()}
-    stored |= {chunk.id: (chunk, True) for chunk in store.list_chunks(archived=True)}
+    live, archive = ({chunk.id: chunk for chunk in store.list_chunks(archived=each)} for each in (False, True))
     records = [
         each.message for each in client.collection(collection).records(include_deleted=True, order_by="timestamp-asc")
     ]
     chunk_ids: dict[str, str] = {}
-    for chunk, _ in stored.values():
+    for chunk in (*live.values(), *archive.values()):
         match chunk.extra:  # which people may have changed
             case {"record": {"record_id": str(record_id)}}:
                 chunk_ids[record_id] = chunk.id
@@ -114,14 +113,17 @@ def export_records(client: GroundwireClient, collection: str, store: ChunkStore)
         chunk_ids[each.record_id]: (_chunk_of(each, collection, chunk_ids), each.HasField("delete_time"))
         for each in records
     }
+    # In both places: an export that was interrupted may have left a file in the other one, too.
     changed = [
-        (chunk, archived) for chunk_id, (chunk, archived) in chunks.items() if stored.get(chunk_id) != (chunk, archived)
+        (chunk, archived)
+        for chunk_id, (chunk, archived) in chunks.items()
+        if (live.get(chunk_id), archive.get(chunk_id)) != ((None, chunk) if archived else (chunk, None))
     ]
     for archived in (False, True):
         store.put_chunks((chunk for chunk, is_archived in changed if is_archived == archived), archived=archived)
     gone = [
         chunk_id
-        for chunk_id, (chunk, _) in stored.items()
+        for chunk_id, chunk in (live | archive).items()
         if chunk_id not in chunks and (chunk.extra or {}).get("collection") == collection
     ]
     for chunk_id in gone:

@@ -85,7 +85,7 @@ def comparable(field: str, values: Iterable[Scalar]) -> list[str] | list[int]:
     """Return those of the values that a field may equal, as they are stored: terms for the caller's own fields."""
     kind = BUILT_IN_FIELDS.get(field)
     if kind is None:
-        return [value_term(field, value) for value in values if value == value]  # noqa: PLR0124 - NaN equals nothing
+        return [value_term(field, value) for value in values]
     if kind in TEXTS:
         return [value for value in values if isinstance(value, str)]
     # A whole number within their bounds, of either type, may equal a built-in integer.

@@ -101,8 +101,10 @@ def derive_memories(turns: Sequence[Turn]) -> list[Derived]:
     for turn, said in sentences:
         if len(said) > _MAX_CHARS or asks(said):
             continue
-        told = _ASKED_TO_REMEMBER.match(said) or _ASKED_TO_REMEMBER.match(LEADING.sub("", said))
-        text = LEADING.sub("", _ASKED_TO_REMEMBER.sub("", said, count=1) if told else said)
+        rest = LEADING.sub("", said)
+        # What leads may ask for it itself: "Hi, please remember that …".
+        told = _ASKED_TO_REMEMBER.search(said[: len(said) - len(rest)]) or _ASKED_TO_REMEMBER.match(rest)
+        text = LEADING.sub("", _ASKED_TO_REMEMBER.sub("", said, count=1)) if told else rest
         text = text.strip(" ,:").removeprefix("that ")
         spoken = words(text)
         if len(spoken) < _FEWEST_WORDS or not content_stems(text) or _POINTS_BACK.match(text):

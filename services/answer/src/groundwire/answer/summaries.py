@@ -184,7 +184,10 @@ def summarise(turns: Sequence[Turn], max_chars: int = MAX_SUMMARY_CHARS) -> Writ
     lines = [each.line for each in sorted(chosen, key=lambda each: each.place)]
     if not lines:
         # On one line, as only its beginning says whose it is.
-        lines = [Line(turns[0], f"{SAID_BY[turns[0].role]}{' '.join(turns[0].text.split())}"[:max_chars])]
+        first_turn = turns[0]
+        is_asked = first_turn.role is Role.USER and only_asks(first_turn.text)
+        said = " ".join(first_turn.text.split())
+        lines = [Line(first_turn, f"{ASKED_BY_USER if is_asked else SAID_BY[first_turn.role]}{said}"[:max_chars])]
     used = {each.turn.record_id: each.turn for each in lines}
     return WrittenSummary("\n".join(each.text for each in lines), tuple(used.values()), QUOTED_SUMMARY)
 

@@ -162,7 +162,7 @@ def merged_record(
     keys = [path.removeprefix(_KEY) for path in request.update_mask.paths if path.startswith(_KEY)]
     mask = FieldMask(paths=[path for path in request.update_mask.paths if not path.startswith(_KEY)])
     for path in mask.paths:
-        is_field = mask.IsValidForDescriptor(record_pb2.Record.DESCRIPTOR)
+        is_field = FieldMask(paths=[path]).IsValidForDescriptor(record_pb2.Record.DESCRIPTOR)
         if not is_field or path.partition(".")[0] not in _CHANGEABLE | {record_type}:
             raise InvalidRequestError.of(
                 "update_mask", f"{path!r} is not a field of a {record_type} that can be changed"

@@ -1,0 +1,49 @@
+"""Files that are read again when they change."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from groundwire.rpc.watched_file import WatchedFiles
+
+
+def first_line(contents: list[bytes]) -> str:
+    return contents[0].splitlines()[0].decode()
+
+
+def until(is_true: Callable[[], bool], within_s: float = 20.0) -> None:
+    ends_at = time.monotonic() + within_s
+    while not is_true():
+        assert time.monotonic() < ends_at
+        time.sleep(0.02)
+
+
+def test_a_file_of_the_same_time_and_size_is_read_when_it_takes_the_place_of_another(tmp_path: Path) -> None:
+    path, other = tmp_path / "keys", tmp_path / "other"
+    path.write_text("old\n")
+    other.write_text("new\n")
+    watched = WatchedFiles([path], first_line, "keys")
+    status = path.stat()
+    os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
+    other.replace(path)
+    until(lambda: watched.value == "new")
+    watched.close()
+
+
+def test_a_file_that_cannot_even_be_refused_is_left_alone_and_the_next_one_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text("old\n")
+    seen: list[bytes] = []
+
+    def parse(contents: list[bytes]) -> str:
+        seen.extend(contents)
+        return first_line(contents)  # of nothing there is none
+
+    watched = WatchedFiles([path], parse, "keys")
+    path.write_bytes(b"")
+    until(lambda: b"" in seen)
+    assert watched.value == "old"
+    path.write_text("new\n")
+    until(lambda: watched.value == "new")
+    watched.close()
