@@ -41,7 +41,9 @@ _HYPHENATED = re.compile(
 )
 # Behind a stop or a mark, raised digits refer to notes; elsewhere they may be exponents.
 _RAISED_DIGIT = r"[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]"
-_REFERENCE_ABOVE = re.compile(rf"(?<=[.,;:!?\"\u201d\u2019]){_RAISED_DIGIT}+(?:[,\u2013-]{_RAISED_DIGIT}+)*+(?=\s|$)")
+_REFERENCE_ABOVE = re.compile(
+    rf"(?<=[.,;:!?\"\u201d\u2019]){_RAISED_DIGIT}{{1,4}}(?:[,\u2013-]{_RAISED_DIGIT}{{1,4}}){{0,8}}+(?=\s|$)"
+)
 _QUOTE_MARKS = re.compile(r"\n[ \t]{0,3}(?:>[ \t]?)+")
 
 
