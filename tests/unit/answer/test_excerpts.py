@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from groundwire.answer.evidence import Markup, Passage
+from groundwire.answer.evidence import Markup, Passage, section_at
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.kernel.sentences import BlockKind
 from tests.unit.answer.builders import make_passage
@@ -77,6 +77,18 @@ def test_a_table_of_restructuredtext_is_read_by_header_and_row_and_quoted_as_it_
     assert passage.content[start:end] == "Animal  Eats"
     assert (whale.text, whole.text, whole.is_whole) == ("Animal Whale: krill", "Animal: Seal, Whale.", True)
     assert (told.heading, told.text, told.opens) == ("Seal.name", "Seals have many names at sea.", True)
+
+
+def test_what_is_extracted_has_blocks_of_markdown_and_verbatim_words() -> None:
+    content = (
+        "## The __init__ of *foxes*\n\nRun it\nlike `this` or `that`, *always*:\n\n```\nfox run <b>\n```\n\n"
+        "A short line of words\nStill in the same paragraph of foxes."
+    )
+    shown, told = _find(content, Markup.BLOCKS)
+    assert (shown.kind, shown.heading) == (BlockKind.CODE, "The __init__ of *foxes*")
+    assert shown.text == "Run it like `this` or `that`, *always*:\nfox run <b>"
+    assert told.text == "A short line of words Still in the same paragraph of foxes."
+    assert section_at(make_passage(content, markup=Markup.BLOCKS), told.start) == ("The __init__ of *foxes*",) * 2
 
 
 def test_what_the_assistant_said_is_quoted_from_no_summary() -> None:

@@ -49,6 +49,7 @@ def test_operators_are_words_of_a_question() -> None:
         ("A refund, also known as a rebate, is a fixed fee.", 0.0),
         ("Your copay desk, which opens at nine, is a room.", 0.3),
         ("Copay: what you pay for each visit", 0.7),
+        ("Copay (integer): what you pay for each visit", 0.7),
         ("Copay desk: where you pay", 0.3),
         ("The Copay<T> type keeps track of fees.", 0.7),
     ],

@@ -364,6 +364,6 @@ def test_cutting_takes_linear_time(kind: ChunkerKind, bit: str) -> None:
 
 def test_a_heading_of_a_whole_page_is_told_to_the_chunks_in_brief() -> None:
     page = read_html(f"<h1>{'Long ' * 5000}</h1><p>Text.</p>".encode(), "content")
-    assert page.text.startswith("Long Long")
+    assert page.text.startswith("# Long Long")
     assert len(page.text) > 20_000
     assert page.outline.headings[0].text == ("Long " * 40).strip()

@@ -45,7 +45,7 @@ def test_headings_lists_and_tables_keep_their_form() -> None:
         cell.text = text
     document.sections[0].header.paragraphs[0].text = "Header"
     found = read(save(document))
-    assert found.text == "Of Tides\n\nMoon\n\nIt pulls.\n\n- One\n- Two\n\n| a | b |\n| --- | --- |\n| c | d |"
+    assert found.text == "# Of Tides\n\n## Moon\n\nIt pulls.\n\n- One\n- Two\n\n| a | b |\n| --- | --- |\n| c | d |"
     assert [(heading.level, heading.text) for heading in found.outline.headings] == [(1, "Of Tides"), (2, "Moon")]
 
 

@@ -68,7 +68,7 @@ def read(data: bytes) -> SourceText:
 def test_pages_are_read_in_their_order_with_headings_and_tables() -> None:
     found = read(book(PAGES))
     assert found.format is DocumentFormat.HTML
-    assert found.text == "Tides\n\nThe tide rises.\n\n| A | b |\n\nLamps\n\nThe lamp burned oil.¹ Then gas."
+    assert found.text == "## Tides\n\nThe tide rises.\n\n| A | b |\n\n# Lamps\n\nThe lamp burned oil.¹ Then gas."
     assert [(heading.level, heading.text) for heading in found.outline.headings] == [(2, "Tides"), (1, "Lamps")]
 
 
@@ -92,7 +92,7 @@ NAV = b"""<html xmlns="http://www.w3.org/1999/xhtml"><nav><ol><li><a href="one.x
 def test_a_page_without_a_heading_gets_that_of_the_table_of_contents(parts: Mapping[str, bytes]) -> None:
     pages = {"two.xhtml": PAGES["two.xhtml"], "one.xhtml": "<p>It rises.</p>", "cover.xhtml": "<img src='a.png'/>"}
     found = read(book(pages, **parts))
-    assert found.text.startswith("The Tides\n\nIt rises.\n\nLamps\n\n")
+    assert found.text.startswith("# The Tides\n\nIt rises.\n\n# Lamps\n\n")
     assert [(heading.level, heading.text) for heading in found.outline.headings] == [(1, "The Tides"), (1, "Lamps")]
 
 

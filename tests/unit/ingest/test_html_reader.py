@@ -20,9 +20,9 @@ def test_headings_and_paragraphs_are_blocks_and_inline_tags_are_nothing() -> Non
     found = read_html(
         b"<h1>Of <em>Tides</em></h1><p>The moon\n  <b>pulls</b>.</p><h3>Deep</h3>Loose text<p>End", "content"
     )
-    assert found.text == "Of Tides\n\nThe moon pulls.\n\nDeep\n\nLoose text\n\nEnd"
+    assert found.text == "# Of Tides\n\nThe moon pulls.\n\n### Deep\n\nLoose text\n\nEnd"
     assert [(heading.level, heading.text) for heading in found.outline.headings] == [(1, "Of Tides"), (3, "Deep")]
-    assert [found.text[heading.start : heading.end] for heading in found.outline.headings] == ["Of Tides", "Deep"]
+    assert [found.text[heading.start : heading.end] for heading in found.outline.headings] == ["# Of Tides", "### Deep"]
 
 
 def test_scripts_styles_navigation_and_what_is_hidden_are_left_out() -> None:
@@ -63,10 +63,18 @@ def test_tables_that_lay_out_a_page_are_none() -> None:
     data = "<table><tr><th>Fox<th>Owl<tr><td>mice<td>voles</table>"
     outer = f"<table><tr><td><h1>Tides</h1><p>One.<td>Two.<tr><td><div>Three.</div>{data}<p>Four.</table>"
     found = read_html(outer.encode(), "content")
-    assert found.text == ("Tides\n\nOne.\n\nTwo.\n\nThree.\n\n| Fox | Owl |\n| --- | --- |\n| mice | voles |\n\nFour.")
+    assert found.text == (
+        "# Tides\n\nOne.\n\nTwo.\n\nThree.\n\n| Fox | Owl |\n| --- | --- |\n| mice | voles |\n\nFour."
+    )
     assert [heading.text for heading in found.outline.headings] == ["Tides"]
     column = f"<table><tr><td>Foxes eat mice.<tr><td>Owls do too.</table><table><tr><td>{'a ' * 600}<td>b</table>"
     assert text_of(column) == f"Foxes eat mice.\n\nOwls do too.\n\n{('a ' * 600).strip()}\n\nb"
+
+
+@pytest.mark.parametrize("attribute", ['class="big navfooter"', 'class="toc"', 'role="navigation"'])
+def test_links_to_other_pages_are_no_text(attribute: str) -> None:
+    page = f"<div {attribute}><ul><li><a href=a>Prev</a><li>Home</ul></div><p class=navy>Tides rise.</p>"
+    assert text_of(page) == "Tides rise."
 
 
 def test_a_term_and_its_meaning_are_one_line() -> None:
@@ -82,13 +90,15 @@ def test_a_term_and_its_meaning_are_one_line() -> None:
 def test_raised_numbers_stay_apart_and_links_of_headings_to_themselves_are_no_text() -> None:
     html = '<h2>Areas<a href="#a">¶</a></h2>10<sup>3</sup> m<sup>-2</sup>.<sup><a>12</a></sup> 1<sup>st</sup>'
     found = read_html(html.encode(), "content")
-    assert (found.text, found.outline.headings[0].text) == ("Areas\n\n10³ m⁻².¹² 1st", "Areas")
+    assert (found.text, found.outline.headings[0].text) == ("## Areas\n\n10³ m⁻².¹² 1st", "Areas")
 
 
 def test_preformatted_text_keeps_its_lines_as_one_block() -> None:
     found = read_html(b"<p>Do:<pre>\n  a\n\n  b &lt; c\n</pre><p>Done<br>now", "content")
-    assert found.text == "Do:\n\n  a\n\n  b < c\n\nDone\nnow"
-    assert [found.text[start:end] for start, end in found.outline.verbatim] == ["  a\n\n  b < c"]
+    assert found.text == "Do:\n\n```\n  a\n\n  b < c\n```\n\nDone\nnow"
+    assert [found.text[start:end] for start, end in found.outline.verbatim] == ["```\n  a\n\n  b < c\n```"]
+    assert read_html(b"<pre>a ``` b</pre>", "content").text == "````\na ``` b\n````"
+    assert read_html(b"<ol><li><pre>a\nb</pre></ol>", "content").text == "1. a\nb"
 
 
 def test_the_head_becomes_properties() -> None:

@@ -11,9 +11,10 @@ from groundwire.kernel.spans import Span
 
 
 class Markup(StrEnum):
-    """The markup of a canonical text."""
+    """The markup of a canonical text; with BLOCKS, only headings, lists, tables and code are those of Markdown."""
 
     NONE = "none"
+    BLOCKS = "blocks"
     MARKDOWN = "markdown"
     RST = "rst"
 
@@ -157,9 +158,10 @@ def section_at(passage: Passage, position: int) -> tuple[str, str]:
     section heading the nearest of any level.
     """
     section, nearest = passage.section, passage.section_heading
-    if passage.markup is not Markup.MARKDOWN:
+    if passage.markup not in {Markup.MARKDOWN, Markup.BLOCKS}:
         return section, nearest
-    content = html_as_markdown(passage.content)
+    is_markdown = passage.markup is Markup.MARKDOWN
+    content = html_as_markdown(passage.content) if is_markdown else passage.content
     for block in split_blocks(content):
         if block.start > position:
             break
@@ -168,7 +170,8 @@ def section_at(passage: Passage, position: int) -> tuple[str, str]:
             heading = content[block.start : block.end].strip()
             level = len(heading) - len(heading.lstrip("#"))
             if level:
-                text = heading_text(heading[level:].strip().rstrip("#"))
+                text = heading[level:].strip()
+                text = heading_text(text.rstrip("#")) if is_markdown else text
             else:  # underlined with `===` (level 1) or `---` (level 2)
                 *lines, underline = heading.splitlines()
                 level = _CHAPTER_LEVEL if underline.strip().startswith("=") else _SECTION_LEVEL

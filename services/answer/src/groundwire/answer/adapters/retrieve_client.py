@@ -71,6 +71,9 @@ _ENTRIES_PER_CALL = 1000
 _MARKUPS = {
     document_format_pb2.DOCUMENT_FORMAT_MARKDOWN: Markup.MARKDOWN,
     document_format_pb2.DOCUMENT_FORMAT_RST: Markup.RST,
+    # As ingest extracts them.
+    document_format_pb2.DOCUMENT_FORMAT_HTML: Markup.BLOCKS,
+    document_format_pb2.DOCUMENT_FORMAT_DOCX: Markup.BLOCKS,
 }
 
 

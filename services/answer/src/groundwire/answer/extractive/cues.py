@@ -266,7 +266,7 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
         if is_head and len(defined) == len(subject) + 1 and verb["copula"]:
             return 0.7
     label = _LABEL.match(text)
-    if label is not None and _stems(label["term"]) == subject:
+    if label is not None and _stems(_ASIDE.sub(" ", label["term"])) == subject:
         return 0.7
     if any(set(content_stems(text[: each.start()])[-len(subject) :]) == subject for each in _APPOSITION.finditer(text)):
         return 0.7

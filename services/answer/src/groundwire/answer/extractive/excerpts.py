@@ -246,8 +246,8 @@ class _Reader:
                     # The title of a page in a dump names its subject only, not what its first section is about.
                     is_title = _PAGE_TITLE.match(heading) is not None
                     heading = "" if is_title else heading.strip("#= ")
-                    is_rst = self.passage.markup is Markup.RST
-                    self._heading = plain_text(heading, Markup.RST) if is_rst else heading_text(heading)
+                    is_markdown = self.passage.markup is Markup.MARKDOWN
+                    self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
                     self._antecedent = self._lead_in = None
                     opens = True
                 case BlockKind.TABLE:

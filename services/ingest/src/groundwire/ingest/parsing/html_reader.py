@@ -52,6 +52,12 @@ _ENDS_LINE = _BLOCKS | _CELLS | {*_HEADINGS, "pre"}
 _MAX_STEPS = 50
 _NUMBER = re.compile(r"[0-9+\u2212-]*\d(?:,\d+)*")
 _SPAN = re.compile(r"\d{1,2}")
+# Classes of elements that DocBook, Sphinx, Javadoc and others write around links to other pages and places.
+_NAVIGATION_NAMES = (
+    "nav navheader navfooter docnav navbar navigation toc breadcrumb breadcrumbs sphinxsidebar related topnav subnav "
+    "pagination"
+)
+_NAVIGATION = frozenset(_NAVIGATION_NAMES.split())
 # What links of headings to themselves show.
 _ANCHORS = frozenset({"\u00b6", "#", "\U0001f517"})
 # Stands for `<br>` until the white space around it is gone; no text has it, because the parser leaves it out.
@@ -275,7 +281,7 @@ class HtmlText:
             text = "".join(self._inline).strip("\n")
             self._inline.clear()
             self._end_terms()
-            self.builder.verbatim(self._take_marker() + text if text.strip() else "")
+            self.builder.verbatim(text, marker=self._take_marker())
         elif tag == "dt":
             line = self._take_line()
             self._term = f"{self._term}, {line}" if self._term and line else line or self._term
@@ -353,8 +359,14 @@ class HtmlText:
 
 def _is_noise(node: Any) -> bool:
     tag = node.tag
-    is_hidden = tag in _BLOCKS and "hidden" in node.attributes
-    return is_hidden or tag in _NOISE or tag.startswith("-") or (tag == "a" and _only_text(node).strip() in _ANCHORS)
+    if tag in _BLOCKS and ("hidden" in node.attributes or _is_navigation(node)):
+        return True
+    return tag in _NOISE or tag.startswith("-") or (tag == "a" and _only_text(node).strip() in _ANCHORS)
+
+
+def _is_navigation(node: Any) -> bool:
+    names = (node.attributes.get("class") or "").split()
+    return node.attributes.get("role") == "navigation" or not _NAVIGATION.isdisjoint(names)
 
 
 def _only_text(node: Any) -> str:

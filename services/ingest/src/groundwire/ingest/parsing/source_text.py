@@ -36,6 +36,8 @@ RAISED = str.maketrans(
 )
 """Digits and signs to those that stand raised."""
 # A row with more is layout: cells that hold paragraphs.
+_BACKTICKS = re.compile(r"`+")
+_SHORTEST_FENCE = 3
 _MAX_ROW_CHARS = 1000
 _LANGUAGE = re.compile(r"([a-z]{2})(?:[-_].*)?", re.IGNORECASE)
 _DEFAULTS = DocumentFields()
@@ -161,7 +163,8 @@ def without_blank_lines(text: str) -> str:
 class TextBuilder:
     """Puts a canonical text together: joins blocks by blank lines, tight ones such as items of a list by line ends.
 
-    Blocks are cleaned; those of white space only are left out. The same blocks always make the same text.
+    Headings, code and tables are those of Markdown; what is in a block is verbatim. Blocks are cleaned; those of white
+    space only are left out. The same blocks always make the same text.
     """
 
     def __init__(self) -> None:
@@ -186,13 +189,16 @@ class TextBuilder:
     def heading(self, level: int, text: str) -> None:
         """Add a heading of level 1 to 6 on its own line; chunks store at most MAX_HEADING_CHARS of it."""
         line = on_one_line(text)
-        added = self.add(line)
+        added = self.add(f"{'#' * level} {line}") if line else None
         if added is not None:
             self._headings.append(Heading(level, line[:MAX_HEADING_CHARS].rstrip(), *added))
 
-    def verbatim(self, text: str) -> None:
-        """Add a block whose lines belong together, such as code."""
-        added = self.add(text)
+    def verbatim(self, text: str, *, marker: str = "") -> None:
+        """Add a block whose lines belong together, such as code; one with a `marker` is an item of a list."""
+        longest = max(map(len, _BACKTICKS.findall(text)), default=0)
+        fence = "`" * max(_SHORTEST_FENCE, longest + 1)
+        block = f"{marker}{text}" if marker else f"{fence}\n{text}\n{fence}"
+        added = self.add(block) if text.strip() else None
         if added is not None:
             self._verbatim.append(added)
 
