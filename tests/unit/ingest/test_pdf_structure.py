@@ -12,7 +12,12 @@ BODY = "The harbour opens at six in the morning and closes at ten."
 
 
 def page(*lines: Set) -> list[Placed]:
-    return [(72, 720 - 24 * number, font, size, text) for number, (font, text, size) in enumerate(lines)]
+    """Return the lines, each as far below the one above as its size asks for; an empty one is a gap."""
+    placed, height = list[Placed](), 740.0
+    for font, text, size in lines:
+        height -= 1.2 * size
+        placed += [(72, height, font, size, text)] if text else []
+    return placed
 
 
 def read(*pages: Sequence[Placed], bookmarks: Sequence[tuple[str, int]] = ()) -> SourceText:
@@ -36,6 +41,12 @@ def test_a_size_that_sets_no_heading_leaves_no_gap_between_levels() -> None:
         (1, "Harbours"),
         (2, "Opening"),
     ]
+
+
+def test_headings_that_follow_one_another_are_two_if_they_stand_apart() -> None:
+    text: Set = ("F1", BODY, 10)
+    lines = page(("F2", "Harbours", 18), ("F1", "", 18), ("F2", "Opening", 18), *[text] * 6, ("F2", "Fees", 10), text)
+    assert found(lines) == [(1, "Harbours"), (1, "Opening"), (2, "Fees")]
 
 
 def test_what_only_stands_out_is_no_heading() -> None:

@@ -37,13 +37,19 @@ MAX_DEPTH = 4096
 MAX_ATTRIBUTES = 1000
 """The parser compares each attribute of an element with all before it: 9 s for 80,000 of them."""
 _NOISE_NAMES = (
-    "head script style noscript template nav svg math iframe object embed canvas audio video select datalist dialog"
+    "head script style noscript template nav svg math iframe object embed canvas audio video select datalist dialog "
+    "button textarea"
 )
 _BLOCK_NAMES = (
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
     "footer form header hr html legend li main menu ol p section summary ul table thead tbody tfoot tr"
 )
 _NOISE = frozenset(_NOISE_NAMES.split())
+_NOISE_ROLES = frozenset({"navigation", "search", "menu", "menubar", "dialog", "alertdialog"})
+_NOT_SHOWN = re.compile(r"\bdisplay\s*+:\s*+none\b", re.IGNORECASE)
+_COOKIES = re.compile(
+    r"cookie[-_]?(?:banner|bar|consent|dialog|law|message|modal|notice|policy-?bar|popup)", re.IGNORECASE
+)
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset({"ul", "ol", "menu", "dir"})
@@ -353,8 +359,14 @@ class HtmlText:
 
 def _is_noise(node: Any) -> bool:
     tag = node.tag
-    is_hidden = tag in _BLOCKS and "hidden" in node.attributes
-    return is_hidden or tag in _NOISE or tag.startswith("-") or (tag == "a" and _only_text(node).strip() in _ANCHORS)
+    if tag in _BLOCKS:
+        said = node.attributes
+        return "hidden" in said or (
+            said.get("role") in _NOISE_ROLES
+            or _NOT_SHOWN.search(said.get("style") or "") is not None
+            or _COOKIES.search(f"{said.get('id')} {said.get('class')}") is not None
+        )
+    return tag in _NOISE or tag.startswith("-") or (tag == "a" and _only_text(node).strip() in _ANCHORS)
 
 
 def _only_text(node: Any) -> str:

@@ -221,6 +221,7 @@ def printed_lines(raw: Any, page: Any, text: str) -> list[PrintedLine]:
     if raw.FPDFText_CountChars(page) != len(text):
         return []
     matrix, name, flags = raw.FS_MATRIX(), ctypes.create_string_buffer(_NAME_BYTES), ctypes.c_int()
+    x, y = ctypes.c_double(), ctypes.c_double()
 
     def size(index: int) -> float:
         raw.FPDFText_GetMatrix(page, index, ctypes.byref(matrix))
@@ -235,7 +236,8 @@ def printed_lines(raw: Any, page: Any, text: str) -> list[PrintedLine]:
     for match in _PRINTED_LINE.finditer(text):
         ends = match.start(), match.end() - 1
         # The least of both ends: an initial may be larger than its line, and a line may only begin bold.
-        lines.append(PrintedLine(match[0], min(map(size, ends)), all(map(is_bold, ends))))
+        raw.FPDFText_GetCharOrigin(page, ends[0], x, y)
+        lines.append(PrintedLine(match[0], min(map(size, ends)), all(map(is_bold, ends)), y.value))
     return lines
 
 

@@ -4,7 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from groundwire.ingest.chunking.cuts import Heading
 from groundwire.ingest.parsing.source_text import on_one_line
@@ -90,11 +90,12 @@ def without_running_lines(pages: Sequence[str], titles: Container[tuple[int, str
 
 @dataclass(frozen=True, slots=True)
 class PrintedLine:
-    """A line of a page without white space at its ends; `size` is that of its font in points."""
+    """A line of a page without white space at its ends; `size` of its font and `height` above the foot, in points."""
 
     text: str
     size: float
     is_bold: bool
+    height: float
 
 
 # How much larger than the text a heading is set.
@@ -103,6 +104,8 @@ _LARGER = 1.15
 _MOST_LARGE = 0.25
 _MAX_PRINTED_TITLE_CHARS = 150
 _FEWEST_LETTERS = 3
+# Lines of one title are at most this far from one another, in sizes of their font.
+_LINE_DISTANCE = 1.5
 _NO_TITLE_END = (".", ",", ";", ":", "-")
 
 
@@ -130,9 +133,16 @@ def titles_by_print(pages: Sequence[Sequence[PrintedLine]]) -> list[Bookmark]:
 
     found: list[tuple[float, str, int]] = []
     for number, page in enumerate(pages):
-        for size, run in groupby(page, rank):
-            lines = list(run)
-            title = " ".join(line.text for line in lines)
+        groups: list[list[PrintedLine]] = []
+        for line in page:
+            above = groups[-1][-1] if groups else None
+            is_near = above is not None and 0 < above.height - line.height <= _LINE_DISTANCE * line.size
+            if above is not None and is_near and rank(line) == rank(above):
+                groups[-1].append(line)
+            else:
+                groups.append([line])
+        for lines in groups:
+            size, title = rank(lines[0]), " ".join(line.text for line in lines)
             # Of bold lines only single ones: more of them are a paragraph or the cells of a table.
             is_title = size > usual or (len(lines) == 1 and size and not title.endswith(_NO_TITLE_END))
             if is_title and len(title) <= _MAX_PRINTED_TITLE_CHARS and sum(map(str.isalpha, title)) >= _FEWEST_LETTERS:
