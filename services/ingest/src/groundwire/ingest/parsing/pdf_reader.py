@@ -50,6 +50,8 @@ _NAME_BYTES = 128
 _FEWEST_ROWS, _MOST_ROWS = 3, 100
 # Cells after the first column have at most this many words (median): longer ones are columns of prose.
 _CELL_WORDS = 4
+# Rows of several lines may be as tall as so many, and hold more words.
+_FEWEST_COLUMNS, _TALLEST_ROW, _WRAPPED_WORDS = 3, 12, 25
 
 _WORD = re.compile(r"\S+")
 _PRINTED_LINE = re.compile(r"\S(?:[^\r\n]*\S)?")
@@ -101,12 +103,14 @@ def with_tables(raw: Any, page: Any, text: str) -> str:
     parts: list[str] = []
     end = index = 0
     while index < len(lines):
-        rows = _table_at(lines, index, step)
-        if rows:
-            table = lines[index : index + rows]
-            parts += text[end : table[0].start].strip("\r\n"), _as_markdown(table)
+        count, wrapped = _table_at(lines, index, step), _wrapped_table_at(lines, index, step)
+        table = lines[index : index + max(count, wrapped.count)]
+        if table:
+            cells = wrapped.rows if wrapped.count > count else _cells_of(table)
+            is_bolder = table[0].weight >= table[1].weight + _BOLDER
+            parts += text[end : table[0].start].strip("\r\n"), _as_markdown(cells, is_bolder=is_bolder)
             end = table[-1].end
-        index += rows or 1
+        index += len(table) or 1
     return "\n\n".join(filter(None, (*parts, text[end:].strip("\r\n")))) if parts else text
 
 
@@ -183,6 +187,63 @@ def _table_at(lines: Sequence[_Line], start: int, step: float) -> int:
     return end - start if len(rows) >= _FEWEST_ROWS and median(lengths) <= _CELL_WORDS else 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Wrapped:
+    """The cells of a table whose rows take several lines, and how many lines it has; 0 for none."""
+
+    count: int = 0
+    rows: Sequence[Sequence[str]] = ()
+
+
+def _wrapped_table_at(lines: Sequence[_Line], start: int, step: float) -> _Wrapped:
+    """Return the table that begins at `start` with a row of one line, and goes on with rows of several.
+
+    Its lines may come cell by cell or from side to side. A row begins with a cell in the first column. Each cell lies
+    in one column, and below all cells of the row above.
+    """
+    columns = [(cell.left, cell.right) for cell in lines[start].cells]
+    # In two columns, what is no header may be a number or sign of an item.
+    is_bolder = start + 1 < len(lines) and lines[start].weight >= lines[start + 1].weight + _BOLDER
+    if len(columns) < (_FEWEST_COLUMNS - is_bolder):
+        return _Wrapped()
+    rows = [[cell.text for cell in lines[start].cells]]
+    ends = [start + 1]  # of each row
+    above, lowest = math.inf, lines[start].bottom
+    for index in range(start + 1, min(len(lines), start + _MOST_ROWS)):
+        line = lines[index]
+        places = [_only_column(columns, cell) for cell in line.cells]
+        if None in places or len(set(places)) < len(places) or any(_LEADERS.search(cell.text) for cell in line.cells):
+            break
+        if places[0] == 0 and any(rows[-1][1:]):
+            if not 0 < lowest - line.bottom <= _TALLEST_ROW * step:
+                break
+            rows.append([""] * len(columns))
+            ends.append(index)
+            above, lowest = lowest, line.bottom
+        elif not (line.bottom < above and lowest - line.bottom <= _FAR * step):
+            break
+        for place, cell in zip(places, line.cells, strict=True):
+            if place is not None:
+                rows[-1][place] = f"{rows[-1][place]} {cell.text}".strip()
+                left, right = columns[place]
+                columns[place] = min(left, cell.left), max(right, cell.right)
+        ends[-1], lowest = index + 1, min(lowest, line.bottom)
+    filled = [sum(map(bool, row)) for row in rows]
+    while filled[-1] == 1:  # what stands below a table
+        del filled[-1], rows[-1], ends[-1]
+    words = [len(cell.split()) for row in rows for cell in row[1:]]
+    is_table = len(rows) >= _FEWEST_ROWS and min(filled) > 1 and median(words) <= _WRAPPED_WORDS
+    return _Wrapped(ends[-1] - start, rows) if is_table and ends[-1] - start > len(rows) else _Wrapped()
+
+
+def _only_column(columns: Sequence[tuple[float, float]], cell: _Cell) -> int | None:
+    """Return the one column that a cell overlaps with, else the one that it stands in, None if it is in several."""
+    overlapping = [index for index, (left, right) in enumerate(columns) if cell.left < right and left < cell.right]
+    if overlapping:
+        return overlapping[0] if len(overlapping) == 1 else None
+    return max((index for index, (left, _) in enumerate(columns) if left <= cell.left), default=None)
+
+
 def _merged(ranges: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     merged: list[tuple[float, float]] = []
     for left, right in sorted(ranges):
@@ -197,22 +258,27 @@ def _column(columns: Sequence[tuple[float, float]], cell: _Cell) -> int:
     return next(number for number, (left, right) in enumerate(columns) if left <= cell.left <= right)
 
 
-def _as_markdown(lines: Sequence[_Line]) -> str:
+def _cells_of(lines: Sequence[_Line]) -> list[list[str]]:
     columns = _merged([(cell.left, cell.right) for line in lines for cell in line.cells])
     rows = []
     for line in lines:
         row = [""] * len(columns)
         for cell in line.cells:
-            row[_column(columns, cell)] = cell.text.replace("|", "\\|")
+            row[_column(columns, cell)] = cell.text
         rows.append(row)
+    return rows
+
+
+def _as_markdown(cells: Sequence[Sequence[str]], *, is_bolder: bool) -> str:
+    # A cell is on one line, where a hyphen at the end of a printed one would mislead.
+    rows = [[cell.replace("|", "\\|").replace(_LINE_END_HYPHEN, "") for cell in row] for row in cells]
     shown = [f"| {' | '.join(row)} |" for row in rows]
     # The first row is a header if it is bolder than the next one, or has words and years above values with digits.
     first, following = rows[0][1:], [cell for row in rows[1:] for cell in row[1:] if cell]
-    is_bolder = lines[0].weight >= lines[1].weight + _BOLDER
     has_values = any(_DIGIT.search(cell) and not _YEAR.fullmatch(cell) for cell in first)
     valued = sum(_DIGIT.search(cell) is not None for cell in following)
     if all(first) and (is_bolder or (not has_values and 2 * valued >= len(following))):
-        shown.insert(1, f"|{' --- |' * len(columns)}")
+        shown.insert(1, f"|{' --- |' * len(rows[0])}")
     return "\n".join(shown)
 
 
