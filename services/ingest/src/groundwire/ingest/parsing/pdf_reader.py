@@ -51,7 +51,7 @@ _FEWEST_ROWS, _MOST_ROWS = 3, 100
 # Cells after the first column have at most this many words (median): longer ones are columns of prose.
 _CELL_WORDS = 4
 # Rows of several lines may be as tall as so many, and hold more words.
-_FEWEST_COLUMNS, _TALLEST_ROW, _WRAPPED_WORDS = 3, 12, 25
+_FEWEST_COLUMNS, _MOST_COLUMNS, _TALLEST_ROW, _WRAPPED_WORDS = 3, 30, 12, 25
 
 _WORD = re.compile(r"\S+")
 _PRINTED_LINE = re.compile(r"\S(?:[^\r\n]*\S)?")
@@ -204,7 +204,7 @@ def _wrapped_table_at(lines: Sequence[_Line], start: int, step: float) -> _Wrapp
     columns = [(cell.left, cell.right) for cell in lines[start].cells]
     # In two columns, what is no header may be a number or sign of an item.
     is_bolder = start + 1 < len(lines) and lines[start].weight >= lines[start + 1].weight + _BOLDER
-    if len(columns) < (_FEWEST_COLUMNS - is_bolder):
+    if not _FEWEST_COLUMNS - is_bolder <= len(columns) <= _MOST_COLUMNS:
         return _Wrapped()
     rows = [[cell.text for cell in lines[start].cells]]
     ends = [start + 1]  # of each row
