@@ -80,7 +80,8 @@ def read_html(data: bytes, field: str, *, decoded: bool = False) -> SourceText:
     text = HtmlText()
     page = text.add_page(source, field)
     if not text.builder.text():
-        raise EmptyDocumentError([FieldViolation(field, "is a page without text")])
+        frames = " of its own: ingest the pages that its frames show" if page.css_first("frame, iframe") else ""
+        raise EmptyDocumentError([FieldViolation(field, f"is a page without text{frames}")])
     title = page.css_first("head > title")
     root = page.css_first("html")
     named: dict[str, list[str]] = {}
