@@ -353,6 +353,16 @@ def test_empty_cells_of_a_table_leave_nothing_behind() -> None:
     assert _texts(rows) == ["eats small mice", "eats ripe berries"]
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_fields_at_the_head_of_a_book_are_read_as_one_head(line_end: str) -> None:
+    head = "The eBook of Foxes\n\nTitle: All About\n       Foxes\n\nAuthor: Ada Flett\n\nRelease date: June 1, 2004\n\n"
+    found = _find(f"{head}Foxes eat small mice.".replace("\n", line_end), Markup.NONE)
+    assert [excerpt.text for excerpt in found] == [
+        *("Title: All About Foxes", "Author: Ada Flett", "Release date: June 1, 2004", "Foxes eat small mice."),
+    ]
+    assert found[1].field_of == "Title: All About Foxes Author: Ada Flett wrote written"
+
+
 def test_short_fragments_without_a_full_stop_are_no_sentences() -> None:
     content = "Chief Technology Officer\n\nShe leads engineering.\n\nAll of the teams of engineering report to her"
     assert [excerpt.text for excerpt in find_excerpts([make_passage(content)])] == [

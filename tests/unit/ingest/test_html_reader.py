@@ -39,6 +39,30 @@ def test_lists_keep_their_markers_numbers_and_depth() -> None:
     assert text_of(html) == "- One\n- Two\n  more\n  1. a\n  2. b\n\nEnd"
 
 
+@pytest.mark.parametrize(
+    "noise",
+    [
+        '<div role="navigation"><a>Next</a></div>',
+        '<div role="dialog"><p>Subscribe!</p></div>',
+        '<div id="cookie-banner"><p>We use cookies.</p></div>',
+        '<section class="site cookieConsent x">We use cookies.</section>',
+        '<p style="color: red; DISPLAY: none">Spam</p>',
+        "<form><button>Send</button><textarea>typed</textarea></form>",
+    ],
+)
+def test_what_no_reader_of_the_page_reads_is_no_text(noise: str) -> None:
+    page = '<div role="main"><section id="cookies"><p>Cookies are small files.</p></section></div>'
+    assert text_of(f"{noise}{page}") == "Cookies are small files."
+
+
+@pytest.mark.parametrize("frames", ['<frameset><frame src="a.html"></frameset>', '<iframe src="a.html"></iframe>'])
+def test_a_page_of_frames_is_refused_saying_so(frames: str) -> None:
+    with pytest.raises(EmptyDocumentError, match="ingest the pages that its frames show"):
+        read_html(frames.encode(), "content")
+    with pytest.raises(EmptyDocumentError, match=r"is a page without text$"):
+        read_html(b"<p></p>", "content")
+
+
 def test_a_table_becomes_one_of_markdown() -> None:
     row = "<tr><td>Moon<br>light</td><td><p>1</p><p>2</p></td><td><table><tr><td>x<td>y</table></td></tr>"
     html = f"<table><caption>Pull</caption><tr><th>Body<th>Force<th>In</tr>{row}<tr><td></table>"

@@ -85,3 +85,57 @@ def test_columns_of_prose_are_no_table() -> None:
 def test_a_table_of_contents_is_no_table() -> None:
     contents = rows(640, ("Tides ......", "3"), ("Waves ......", "7"), ("Winds ......", "9"))
     assert "|" not in read([*BODY, *contents]).text
+
+
+def cells(top: float, *placed: tuple[float, int, str], font: str = "F1") -> list[Placed]:
+    """Return pieces by column and line, in the order of the file."""
+    return [(x, top - 12 * line, font, 10, text) for x, line, text in placed]
+
+
+HEADER = cells(640, (72, 0, "Code"), (130, 0, "Meaning"), (300, 0, "What to do"), font="F2")
+WRAPPED = (
+    "| Code | Meaning | What to do |\n| --- | --- | --- |\n"
+    "| E1 | The sensor is broken, or it is not connected. |"
+    " Wait for ten minutes and call the centre if it comes back. |\n"
+    "| E2 | The fan is blocked. | Clean the grille. |\n"
+    "| E3 | The heater has fallen over. | Place it upright on level ground. |"
+)
+
+
+def test_rows_of_several_lines_are_read_cell_by_cell() -> None:
+    first = cells(622, (72, 0, "E1"), (130, 0, "The sensor is broken, or it"), (130, 1, "is not connected."))
+    first += cells(
+        622, (300, 0, "Wait for ten minutes and call"), (300, 1, "the centre if it comes"), (300, 2, "back.")
+    )
+    second = cells(582, (72, 0, "E2"), (130, 0, "The fan is blocked."), (300, 0, "Clean the grille."))
+    third = cells(566, (72, 0, "E3"), (130, 0, "The heater has fallen"), (130, 1, "over."))
+    third += cells(566, (300, 0, "Place it upright on level"), (300, 1, "ground."))
+    below = lines(520, "Call the service centre for all other codes that are shown.", size=10)
+    found = read([*BODY, *HEADER, *first, *second, *third, *below])
+    assert found.text.endswith(f"\n\n{WRAPPED}\n\nCall the service centre for all other codes that are shown.")
+
+
+def test_rows_of_several_lines_are_read_from_side_to_side() -> None:
+    first = cells(
+        622, (72, 0, "E1"), (130, 0, "The sensor is broken, or it"), (300, 0, "Wait for ten minutes and call")
+    )
+    first += cells(610, (130, 0, "is not connected."), (300, 0, "the centre if it comes"), (300, 1, "back."))
+    second = cells(582, (72, 0, "E2"), (130, 0, "The fan is blocked."), (300, 0, "Clean the grille."))
+    third = cells(566, (72, 0, "E3"), (130, 0, "The heater has fallen"), (300, 0, "Place it upright on level"))
+    third += cells(554, (130, 0, "over."), (300, 0, "ground."))
+    assert read([*BODY, *HEADER, *first, *second, *third]).text.endswith(f"\n\n{WRAPPED}")
+
+
+def test_items_with_numbers_at_the_margin_are_no_table() -> None:
+    items = [
+        *cells(
+            640, (72, 0, "[10]"), (110, 0, "Ada Flett, Of the tides and of the moon, and of what"), (110, 1, "pulls.")
+        ),
+        *cells(
+            614, (72, 0, "[11]"), (110, 0, "Lin Po, Of the winds and of the sails, and of all that"), (110, 1, "blows.")
+        ),
+        *cells(
+            588, (72, 0, "[12]"), (110, 0, "Jon Berg, Of the lamps and of the oil, and of all who"), (110, 1, "wait.")
+        ),
+    ]
+    assert "|" not in read([*BODY, *items]).text

@@ -114,6 +114,17 @@ def test_headings_lists_tables_code_and_prose_stay_apart() -> None:
     ]
 
 
+def test_footnotes_are_items_of_their_own_but_definitions_of_links_are_layout() -> None:
+    text = "Foxes eat.[^1]\n\n[^1]: At night. In\n    the woods.\n[^owl]: Owls do.\n[a]: https://example.org\n"
+    assert [(each.kind, text[each.start : each.end]) for each in split_sentences(text)] == [
+        (BlockKind.PROSE, "Foxes eat.[^1]"),
+        (BlockKind.LIST_ITEM, "At night."),
+        (BlockKind.LIST_ITEM, "In\n    the woods."),
+        (BlockKind.LIST_ITEM, "Owls do."),
+        (BlockKind.MARKUP, "[a]: https://example.org"),
+    ]
+
+
 def test_list_markers_and_whole_emphasis_are_left_outside() -> None:
     assert _texts("1. **Bold whole.**\n* _Quiet one._\n- [x] Done task.") == ["Bold whole.", "Quiet one.", "Done task."]
 

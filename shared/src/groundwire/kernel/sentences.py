@@ -36,11 +36,12 @@ class Block:
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _UNDERLINE = re.compile(r" {0,3}(?:={2,}|-{2,})\s*$")
-_LIST_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)])\s+\S")
+# A footnote is read like an item: it begins a block, whatever precedes it.
+_LIST_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)]|\[\^[^\]\s]{1,40}\]:)\s+\S")
 _TABLE = re.compile(r"\s*\|.*\|?\s*$|\s*:?-{2,}:?\s*\|")
 # Raw HTML, comments, template directives, link definitions, rules: layout, not statements.
 _MARKUP = re.compile(
-    r"\s*(?:</?[A-Za-z!][^>]*+>?\s*$|<!--|<(?:span|a|img|Listing)\b|\{\{|\[[^\]]+\]:\s|!\[|(?:[-*_]\s*){3,}$)"
+    r"\s*(?:</?[A-Za-z!][^>]*+>?\s*$|<!--|<(?:span|a|img|Listing)\b|\{\{|\[[^\]^][^\]]*\]:\s|!\[|(?:[-*_]\s*){3,}$)"
 )
 _QUOTE = re.compile(r"(?: {0,3}> ?)+")
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -167,7 +168,7 @@ STOPS = r".!?\u2026\u061f\u06d4\u0964\u0965"
 CJK_STOPS = r"\u3002\uff01\uff1f"
 """Marks that end a sentence without white space behind them."""
 _SPLIT_KINDS = frozenset({BlockKind.PROSE, BlockKind.LIST_ITEM})
-_MARKER = re.compile(r"\s*(?:(?:[-*+•]|\d{1,4}[.)])\s+)?(?:\[[ xX]\]\s+)?")
+_MARKER = re.compile(r"\s*(?:(?:[-*+•]|\d{1,4}[.)]|\[\^[^\]\s]{1,40}\]:)\s+)?(?:\[[ xX]\]\s+)?")
 # Closing marks belong to the sentence. Every part is possessive or bounded, and a run of stops is looked at once, so
 # that no text takes more than linear time.
 _STOP = re.compile(

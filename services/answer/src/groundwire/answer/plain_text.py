@@ -40,10 +40,8 @@ _HYPHENATED = re.compile(
     r"(?<=[^\W\d_A-Z])[-\u2010\u00ad][ \t]*\n[ \t]*(?=[^\W\d_])(?![A-Z])|(?<=\d-)[ \t]*\n[ \t]*(?=\d)"
 )
 # Behind a stop or a mark, raised digits refer to notes; elsewhere they may be exponents.
-_RAISED_DIGIT = r"[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]"
-_REFERENCE_ABOVE = re.compile(
-    rf"(?<=[.,;:!?\"\u201d\u2019]){_RAISED_DIGIT}{{1,4}}(?:[,\u2013-]{_RAISED_DIGIT}{{1,4}}){{0,8}}+(?=\s|$)"
-)
+_NOTE = r"[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]{1,4}+"
+_REFERENCE_ABOVE = re.compile(rf"(?<=[.,;:!?\"\u201d\u2019]){_NOTE}(?:[,\u2013-]{_NOTE}){{0,8}}+(?=\s|$)")
 _QUOTE_MARKS = re.compile(r"\n[ \t]{0,3}(?:>[ \t]?)+")
 
 

@@ -87,7 +87,9 @@ _WORD = re.compile(r"\w")
 _WIKI_HEADING = re.compile(r"^ ?=[ =]++(?P<title>[^ =\n][^=\n]*+)=[ =]*+$", re.MULTILINE)
 _PAGE_TITLE = re.compile(r"= *[^ =]")
 # The head of a document: `Author: Ada Lovelace`, one to a line.
-_FIELD = re.compile(r"^:?[A-Z][\w-]{1,30}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE)
+_FIELD = re.compile(
+    r"^:?[A-Z][\w-]{1,30}(?: [a-z][\w-]{1,20}){0,2}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE
+)
 # Nothing ends with these words, not even what ends without a full stop.
 _UNFINISHED = re.compile(
     r"\b(?:an?|the|and|or|nor|but|of|to|in|on|at|for|from|with|by|into|as|is|are|was|were|be|that|which|if|because|than"
@@ -220,7 +222,7 @@ class _Reader:
         if passage.markup is Markup.RST:
             content, self.items = read_rst(content)
         else:
-            self.items = split_sentences(_WIKI_HEADING.sub(_as_markdown, content))
+            self.items = _with_fields(content, split_sentences(_WIKI_HEADING.sub(_as_markdown, content)))
             if passage.markup is Markup.NONE:
                 self.items = _along_lines(content, self.items)
         if passage.source_uri.startswith(SOURCE_PREFIX):
@@ -422,6 +424,24 @@ class _Reader:
             is_long = item.kind is BlockKind.PROSE and len(words(said)) >= _SPEAKING_WORDS
             return is_long or not item.begins_block or _UNFINISHED.search(said) is not None
         return said[-1] in ",;("
+
+
+def _with_fields(content: str, items: Sequence[Sentence]) -> list[Sentence]:
+    """Return the sentences with fields that blank lines separate as one item, as the head of a document is otherwise.
+
+    Books of Project Gutenberg begin so: `Title: Emma`, and two lines below it `Author: Jane Austen`.
+    """
+    merged: list[Sentence] = []
+    run: list[Sentence] = []
+    for item in (*items, None):
+        field = item and item.begins_block and item.ends_block and _FIELD.match(content, item.start, item.end)
+        if item is not None and item.kind is BlockKind.PROSE and field and field.end() == item.end:
+            run.append(item)
+            continue
+        merged += run if len(run) < _MIN_FIELDS else [replace(run[0], end=run[-1].end)]
+        merged += [] if item is None else [item]
+        run = []
+    return merged
 
 
 def _as_markdown(heading: re.Match[str]) -> str:

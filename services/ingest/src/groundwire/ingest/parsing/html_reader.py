@@ -37,13 +37,19 @@ MAX_DEPTH = 4096
 MAX_ATTRIBUTES = 1000
 """The parser compares each attribute of an element with all before it: 9 s for 80,000 of them."""
 _NOISE_NAMES = (
-    "head script style noscript template nav svg math iframe object embed canvas audio video select datalist dialog"
+    "head script style noscript template nav svg math iframe object embed canvas audio video select datalist dialog "
+    "button textarea"
 )
 _BLOCK_NAMES = (
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
     "footer form header hr html legend li main menu ol p section summary ul table thead tbody tfoot tr"
 )
 _NOISE = frozenset(_NOISE_NAMES.split())
+_NOISE_ROLES = frozenset({"navigation", "search", "menu", "menubar", "dialog", "alertdialog"})
+_NOT_SHOWN = re.compile(r"\bdisplay\s*+:\s*+none\b", re.IGNORECASE)
+_COOKIES = re.compile(
+    r"cookie[-_]?(?:banner|bar|consent|dialog|law|message|modal|notice|policy-?bar|popup)", re.IGNORECASE
+)
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset({"ul", "ol", "menu", "dir"})
@@ -80,7 +86,8 @@ def read_html(data: bytes, field: str, *, decoded: bool = False) -> SourceText:
     text = HtmlText()
     page = text.add_page(source, field)
     if not text.builder.text():
-        raise EmptyDocumentError([FieldViolation(field, "is a page without text")])
+        frames = " of its own: ingest the pages that its frames show" if page.css_first("frame, iframe") else ""
+        raise EmptyDocumentError([FieldViolation(field, f"is a page without text{frames}")])
     title = page.css_first("head > title")
     root = page.css_first("html")
     named: dict[str, list[str]] = {}
@@ -359,14 +366,15 @@ class HtmlText:
 
 def _is_noise(node: Any) -> bool:
     tag = node.tag
-    if tag in _BLOCKS and ("hidden" in node.attributes or _is_navigation(node)):
-        return True
+    if tag in _BLOCKS:
+        said = node.attributes
+        return "hidden" in said or (
+            said.get("role") in _NOISE_ROLES
+            or not _NAVIGATION.isdisjoint((said.get("class") or "").split())
+            or _NOT_SHOWN.search(said.get("style") or "") is not None
+            or _COOKIES.search(f"{said.get('id')} {said.get('class')}") is not None
+        )
     return tag in _NOISE or tag.startswith("-") or (tag == "a" and _only_text(node).strip() in _ANCHORS)
-
-
-def _is_navigation(node: Any) -> bool:
-    names = (node.attributes.get("class") or "").split()
-    return node.attributes.get("role") == "navigation" or not _NAVIGATION.isdisjoint(names)
 
 
 def _only_text(node: Any) -> str:

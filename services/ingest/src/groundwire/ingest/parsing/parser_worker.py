@@ -36,7 +36,7 @@ from groundwire.ingest.parsing.parsed_document import (
 from groundwire.ingest.parsing.pdf_reader import read_pdf
 from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText
 from groundwire.ingest.parsing.text_encoding import UTF_8, checked_text, decode_text
-from groundwire.ingest.parsing.text_readers import read_csv, read_jsonl, read_markdown, read_rst
+from groundwire.ingest.parsing.text_readers import read_csv, read_jsonl, read_markdown, read_rst, text_outline
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy
 from groundwire.kernel.document import DocumentFormat
@@ -148,7 +148,7 @@ def read_source(data: bytes, rules: ParseRules, limits: ReadingLimits) -> Source
         case DocumentFormat.JSONL:
             source = read_jsonl(text, field)
         case DocumentFormat.TEXT:
-            source = SourceText(DocumentFormat.TEXT, text)
+            source = SourceText(DocumentFormat.TEXT, text, text_outline(text))
     return replace(source, encoding=encoding)
 
 

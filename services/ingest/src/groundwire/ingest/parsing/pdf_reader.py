@@ -1,17 +1,24 @@
 """Read PDF with PDFium: the text of each page in the order that PDFium gives it, its tables, and true page numbers."""
 
 import ctypes
+import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from groundwire.ingest.chunking.cuts import Heading, TextOutline
+from groundwire.ingest.chunking.cuts import TextOutline
+from groundwire.ingest.parsing.pdf_structure import (
+    Bookmark,
+    PrintedLine,
+    find_headings,
+    titles_by_print,
+    without_running_lines,
+)
 from groundwire.ingest.parsing.source_text import (
     RAISED,
     ReadingLimits,
@@ -36,14 +43,18 @@ _FAR = 2.5
 # By how much the font weight of a header exceeds that of the row below it.
 _BOLDER = 150
 _REGULAR, _BOLD = 400, 700
+_SEMIBOLD = 600
 _BOLD_NAME = re.compile(rb"bold|black|heavy", re.IGNORECASE)
 _NAME_BYTES = 128
 # Two lines that happen to be aligned are no table; each row is compared with all above it, in quadratic time.
 _FEWEST_ROWS, _MOST_ROWS = 3, 100
 # Cells after the first column have at most this many words (median): longer ones are columns of prose.
 _CELL_WORDS = 4
+# Rows of several lines may be as tall as so many, and hold more words.
+_FEWEST_COLUMNS, _MOST_COLUMNS, _TALLEST_ROW, _WRAPPED_WORDS = 3, 30, 12, 25
 
 _WORD = re.compile(r"\S+")
+_PRINTED_LINE = re.compile(r"\S(?:[^\r\n]*\S)?")
 _LEADERS = re.compile(r"(?:\.[ ]?){4}")
 _BULLET = re.compile(r"[^\w\s$€£¥(]|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)]", re.IGNORECASE)
 _CURRENCY = re.compile(r"[$€£¥]")
@@ -92,12 +103,14 @@ def with_tables(raw: Any, page: Any, text: str) -> str:
     parts: list[str] = []
     end = index = 0
     while index < len(lines):
-        rows = _table_at(lines, index, step)
-        if rows:
-            table = lines[index : index + rows]
-            parts += text[end : table[0].start].strip("\r\n"), _as_markdown(table)
+        count, wrapped = _table_at(lines, index, step), _wrapped_table_at(lines, index, step)
+        table = lines[index : index + max(count, wrapped.count)]
+        if table:
+            cells = wrapped.rows if wrapped.count > count else _cells_of(table)
+            is_bolder = table[0].weight >= table[1].weight + _BOLDER
+            parts += text[end : table[0].start].strip("\r\n"), _as_markdown(cells, is_bolder=is_bolder)
             end = table[-1].end
-        index += rows or 1
+        index += len(table) or 1
     return "\n\n".join(filter(None, (*parts, text[end:].strip("\r\n")))) if parts else text
 
 
@@ -174,6 +187,63 @@ def _table_at(lines: Sequence[_Line], start: int, step: float) -> int:
     return end - start if len(rows) >= _FEWEST_ROWS and median(lengths) <= _CELL_WORDS else 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Wrapped:
+    """The cells of a table whose rows take several lines, and how many lines it has; 0 for none."""
+
+    count: int = 0
+    rows: Sequence[Sequence[str]] = ()
+
+
+def _wrapped_table_at(lines: Sequence[_Line], start: int, step: float) -> _Wrapped:
+    """Return the table that begins at `start` with a row of one line, and goes on with rows of several.
+
+    Its lines may come cell by cell or from side to side. A row begins with a cell in the first column. Each cell lies
+    in one column, and below all cells of the row above.
+    """
+    columns = [(cell.left, cell.right) for cell in lines[start].cells]
+    # In two columns, what is no header may be a number or sign of an item.
+    is_bolder = start + 1 < len(lines) and lines[start].weight >= lines[start + 1].weight + _BOLDER
+    if not _FEWEST_COLUMNS - is_bolder <= len(columns) <= _MOST_COLUMNS:
+        return _Wrapped()
+    rows = [[cell.text for cell in lines[start].cells]]
+    ends = [start + 1]  # of each row
+    above, lowest = math.inf, lines[start].bottom
+    for index in range(start + 1, min(len(lines), start + _MOST_ROWS)):
+        line = lines[index]
+        places = [_only_column(columns, cell) for cell in line.cells]
+        if None in places or len(set(places)) < len(places) or any(_LEADERS.search(cell.text) for cell in line.cells):
+            break
+        if places[0] == 0 and any(rows[-1][1:]):
+            if not 0 < lowest - line.bottom <= _TALLEST_ROW * step:
+                break
+            rows.append([""] * len(columns))
+            ends.append(index)
+            above, lowest = lowest, line.bottom
+        elif not (line.bottom < above and lowest - line.bottom <= _FAR * step):
+            break
+        for place, cell in zip(places, line.cells, strict=True):
+            if place is not None:
+                rows[-1][place] = f"{rows[-1][place]} {cell.text}".strip()
+                left, right = columns[place]
+                columns[place] = min(left, cell.left), max(right, cell.right)
+        ends[-1], lowest = index + 1, min(lowest, line.bottom)
+    filled = [sum(map(bool, row)) for row in rows]
+    while filled[-1] == 1:  # what stands below a table
+        del filled[-1], rows[-1], ends[-1]
+    words = [len(cell.split()) for row in rows for cell in row[1:]]
+    is_table = len(rows) >= _FEWEST_ROWS and min(filled) > 1 and median(words) <= _WRAPPED_WORDS
+    return _Wrapped(ends[-1] - start, rows) if is_table and ends[-1] - start > len(rows) else _Wrapped()
+
+
+def _only_column(columns: Sequence[tuple[float, float]], cell: _Cell) -> int | None:
+    """Return the one column that a cell overlaps with, else the one that it stands in, None if it is in several."""
+    overlapping = [index for index, (left, right) in enumerate(columns) if cell.left < right and left < cell.right]
+    if overlapping:
+        return overlapping[0] if len(overlapping) == 1 else None
+    return max((index for index, (left, _) in enumerate(columns) if left <= cell.left), default=None)
+
+
 def _merged(ranges: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     merged: list[tuple[float, float]] = []
     for left, right in sorted(ranges):
@@ -188,23 +258,53 @@ def _column(columns: Sequence[tuple[float, float]], cell: _Cell) -> int:
     return next(number for number, (left, right) in enumerate(columns) if left <= cell.left <= right)
 
 
-def _as_markdown(lines: Sequence[_Line]) -> str:
+def _cells_of(lines: Sequence[_Line]) -> list[list[str]]:
     columns = _merged([(cell.left, cell.right) for line in lines for cell in line.cells])
     rows = []
     for line in lines:
         row = [""] * len(columns)
         for cell in line.cells:
-            row[_column(columns, cell)] = cell.text.replace("|", "\\|")
+            row[_column(columns, cell)] = cell.text
         rows.append(row)
+    return rows
+
+
+def _as_markdown(cells: Sequence[Sequence[str]], *, is_bolder: bool) -> str:
+    # A cell is on one line, where a hyphen at the end of a printed one would mislead.
+    rows = [[cell.replace("|", "\\|").replace(_LINE_END_HYPHEN, "") for cell in row] for row in cells]
     shown = [f"| {' | '.join(row)} |" for row in rows]
     # The first row is a header if it is bolder than the next one, or has words and years above values with digits.
     first, following = rows[0][1:], [cell for row in rows[1:] for cell in row[1:] if cell]
-    is_bolder = lines[0].weight >= lines[1].weight + _BOLDER
     has_values = any(_DIGIT.search(cell) and not _YEAR.fullmatch(cell) for cell in first)
     valued = sum(_DIGIT.search(cell) is not None for cell in following)
     if all(first) and (is_bolder or (not has_values and 2 * valued >= len(following))):
-        shown.insert(1, f"|{' --- |' * len(columns)}")
+        shown.insert(1, f"|{' --- |' * len(rows[0])}")
     return "\n".join(shown)
+
+
+def printed_lines(raw: Any, page: Any, text: str) -> list[PrintedLine]:
+    """Return how the lines of a page are set, blank ones left out. Args: as for `with_tables`."""
+    if raw.FPDFText_CountChars(page) != len(text):
+        return []
+    matrix, name, flags = raw.FS_MATRIX(), ctypes.create_string_buffer(_NAME_BYTES), ctypes.c_int()
+    x, y = ctypes.c_double(), ctypes.c_double()
+
+    def size(index: int) -> float:
+        raw.FPDFText_GetMatrix(page, index, ctypes.byref(matrix))
+        stated: float = raw.FPDFText_GetFontSize(page, index)
+        return stated * math.hypot(matrix.b, matrix.d)
+
+    def is_bold(index: int) -> bool:
+        raw.FPDFText_GetFontInfo(page, index, name, _NAME_BYTES, ctypes.byref(flags))
+        return raw.FPDFText_GetFontWeight(page, index) >= _SEMIBOLD or _BOLD_NAME.search(name.value) is not None
+
+    lines = []
+    for match in _PRINTED_LINE.finditer(text):
+        ends = match.start(), match.end() - 1
+        # The least of both ends: an initial may be larger than its line, and a line may only begin bold.
+        raw.FPDFText_GetCharOrigin(page, ends[0], x, y)
+        lines.append(PrintedLine(match[0], min(map(size, ends)), all(map(is_bold, ends)), y.value))
+    return lines
 
 
 # Digits of footnotes and exponents stand this much higher than the text before them, in sizes of its font.
@@ -255,69 +355,17 @@ def with_superscripts(raw: Any, page: Any, text: str) -> str:
     return "".join(shown)
 
 
-# Headers and footers are lines at the top or bottom of several pages, the same on all or with the number of the page;
-# left and right pages may have different ones.
-_EDGE_LINES = 3
-_MOST_ON_PAGE = 2
-_LONGEST_STEP = 2
-_MAX_RUNNING_CHARS = 200
-_NUMBER = re.compile(r"\d{1,5}")
-_PAGE_NUMBER = re.compile(
-    r"[^\w\n]*+(?:(?:page|seite|p[\u00e1a]gina|p)\b[^\w\n]*+)?\n(?:\W*+(?:(?:of|von|de|di)\b)?\W*+\d++)?\W*+",
-    re.IGNORECASE,
-)
-# A line of words whose number grows with the pages may also be a heading: "Day 12".
-_FEWEST_PAGES, _FEWEST_PAGES_IN_DOUBT = 3, 6
-
-
-def without_running_lines(pages: Sequence[str], titles: Container[tuple[int, str]] = ()) -> list[str]:
-    """Return the texts of pages without headers and footers, which would stand in the middle of sentences.
-
-    What they say stays once, at the top of their first page, unless it is no more than a number. No page loses all of
-    its text, and none the title of a bookmark: `titles` has them with the index of their page.
-    """
-    lines = [[line for line in page.split("\n") if line.strip()] for page in pages]
-    # The pages of each line that stands in the same place from the top or the bottom; one with a number also as what is
-    # around that, with its distance from the number of the page.
-    places: dict[tuple[int, str, int], list[int]] = defaultdict(list)
-    counts = [Counter(map(str.strip, texts)) for texts in lines]
-    for page, texts in enumerate(lines):
-        for index in range(-_EDGE_LINES, _EDGE_LINES):
-            line = texts[index].strip() if -len(texts) <= index < len(texts) else ""
-            # A title may stand on its page and in the header of it; what stands there more often is text.
-            if not line or len(line) > _MAX_RUNNING_CHARS or line.startswith("|") or counts[page][line] > _MOST_ON_PAGE:
-                continue
-            places[index, line, 0].append(page)
-            for number in () if line.endswith((".", "!", "?")) else _NUMBER.finditer(line):
-                around = f"{line[: number.start()]}\n{line[number.end() :]}"
-                places[index, around, int(number[0]) - page].append(page)
-    running: set[tuple[int, int]] = set()
-    kept: set[tuple[int, int]] = set()
-    for (index, text, _), found in places.items():
-        says_nothing = _PAGE_NUMBER.fullmatch(text) is not None
-        fewest = _FEWEST_PAGES if says_nothing or "\n" not in text else _FEWEST_PAGES_IN_DOUBT
-        borders = [n for n in range(1, len(found)) if found[n] - found[n - 1] > _LONGEST_STEP]
-        for start, end in pairwise([0, *borders, len(found)]):
-            if end - start >= fewest:
-                running |= {(page, index % len(lines[page])) for page in found[start:end]}
-                kept |= set() if says_nothing else {(found[start], index % len(lines[found[start]]))}
-    shown = []
-    for page, texts in enumerate(lines):
-        top, bottom = 0, len(texts)
-        while top < bottom and (page, top) in running:
-            top += 1
-        while bottom > top and (page, bottom - 1) in running:
-            bottom -= 1
-        outside = [*range(top), *range(bottom, len(texts))]
-        if not outside or len(outside) == len(texts):
-            shown.append(pages[page])
-            continue
-        said = [texts[index] for index in outside if (page, index) in kept or (page, texts[index].strip()) in titles]
-        body = pages[page].split("\n")
-        filled = [index for index, line in enumerate(body) if line.strip()]
-        parts = "\n".join(dict.fromkeys(said)), "\n".join(body[filled[top] : filled[bottom - 1] + 1]).strip()
-        shown.append("\n\n".join(filter(None, parts)))
-    return shown
+def _bookmarks(pdf: Any, page_count: int) -> list[Bookmark]:
+    bookmarks: list[Bookmark] = []
+    with suppress(load("pypdfium2").PdfiumError):  # damaged bookmarks cost headings, not the document
+        for item in pdf.get_toc():
+            target = item.get_dest()
+            page_index = target.get_index() if target is not None else None
+            if page_index is not None and 0 <= page_index < page_count:  # others lead out of the document
+                bookmarks.append(Bookmark(item.level, item.get_title(), page_index))
+            if len(bookmarks) == _MAX_BOOKMARKS:
+                break
+    return bookmarks
 
 
 def _joined(texts: Sequence[str]) -> tuple[str, tuple[PageSpan, ...]]:
@@ -334,8 +382,6 @@ def _joined(texts: Sequence[str]) -> tuple[str, tuple[PageSpan, ...]]:
 
 # Each is searched for on its page.
 _MAX_BOOKMARKS = 5000
-_MAX_LEVEL = 6
-_MAX_TITLE_CHARS = 300
 _GOES_ON = (",", "-", "\u2010", "\u2013", "\u2014", ")")
 # PDFium writes this for the hyphen at the end of a line, and leaves the line end out.
 _LINE_END_HYPHEN = "\ufffe"
@@ -344,17 +390,8 @@ _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+\-Z])(\d\
 _PLACEHOLDERS = frozenset({"python-docx", "untitled", "anonymous", "(anonymous)", "(unspecified)", "unspecified"})
 
 
-@dataclass(frozen=True, slots=True)
-class Bookmark:
-    """An entry of the outline of a PDF: `depth` from 0, the page's index from 0."""
-
-    depth: int
-    title: str
-    page_index: int
-
-
 def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
-    """Return the text of all pages, where each of them lies, and the headings that bookmarks point at.
+    """Return the text of all pages, where each of them lies, and its headings: bookmarks, else what is set as one.
 
     Raises:
         DocumentEncryptedError: it needs a password.
@@ -375,13 +412,17 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         if count > limits.pages:
             raise over_limit(field, "pages", limits.pages, f"has {count} pages, the limit is {limits.pages}")
         texts, damaged = [], 0
+        printed: list[list[PrintedLine]] = []
         for index in range(count):
             try:
                 with closing(pdf[index]) as page, closing(page.get_textpage()) as content:
-                    text = with_superscripts(raw, content.raw, content.get_text_range())
+                    text = content.get_text_range()
+                    lines = printed_lines(raw, content.raw, text)
+                    text = with_superscripts(raw, content.raw, text)
                     text = with_tables(raw, content.raw, text).replace(_NO_LINE_END, "")
             except pdfium.PdfiumError:
-                text, damaged = "", damaged + 1
+                text, lines, damaged = "", [], damaged + 1
+            printed.append(lines)
             texts.append(clean(text.replace(_LINE_END_HYPHEN, "-\n")).strip())
         # One damaged page counts as blank: the others are worth having.
         if damaged == count:
@@ -391,18 +432,14 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
             number = "1 page" if count == 1 else f"{count} pages"
             why = f"has {number} but no text layer; run text recognition on a scan first"
             raise DocumentWithoutTextError([FieldViolation(field, why)], pages=count)
-        bookmarks: list[Bookmark] = []
-        with suppress(pdfium.PdfiumError):  # damaged bookmarks cost headings, not the document
-            for item in pdf.get_toc():
-                target = item.get_dest()
-                page_index = target.get_index() if target is not None else None
-                if page_index is not None and 0 <= page_index < count:  # others lead out of the document
-                    bookmarks.append(Bookmark(item.level, item.get_title(), page_index))
-                if len(bookmarks) == _MAX_BOOKMARKS:
-                    break
-        titles = {(each.page_index, on_one_line(each.title)) for each in bookmarks}
-        text, pages = _joined(without_running_lines(texts, titles))
-        headings = find_headings(text, pages, bookmarks)
+        bookmarks = _bookmarks(pdf, count)
+        titles = bookmarks or titles_by_print(printed)
+        named = {(each.page_index, on_one_line(each.title)) for each in bookmarks}
+        text, pages = _joined(without_running_lines(texts, named))
+        headings = find_headings(text, pages, titles)
+        if not bookmarks:  # sizes that name no heading leave no gap
+            ranks = {level: rank for rank, level in enumerate(sorted({each.level for each in headings}), start=1)}
+            headings = [replace(each, level=ranks[each.level]) for each in headings]
         said = {key: value for key, value in pdf.get_metadata_dict().items() if value.lower() not in _PLACEHOLDERS}
         properties = source_properties(
             title=said.get("Title"),
@@ -416,28 +453,6 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
     warnings = {**properties.warnings, **({SourceWarning.PAGE_WITHOUT_TEXT: blank} if blank else {})}
     outline = TextOutline(tuple(headings))
     return SourceText(DocumentFormat.PDF, text, outline, pages=pages, properties=properties.fields, warnings=warnings)
-
-
-def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Bookmark]) -> list[Heading]:
-    """Return a heading for each bookmark whose title stands on its page as lines of its own, in order of the text.
-
-    The text of a PDF marks no headings, but bookmarks name them and their pages. Bookmarks that lead backwards, or
-    whose title is not on the page, are left out.
-    """
-    headings: list[Heading] = []
-    after = 0
-    for bookmark in bookmarks:
-        title = on_one_line(bookmark.title)
-        if not title or len(title) > _MAX_TITLE_CHARS:
-            continue
-        page = pages[bookmark.page_index]
-        # Words of a title may stand on several lines; the pattern has no choices, so it takes linear time.
-        pattern = r"^[ \t]*" + r"\s+".join(map(re.escape, title.split(" "))) + r"[ \t]*$"
-        match = re.compile(pattern, re.MULTILINE).search(text, max(after, page.start), page.end)
-        if match is not None:
-            after = match.end()
-            headings.append(Heading(min(_MAX_LEVEL, bookmark.depth + 1), title, match.start(), match.end()))
-    return headings
 
 
 def _date(value: str) -> datetime | None:
