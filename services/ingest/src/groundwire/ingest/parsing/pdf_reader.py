@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from statistics import median
@@ -14,9 +14,7 @@ from typing import Any
 from groundwire.ingest.chunking.cuts import TextOutline
 from groundwire.ingest.parsing.pdf_structure import (
     Bookmark,
-    PrintedLine,
     find_headings,
-    titles_by_print,
     without_running_lines,
 )
 from groundwire.ingest.parsing.source_text import (
@@ -43,7 +41,6 @@ _FAR = 2.5
 # By how much the font weight of a header exceeds that of the row below it.
 _BOLDER = 150
 _REGULAR, _BOLD = 400, 700
-_SEMIBOLD = 600
 _BOLD_NAME = re.compile(rb"bold|black|heavy", re.IGNORECASE)
 _NAME_BYTES = 128
 # Two lines that happen to be aligned are no table; each row is compared with all above it, in quadratic time.
@@ -54,7 +51,6 @@ _CELL_WORDS = 4
 _FEWEST_COLUMNS, _MOST_COLUMNS, _TALLEST_ROW, _WRAPPED_WORDS = 3, 30, 12, 25
 
 _WORD = re.compile(r"\S+")
-_PRINTED_LINE = re.compile(r"\S(?:[^\r\n]*\S)?")
 _LEADERS = re.compile(r"(?:\.[ ]?){4}")
 _BULLET = re.compile(r"[^\w\s$€£¥(]|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)]", re.IGNORECASE)
 _CURRENCY = re.compile(r"[$€£¥]")
@@ -282,31 +278,6 @@ def _as_markdown(cells: Sequence[Sequence[str]], *, is_bolder: bool) -> str:
     return "\n".join(shown)
 
 
-def printed_lines(raw: Any, page: Any, text: str) -> list[PrintedLine]:
-    """Return how the lines of a page are set, blank ones left out. Args: as for `with_tables`."""
-    if raw.FPDFText_CountChars(page) != len(text):
-        return []
-    matrix, name, flags = raw.FS_MATRIX(), ctypes.create_string_buffer(_NAME_BYTES), ctypes.c_int()
-    x, y = ctypes.c_double(), ctypes.c_double()
-
-    def size(index: int) -> float:
-        raw.FPDFText_GetMatrix(page, index, ctypes.byref(matrix))
-        stated: float = raw.FPDFText_GetFontSize(page, index)
-        return stated * math.hypot(matrix.b, matrix.d)
-
-    def is_bold(index: int) -> bool:
-        raw.FPDFText_GetFontInfo(page, index, name, _NAME_BYTES, ctypes.byref(flags))
-        return raw.FPDFText_GetFontWeight(page, index) >= _SEMIBOLD or _BOLD_NAME.search(name.value) is not None
-
-    lines = []
-    for match in _PRINTED_LINE.finditer(text):
-        ends = match.start(), match.end() - 1
-        # The least of both ends: an initial may be larger than its line, and a line may only begin bold.
-        raw.FPDFText_GetCharOrigin(page, ends[0], x, y)
-        lines.append(PrintedLine(match[0], min(map(size, ends)), all(map(is_bold, ends)), y.value))
-    return lines
-
-
 # Digits of footnotes and exponents stand this much higher than the text before them, in sizes of its font.
 _RAISED, _TOO_HIGH = 0.15, 0.8
 _DIGITS_BEHIND_TEXT = re.compile(r"(?<=\S)\d+")
@@ -412,17 +383,13 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         if count > limits.pages:
             raise over_limit(field, "pages", limits.pages, f"has {count} pages, the limit is {limits.pages}")
         texts, damaged = [], 0
-        printed: list[list[PrintedLine]] = []
         for index in range(count):
             try:
                 with closing(pdf[index]) as page, closing(page.get_textpage()) as content:
-                    text = content.get_text_range()
-                    lines = printed_lines(raw, content.raw, text)
-                    text = with_superscripts(raw, content.raw, text)
+                    text = with_superscripts(raw, content.raw, content.get_text_range())
                     text = with_tables(raw, content.raw, text).replace(_NO_LINE_END, "")
             except pdfium.PdfiumError:
-                text, lines, damaged = "", [], damaged + 1
-            printed.append(lines)
+                text, damaged = "", damaged + 1
             texts.append(clean(text.replace(_LINE_END_HYPHEN, "-\n")).strip())
         # One damaged page counts as blank: the others are worth having.
         if damaged == count:
@@ -433,13 +400,9 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
             why = f"has {number} but no text layer; run text recognition on a scan first"
             raise DocumentWithoutTextError([FieldViolation(field, why)], pages=count)
         bookmarks = _bookmarks(pdf, count)
-        titles = bookmarks or titles_by_print(printed)
-        named = {(each.page_index, on_one_line(each.title)) for each in bookmarks}
-        text, pages = _joined(without_running_lines(texts, named))
-        headings = find_headings(text, pages, titles)
-        if not bookmarks:  # sizes that name no heading leave no gap
-            ranks = {level: rank for rank, level in enumerate(sorted({each.level for each in headings}), start=1)}
-            headings = [replace(each, level=ranks[each.level]) for each in headings]
+        titles = {(each.page_index, on_one_line(each.title)) for each in bookmarks}
+        text, pages = _joined(without_running_lines(texts, titles))
+        headings = find_headings(text, pages, bookmarks)
         said = {key: value for key, value in pdf.get_metadata_dict().items() if value.lower() not in _PLACEHOLDERS}
         properties = source_properties(
             title=said.get("Title"),

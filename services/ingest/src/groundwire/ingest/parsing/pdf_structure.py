@@ -1,4 +1,4 @@
-"""Find in the texts of the pages of a PDF what runs through all of them, and the headings."""
+"""Find in the texts of the pages of a PDF what runs through all of them, and where its bookmarks lead."""
 
 import re
 from collections import Counter, defaultdict
@@ -86,69 +86,6 @@ def without_running_lines(pages: Sequence[str], titles: Container[tuple[int, str
         parts = "\n".join(dict.fromkeys(said)), "\n".join(body[filled[top] : filled[bottom - 1] + 1]).strip()
         shown.append("\n\n".join(filter(None, parts)))
     return shown
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedLine:
-    """A line of a page without white space at its ends; `size` of its font and `height` above the foot, in points."""
-
-    text: str
-    size: float
-    is_bold: bool
-    height: float
-
-
-# How much larger than the text a heading is set.
-_LARGER = 1.15
-# Where more of the text is large, as on slides, size says nothing.
-_MOST_LARGE = 0.25
-_MAX_PRINTED_TITLE_CHARS = 150
-_FEWEST_LETTERS = 3
-# Lines of one title are at most this far from one another, in sizes of their font.
-_LINE_DISTANCE = 1.5
-_NO_TITLE_END = (".", ",", ";", ":", "-")
-
-
-def titles_by_print(pages: Sequence[Sequence[PrintedLine]]) -> list[Bookmark]:
-    """Return what the pages show as headings: lines set larger than the text, and single bold lines.
-
-    The larger the print, the higher the level; bold lines in the size of the text are below all others.
-    """
-    sizes: Counter[float] = Counter()
-    for line in (line for page in pages for line in page):
-        sizes[round(line.size, 1)] += len(line.text)
-    if not sizes:
-        return []
-    usual = sizes.most_common(1)[0][0]
-    is_bold = {line.is_bold for page in pages for line in page if round(line.size, 1) == usual} == {True}
-    large = sum(chars for size, chars in sizes.items() if size >= _LARGER * usual)
-    if large > _MOST_LARGE * sizes.total():
-        return []
-
-    def rank(line: PrintedLine) -> float:
-        """Return the size that the line has as a heading, 0 if it is none."""
-        if line.size >= _LARGER * usual:
-            return round(line.size, 1)
-        return usual if line.is_bold and not is_bold and line.size > usual / _LARGER else 0.0
-
-    found: list[tuple[float, str, int]] = []
-    for number, page in enumerate(pages):
-        groups: list[list[PrintedLine]] = []
-        for line in page:
-            above = groups[-1][-1] if groups else None
-            is_near = above is not None and 0 < above.height - line.height <= _LINE_DISTANCE * line.size
-            if above is not None and is_near and rank(line) == rank(above):
-                groups[-1].append(line)
-            else:
-                groups.append([line])
-        for lines in groups:
-            size, title = rank(lines[0]), " ".join(line.text for line in lines)
-            # Of bold lines only single ones: more of them are a paragraph or the cells of a table.
-            is_title = size > usual or (len(lines) == 1 and size and not title.endswith(_NO_TITLE_END))
-            if is_title and len(title) <= _MAX_PRINTED_TITLE_CHARS and sum(map(str.isalpha, title)) >= _FEWEST_LETTERS:
-                found.append((size, title, number))
-    levels = {size: level for level, size in enumerate(sorted({size for size, _, _ in found}, reverse=True))}
-    return [Bookmark(levels[size], title, page) for size, title, page in found]
 
 
 def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Bookmark]) -> list[Heading]:
